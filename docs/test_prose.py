@@ -16,7 +16,7 @@ LEFT_OUT = re.compile(
 # A phrase, and what to write instead.
 PHRASES = {
     r"whoever|nobody|somebody": "the user, the caller, the library; or the passive",
-    r"shall": "must, or the present tense",
+    r"(?<![\"*])shall(?![\"*])": "must, or the present tense",
     r"want of": "out of, without",
     r"mend(?:s|ed|ing)?": "fix",
     r"by the way": "leave it out",
@@ -51,6 +51,7 @@ def test_phrases_are_found_with_their_line() -> None:
     assert [text.split("; ")[0] for text in found] == [
         "line 2: 'Nobody'", "line 2: 'shall'", "line 2: 'mend'", "line 2: 'is no'",
     ]  # fmt: skip
+    assert not findings('The verb of that sentence is *shall*, in the data "shall".')
     assert not findings("There is no GPU, and the stream is no longer in use.")
 
 

@@ -170,7 +170,7 @@ Verdict device_is_known(const Subject& s) {
   }
   const bool is_host_like = std::ranges::find(kHostLike, device.device_type) != kHostLike.end();
   if (!is_host_like || device.device_id == 0) return pass();
-  return fail("device id 0 for host memory", std::to_string(device.device_id));
+  return advise("device id 0 for host memory", std::to_string(device.device_id));
 }
 
 Verdict byte_offset_is_unsigned(const Subject& s) {

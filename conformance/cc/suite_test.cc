@@ -173,8 +173,13 @@ TEST(Wrong, ReadOnlyMemoryThatIsSaidToBeWritableIsDL04) {
   EXPECT_EQ(broken_by(make, kNothing), Ids{"DL-04"});
 }
 
-TEST(Wrong, APaddedFloatIsDL06) {
-  EXPECT_EQ(broken_by(changed([](auto& made, auto&) { made.managed.flags |= 4; })), Ids{"DL-06"});
+TEST(Wrong, APaddedFloatIsAnAdvisoryOfDL06) {
+  const Report report =
+      judge({.name = "wrong", .declares = {}, .make = changed([](auto& made, auto&) {
+                                                made.managed.flags |= 4;
+                                              })});
+  EXPECT_EQ(report.failed(), Ids{});
+  EXPECT_EQ(report.of("DL-06").outcome, Outcome::kAdvisory);
 }
 
 TEST(Wrong, NoShapeIsDL07) {
@@ -252,17 +257,26 @@ TEST(Wrong, ABoolOfOneBitIsDL15) {
             Ids{"DL-15"});
 }
 
-TEST(Wrong, SwappedBytesAsNativeOnesAreDL16) {
+TEST(Wrong, SwappedBytesAsNativeOnesAreGT20) {
   const Make make = [](const Plan& plan) -> Answer {
     if (!plan.dlpack) return Unsupported{"no word"};
     return &make_reference(plan, lay_out(plan))->managed;
   };
-  EXPECT_EQ(broken_by(make), Ids{"DL-16"});
+  EXPECT_EQ(broken_by(make), Ids{"GT-20"});  // and an advisory of DL-16
 }
 
-TEST(Wrong, HostMemoryOfDeviceThreeIsDL17) {
-  EXPECT_EQ(broken_by(changed([](auto& made, auto&) { tensor_of(made).device.device_id = 3; })),
+TEST(Wrong, AnUnknownDeviceIsDL17) {
+  EXPECT_EQ(broken_by(changed([](auto& made, auto&) { tensor_of(made).device.device_type = 77; })),
             Ids{"DL-17"});
+}
+
+TEST(Wrong, HostMemoryOfDeviceThreeIsAnAdvisoryOfDL17) {
+  const Report report =
+      judge({.name = "wrong", .declares = {}, .make = changed([](auto& made, auto&) {
+                                                tensor_of(made).device.device_id = 3;
+                                              })});
+  EXPECT_EQ(report.failed(), Ids{});
+  EXPECT_EQ(report.of("DL-17").outcome, Outcome::kAdvisory);
 }
 
 TEST(Wrong, AWrappedOffsetIsDL24) {

@@ -360,13 +360,17 @@ def _require_rules(patterns: str | None) -> None:
 
 
 def _matching(patterns: str) -> list[Rule]:
-    """The rules, judged or not, that match ids and wildcards; letters may be lower case."""
+    """The rules, judged or not, that match ids, wildcards and levels; letters may be lower case."""
     rules = catalogue.load()
     found: dict[str, Rule] = {}
     for pattern in (part.strip().upper() for part in patterns.split(",")):
         if not pattern:
             continue
-        matches = {id: rule for id, rule in rules.items() if fnmatchcase(id, pattern)}
+        matches = {
+            id: rule
+            for id, rule in rules.items()
+            if fnmatchcase(id, pattern) or pattern in (rule.level, rule.consumer_level)
+        }
         if not matches:
             raise UsageError(_unknown_rule(pattern, list(rules)))
         found.update(matches)

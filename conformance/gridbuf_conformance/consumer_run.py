@@ -25,7 +25,7 @@ from .exports import Export, Interface, interfaces, variants_about
 from .exports.drawing import drawn, first_exports, listed
 from .info import ConsumerObservation
 from .known import KnownFailures
-from .outcomes import Outcome, Verdict
+from .outcomes import Outcome, Verdict, graded
 from .plan import Plan
 from .profiles import Profile, profile_of
 from .report import Report
@@ -106,6 +106,7 @@ class ConsumerRun(Run):
     """The state of one run on a consumer."""
 
     replay_options = ("--consumer",)
+    side = "consumer"
 
     def __init__(
         self, rules: Sequence[Rule], written: str, profile: str, seed: int, log: EventLog
@@ -167,7 +168,8 @@ class ConsumerRun(Run):
             expected=f"the simplest export of {interface.name}, which it is documented to take",
             actual=self._refusals[interface.name],
         )
-        self.take_verdict(interface.taken_rule, export, verdict)
+        level = catalogue.load()[interface.taken_rule].level_of("consumer")
+        self.take_verdict(interface.taken_rule, export, graded(verdict, level))
 
     def _say_what_is_not_judged(self) -> None:
         names = {interface.name for interface in self.taken}
@@ -250,6 +252,8 @@ class ConsumerRun(Run):
         if result.step.partition(":")[0] in _EXPORTS_OF_THE_RESULT:
             note = f"the result could not be looked into: {scrubbed(result.reason)}"
             return dict.fromkeys(about, Verdict(Outcome.UNTESTED, note=note))
+        from .judge import level_on
+
         control = export.control
         asked = control if result.step.startswith("control") and control else export
         failing_rule = asked.variant.rules[0]
@@ -259,7 +263,8 @@ class ConsumerRun(Run):
             actual=scrubbed(result.reason),
         )
         blocked = Verdict(Outcome.BLOCKED, note=f"{failing_rule}: the process ended on this export")
-        return {**dict.fromkeys(about, blocked), failing_rule: broken}
+        level = level_on(catalogue.load()[failing_rule], asked)
+        return {**dict.fromkeys(about, blocked), failing_rule: graded(broken, level)}
 
     def judge_exit(self, end: Result | None) -> None:
         """A process that dies while it ends is a failure of the consumer, too."""

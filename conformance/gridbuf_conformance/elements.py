@@ -19,6 +19,7 @@ __all__ = [
     "TYPESTR_KINDS",
     "Element",
     "agree",
+    "lacks_typestr",
     "of_dlpack",
     "of_format",
     "of_plan",
@@ -98,6 +99,11 @@ def of_plan(dtype: DType, byteorder: str) -> Element:
     if not dtype.has_byteorder or kind == "struct":
         return Element(kind, dtype.itemsize, "|")
     return Element(kind, dtype.itemsize, NATIVE_ORDER if byteorder == "native" else _OTHER_ORDER)
+
+
+def lacks_typestr(element: Element | None) -> bool:
+    """Whether a typestr cannot name the type: bfloat16, and floats of 8 bits and less."""
+    return element is not None and element.kind not in (*TYPESTR_KINDS.values(), "struct")
 
 
 def agree(one: Element | None, other: Element | None) -> bool:

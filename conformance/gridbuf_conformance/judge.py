@@ -19,11 +19,11 @@ from .consumption import Consumption
 from .exports import Export
 from .info import ConsumerObservation, Observation
 from .measure.interface import HOOKS
-from .outcomes import Outcome, Verdict, worst
+from .outcomes import Outcome, Verdict, graded, worst
 from .plan import Plan
 from .rules import CHECKS, CONSUMER_CHECKS, Subject
 
-__all__ = ["STEP_RULES", "judge", "judge_export"]
+__all__ = ["STEP_RULES", "judge", "judge_export", "level_on"]
 
 STEP_RULES: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
     {
@@ -126,9 +126,15 @@ def _verdict_of_consumer(rule: Rule, main: Consumption, control: Consumption | N
         return Verdict(
             Outcome.ERROR, expected="the check decides", actual=_last_frame(), note=rule.id
         )
-    if verdict.outcome is Outcome.FAIL and rule.level != "MUST":
-        return replace(verdict, outcome=Outcome.ADVISORY)
-    return verdict
+    return graded(verdict, level_on(rule, main.export))
+
+
+def level_on(rule: Rule, export: Export) -> str:
+    """The level of a rule on an export: that of the variant, if the variant is about this rule."""
+    variant = export.variant
+    if variant.is_robust and variant.rules[0] == rule.id:
+        return "ROBUST"
+    return rule.level_of("consumer")
 
 
 def _verdict_over(rule: Rule, judged: list[_Judged]) -> Verdict:
@@ -175,8 +181,7 @@ class _Judged:
             return Verdict(
                 Outcome.ERROR, expected="the check decides", actual=_last_frame(), note=rule.id
             )
-        if verdict.outcome is Outcome.FAIL and rule.level != "MUST":
-            return replace(verdict, outcome=Outcome.ADVISORY)
+        verdict = graded(verdict, rule.level)
         return self._with_halves(rule, verdict) if rule.id in _DEVICE_HALVES else verdict
 
     def _with_halves(self, rule: Rule, verdict: Verdict) -> Verdict:

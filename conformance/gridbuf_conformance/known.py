@@ -248,7 +248,7 @@ def _known(record: Mapping[str, Any], place: str) -> Known:
         raise KnownError(f"{place}: the key {missing[0]} is missing; add it")
     try:
         return Known(
-            rule=_rule(record["rule"], record.get("outcome", "FAIL")),
+            rule=_rule(record["rule"], record.get("outcome", "FAIL"), sides[0]),
             side=sides[0],
             target=Target(record[sides[0]]).shown,
             plan=plan_of(record["plan"], sides[0]),
@@ -265,16 +265,17 @@ def _known(record: Mapping[str, Any], place: str) -> Known:
         raise KnownError(f"{place}: {shorten(str(error), _MAX_MESSAGE_CHARS)}") from None
 
 
-def _rule(text: str, outcome: str) -> str:
+def _rule(text: str, outcome: str, side: str) -> str:
     rules = catalogue.load()
     if text not in rules:
         close = ", ".join(difflib.get_close_matches(text.upper(), rules, n=3, cutoff=0.5))
         hint = f"did you mean {close}?" if close else "see: gridbuf-conformance list rules"
         raise ValueError(f"rule is {text!r}, which does not exist; {hint}")
-    if rules[text].level != "MUST" and outcome == Outcome.FAIL:
-        level = rules[text].level
+    level = rules[text].level_of(side)
+    if level != "MUST" and outcome == Outcome.FAIL:
+        word = "fragile" if level == "ROBUST" else "an advisory"
         raise ValueError(
-            f"{text} is a {level}: breaking it is an advisory and does not fail a run; remove the record"
+            f"{text} is a {level}: breaking it is {word} and does not fail a run; remove the record"
         )
     return text
 

@@ -7,11 +7,11 @@ worst verdict, in the order of `worst`. The *exit code* of a run follows from th
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum, IntEnum
 from typing import Any
 
-__all__ = ["FAILED", "ExitCode", "Outcome", "Verdict", "exit_code_of", "worst"]
+__all__ = ["FAILED", "ExitCode", "Outcome", "Verdict", "exit_code_of", "graded", "worst"]
 
 
 class Outcome(str, Enum):
@@ -20,6 +20,7 @@ class Outcome(str, Enum):
     PASS = "PASS"
     FAIL = "FAIL"  # a MUST is broken
     ADVISORY = "ADVISORY"  # a SHOULD is not met, or published texts contradict each other here
+    FRAGILE = "FRAGILE"  # a ROBUST rule is not met: no text demands it, and a good library survives
     BLOCKED = "BLOCKED"  # a precondition failed, so this rule could not be judged
     UNSUPPORTED = "UNSUPPORTED"  # the producer declined, or the object has no such interface
     UNTESTED = "UNTESTED"  # this machine or this run cannot decide it
@@ -85,6 +86,7 @@ _WORST_FIRST = (
     Outcome.XPASS,
     Outcome.ERROR,
     Outcome.XFAIL,
+    Outcome.FRAGILE,
     Outcome.ADVISORY,
     Outcome.PASS,
     Outcome.BLOCKED,
@@ -101,6 +103,22 @@ def worst(outcomes: Iterable[Outcome]) -> Outcome:
     BLOCKED, UNTESTED and UNSUPPORTED, because these three say nothing about the producer.
     """
     return min(outcomes, key=_SEVERITY.__getitem__, default=Outcome.UNTESTED)
+
+
+def graded(verdict: Verdict, level: str) -> Verdict:
+    """A verdict in view of the level of its rule: only a MUST fails a run.
+
+    A rule of level ROBUST is FRAGILE also if the process dies or hangs. A process that dies on a SHOULD is
+    a CRASH.
+    """
+    if level == "ROBUST" and verdict.failed:
+        if verdict.outcome is Outcome.FAIL:
+            return replace(verdict, outcome=Outcome.FRAGILE)
+        died = f"{verdict.outcome}: {verdict.actual}"
+        return replace(verdict, outcome=Outcome.FRAGILE, actual=died)
+    if verdict.outcome is Outcome.FAIL and level != "MUST":
+        return replace(verdict, outcome=Outcome.ADVISORY)
+    return verdict
 
 
 def exit_code_of(outcomes: Iterable[Outcome]) -> ExitCode:

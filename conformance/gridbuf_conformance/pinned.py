@@ -76,7 +76,7 @@ class Pinned:
             same = known.is_same(verdict)
             self.states[known] = State.SAME if same else State.OTHERWISE
             return _excused(known, verdict) if same else _differing(known, verdict)
-        elif verdict.outcome in (Outcome.PASS, Outcome.ADVISORY):
+        elif verdict.outcome in (Outcome.PASS, Outcome.FRAGILE, Outcome.ADVISORY):
             return self._passed(known, verdict)
         else:
             declined = verdict.outcome is Outcome.UNSUPPORTED

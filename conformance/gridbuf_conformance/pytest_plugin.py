@@ -10,8 +10,8 @@ first test runs the suite for the rules that -k, -m and --deselect have left. Wi
 share that run: the first worker runs it under a file lock, and the other workers read its report.
 
 FAIL, XPASS, CRASH, TIMEOUT, UNSTABLE and ERROR fail, with the text and the replay command of `check`. ADVISORY
-passes, with its text as a captured section (`pytest -rP`) and a line at the end. It is not a warning, because
-projects that turn warnings into errors would fail for a SHOULD. A known failure (XFAIL) is xfailed. Rules that were
+and FRAGILE pass, with their text as a captured section (`pytest -rP`) and a line at the end. They are not warnings,
+because projects that turn warnings into errors would fail for a SHOULD. A known failure (XFAIL) is xfailed. Rules that were
 not judged are skipped, with the reason. The whole run has the result of `gridbuf-conformance check` with the same
 rules. Two cases do not belong to a selected test: a rule that was not selected and failed, and a producer that
 declined every plan. They are errors at the end of the last test of the target.
@@ -74,7 +74,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             type="args",
         )
     _add_option(group, parser, "profile", f"number of plans, by name (default: {_DEFAULT_PROFILE})")
-    _add_option(group, parser, "rules", "only these rules: ids and wildcards, as in DL-*,XA-03")
+    _add_option(
+        group, parser, "rules", "only these rules: ids, wildcards and levels, as in DL-*,XA-03"
+    )
     group.addoption(
         "--gridbuf-known",
         dest="gridbuf_known",
@@ -202,7 +204,9 @@ def pytest_terminal_summary(terminalreporter: Any, config: pytest.Config) -> Non
     for report in reports:
         kind, sentence = conclusion(report)
         advised = [rule["id"] for rule in report["rules"] if rule["outcome"] == "ADVISORY"]
-        listed = f" Advisories: {', '.join(advised)}." if advised else ""
+        fragile = [rule["id"] for rule in report["rules"] if rule["outcome"] == "FRAGILE"]
+        listed = f" Fragile: {', '.join(fragile)}." if fragile else ""
+        listed += f" Advisories: {', '.join(advised)}." if advised else ""
         line = f"{clean(report['target']['name'])} {sentence}{listed}"
         terminalreporter.write_line(line, red=kind == "failed", green=kind == "passed")
 
@@ -346,8 +350,8 @@ class Requirement(pytest.Item):
         outcome = self._rule["outcome"]
         if outcome in _NOT_JUDGED:
             pytest.skip(f"{outcome}: {self._rule['note'] or 'no reason was recorded'}")
-        if outcome == "ADVISORY":
-            self.add_report_section("call", "advisory", _rendered(self._rule))
+        if outcome in ("FRAGILE", "ADVISORY"):
+            self.add_report_section("call", outcome.lower(), _rendered(self._rule))
         elif outcome != "PASS":
             if outcome == "XFAIL":
                 pytest.xfail(_reason(self._rule))  # with --runxfail it returns, and the test fails

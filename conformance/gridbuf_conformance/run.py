@@ -47,6 +47,7 @@ class Run:
     """The state of one run: verdicts by rule, answers by plan, events."""
 
     replay_options: tuple[str, ...] = ()
+    side = "producer"
 
     def __init__(
         self, rules: Sequence[Rule], written: str, profile: str, seed: int, log: EventLog
@@ -124,7 +125,7 @@ class Run:
     def _rule_entry(self, tally: Tally) -> dict[str, Any]:
         return {
             "id": tally.rule.id,
-            "level": tally.rule.level,
+            "level": tally.rule.level_of(self.side),
             "outcome": str(tally.outcome),
             "plans": tally.plans_judged,
             "failures": [self._failure(tally, *found) for found in tally.smallest_failures()],

@@ -13,7 +13,7 @@ from .plan import Plan
 
 __all__ = ["FINDINGS", "Tally", "weight"]
 
-FINDINGS = FAILED | {Outcome.ADVISORY, Outcome.ERROR}
+FINDINGS = FAILED | {Outcome.FRAGILE, Outcome.ADVISORY, Outcome.ERROR}
 
 _ON_RECORD = (Outcome.XFAIL, Outcome.XPASS)
 

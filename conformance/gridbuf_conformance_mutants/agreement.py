@@ -99,7 +99,7 @@ class WritableInDLPackOnly(ExportsDLPack, Memory, ExportsBuffer):
         view.readonly = self.readonly or self.exports_read_only
 
 
-@faulty("XA-07")
+@faulty("XA-04", advises=("XA-07",))
 class SwappedBytesInDLPack(DictAndDLPack):
     """The dict tells the swapped byte order, DLPack exports the bytes as native."""
 

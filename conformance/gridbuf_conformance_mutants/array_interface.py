@@ -136,6 +136,16 @@ class TypestrIsBytes(_Edited):
         return {"typestr": self.element.typestr(self.swapped).encode()}
 
 
+@faulty(advises=("AI-07",))
+class FloatOfOneByte(_Edited):
+    """Bytes are declared as floats of one byte."""
+
+    def edit(self) -> dict:
+        if self.item_bytes != 1 or self.element.kind not in "iu":
+            return {}
+        return {"typestr": "|f1", "descr": [("", "|f1")]}
+
+
 @faulty("AI-07")
 class ItemSizeOfThree(_Edited):
     """Numbers of 8 bytes are declared as numbers of 3."""
@@ -406,7 +416,7 @@ class ReadOnlyFlagInverted(_Edited):
         return {"data": (self.address, not self.readonly)}
 
 
-@faulty("AI-26")
+@faulty(advises=("AI-26",))
 class MaskOfAnotherShape(_Edited):
     """`mask` has an axis of 7 that does not broadcast to the shape."""
 
@@ -415,7 +425,7 @@ class MaskOfAnotherShape(_Edited):
         return {"mask": Base(block, ELEMENTS["bool"], (7, 11), (11, 1), block.low)}
 
 
-@faulty("XA-18")
+@faulty(advises=("XA-18",))
 class GetterRaisesTypeError(Base):
     """The property raises TypeError where AttributeError would say "not supported"."""
 

@@ -82,6 +82,17 @@ class RefusesWithoutException(Base):
         return 0
 
 
+@faulty(advises=("PB-11",))
+class FortranGrantedForPlainBytes(Base):
+    """A SIMPLE request succeeds for Fortran-contiguous memory."""
+
+    def refuse_unmet(self, flags: int) -> None:
+        if asks(flags, ND) or not self.is_contiguous("F"):
+            super().refuse_unmet(flags)
+        else:
+            super().refuse_unmet(flags & WRITABLE | STRIDES)
+
+
 @faulty("PB-11")
 class StridesLostInSilence(Base):
     """Requests without strides succeed for memory that is not C-contiguous."""

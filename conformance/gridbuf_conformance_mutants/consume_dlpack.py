@@ -60,7 +60,7 @@ class StridesAreUnsigned(Importer):
         return None if strides is None else tuple(map(abs, strides))
 
 
-@wrong("DP-33")
+@wrong(weakens=("DP-33",))
 class BelievesEveryStride(Importer):
     """A stride of an axis of extent 1, or of an empty tensor, has to be the row-major one."""
 
@@ -71,6 +71,20 @@ class BelievesEveryStride(Importer):
                 if extent <= 1 and stride != wanted:
                     raise BufferError(f"a stride is {stride}, must be {wanted}: row-major only")
                 wanted *= extent
+        return super().strides_of(tensor, shape, itemsize)
+
+
+@wrong("DP-33")
+class PrefetchesTheNextRow(Importer):
+    """Reads ahead by strides of axes that have no next row."""
+
+    def strides_of(self, tensor: Tensor, shape: tuple[int, ...], itemsize: int) -> Any:
+        wanted = 1
+        for axis in reversed(range(tensor.ndim if tensor.strides else 0)):
+            stride = tensor.strides[axis]
+            if shape[axis] <= 1 and stride != wanted:
+                ctypes.string_at(self.address_of(tensor) + stride * itemsize, 1)
+            wanted *= shape[axis]
         return super().strides_of(tensor, shape, itemsize)
 
 
@@ -163,7 +177,7 @@ class GuessesTypes(Importer):
         return super().element_of(tensor)
 
 
-@wrong("DL-23")
+@wrong(weakens=("DL-23",))
 class AssertsTypes(Importer):
     """An unknown type code is an AssertionError."""
 
@@ -375,7 +389,7 @@ class NeverAsksForAVersion(Importer):
         return exporter.__dlpack__()
 
 
-@wrong("DP-14")
+@wrong(advises=("DP-14",))
 class DoesNotAskAgain(Importer):
     """A producer that does not know max_version is refused."""
 
@@ -461,7 +475,7 @@ class HangsOnEmptyTensors(Importer):
         return super().address_of(tensor)
 
 
-@wrong("DP-32")
+@wrong(weakens=("DP-32",))
 class ExitsOnWrongResults(Importer):
     """An object that is not a capsule ends the program."""
 

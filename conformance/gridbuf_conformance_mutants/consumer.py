@@ -44,15 +44,19 @@ class ConsumerMutant(Protocol):
 Kind = TypeVar("Kind")
 
 
-def wrong(*breaks: str, advises: Iterable[str] = ()) -> Callable[[type[Kind]], Kind]:
+def wrong(
+    *breaks: str, advises: Iterable[str] = (), weakens: Iterable[str] = ()
+) -> Callable[[type[Kind]], Kind]:
     """Turns a class of consumers into the mutant of its name; its docstring says what is wrong.
 
-    `breaks` is what `report.failed` must be, `advises` the ids whose outcome must be ADVISORY.
+    `breaks` is what `report.failed` must be, `advises` the ids whose outcome must be ADVISORY, `weakens`
+    those whose outcome must be FRAGILE.
     """
 
     def as_consumer(kind: type[Kind]) -> Kind:
         consumer: Any = kind()
         consumer.breaks, consumer.advises = frozenset(breaks), frozenset(advises)
+        consumer.weakens = frozenset(weakens)
         consumer.__name__ = consumer.__qualname__ = kind.__name__
         return consumer
 

@@ -166,7 +166,7 @@ class CudaDescrWithTextAsRepeat:
     """The repeat shape of a field in `descr` is a str."""
 
 
-@_edited("CAI-15", mask=(True, False))
+@_edited(advises=("CAI-15",), mask=(True, False))
 class CudaMaskIsATuple:
     """`mask` is a tuple of bools."""
 

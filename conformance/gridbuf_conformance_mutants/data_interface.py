@@ -128,7 +128,7 @@ class _Named(ExportsArrayInterface, Memory):
     """An array with attributes of GT4Py's."""
 
 
-@faulty("GT-13")
+@faulty("GT-18", advises=("GT-13",))
 class DimsRepeat(_Named):
     """All dimensions have one name."""
 

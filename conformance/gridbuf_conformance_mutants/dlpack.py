@@ -119,7 +119,7 @@ class SharedMemoryFlaggedAsCopy(_EditedFlags):
         return flags | IS_COPIED
 
 
-@faulty("DL-06")
+@faulty(advises=("DL-06",))
 class PaddedBitOnWholeBytes(_EditedFlags):
     """The padding bit of sub-byte types is set for whole bytes."""
 
@@ -248,7 +248,7 @@ class LanesIgnored(ExportsArrayInterface, ExportsDLPack, Memory):
             export.managed.tensor.lanes = 2
 
 
-@faulty("DL-16")
+@faulty("GT-20", advises=("DL-16",))
 class SwappedBytesExported(Base):
     """Numbers in swapped byte order are exported without a word."""
 
@@ -261,6 +261,18 @@ class SwappedBytesExported(Base):
 
 
 @faulty("DL-17")
+class UnknownDevice(Base):
+    """Host memory of a device type that does not exist."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (77, 0)
+
+    def describe_tensor(self, export: Export) -> None:
+        super().describe_tensor(export)
+        export.managed.tensor.device_type = 77
+
+
+@faulty(advises=("DL-17",))
 class HostDeviceThree(Base):
     """Host memory of device 3."""
 
@@ -508,7 +520,7 @@ class CapsuleOfAnotherDevice(_EditedTensor):
         tensor.device_type = 3
 
 
-@faulty("DP-11")
+@faulty(advises=("DP-11",))
 class AlwaysVersioned(Base):
     """A versioned capsule for consumers that did not ask for one."""
 
@@ -518,7 +530,7 @@ class AlwaysVersioned(Base):
         )
 
 
-@faulty("DP-12")
+@faulty(advises=("DP-12",))
 class OldConsumerGetsVersioned(Base):
     """A versioned capsule for a consumer that says it knows up to (0, 1)."""
 
@@ -567,14 +579,16 @@ class AnyStream(Base):
         return super().__dlpack__(max_version=max_version, dl_device=dl_device, copy=copy)
 
 
-@faulty("DP-15")
-class StreamAssertion(Base):
-    """Stream 1 is refused by an assertion."""
+@faulty(advises=("DP-20",))
+class CopyTrueIsATypeError(Base):
+    """A copy is refused with TypeError."""
 
-    def check_keywords(self, stream, max_version, dl_device) -> None:
-        if stream is not None:
-            raise AssertionError(f"stream {stream!r} for host memory")
-        super().check_keywords(stream, max_version, dl_device)
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None) -> object:
+        if copy:
+            raise TypeError("this array cannot copy")
+        return super().__dlpack__(
+            stream=stream, max_version=max_version, dl_device=dl_device, copy=copy
+        )
 
 
 @faulty("DP-20")

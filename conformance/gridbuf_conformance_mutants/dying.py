@@ -52,7 +52,7 @@ class HangInTheGetter(Array):
         return super().array_interface()
 
 
-@faulty("XA-18")
+@faulty(advises=("XA-18",))
 class OSErrorInTheGetter(Array):
     """Reading `__array_interface__` of a complex 2-d array raises OSError."""
 

@@ -172,7 +172,7 @@ class DeleterKeepsTheObject(Base):
         del _never_freed[before:]
 
 
-@_wrong_table("DX-07")
+@_wrong_table(advises=("DX-07",))
 class BorrowedExportTakesAReference(Base):
     """The borrowed export keeps a reference that is never released."""
 

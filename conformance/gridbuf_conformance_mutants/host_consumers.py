@@ -55,7 +55,7 @@ class DiesOfManyDimensions(_TakesArrayInterface):
         super().refuse_shape(shape, itemsize)
 
 
-@wrong("AI-05")
+@wrong(weakens=("AI-05",))
 class BelievesAnySize(_TakesArrayInterface):
     """Computes the size with 64 bits, where it wraps."""
 
@@ -81,7 +81,7 @@ class AddsOffsetToTheAddress(_TakesArrayInterface):
         return address + (entries.get("offset", 0) if is_address else 0), readonly, owner
 
 
-@wrong("AI-16")
+@wrong(weakens=("AI-16",))
 class TakesSmallBuffers(_TakesArrayInterface):
     """Never asks how long the buffer behind data is."""
 
@@ -89,7 +89,7 @@ class TakesSmallBuffers(_TakesArrayInterface):
         return None
 
 
-@wrong("AI-18")
+@wrong(weakens=("AI-18",))
 class TakesNegativeOffsets(_TakesArrayInterface):
     """Steps back before the buffer."""
 
@@ -115,7 +115,7 @@ class TouchesEmptyArrays(_TakesArrayInterface):
             ctypes.string_at(address, 1)
 
 
-@wrong("AI-20")
+@wrong(weakens=("AI-20",))
 class DiesOfAddressZero(_TakesArrayInterface):
     """Treats address 0 as an error of the consumer."""
 
@@ -124,7 +124,7 @@ class DiesOfAddressZero(_TakesArrayInterface):
             os.abort()
 
 
-@wrong("AI-21")
+@wrong(weakens=("AI-21",))
 class TakesShortStrides(_TakesArrayInterface):
     """Fills up strides that are too few."""
 
@@ -155,7 +155,8 @@ class HasNoScalars(_TakesArrayInterface):
     """Is sure that there is a first extent."""
 
     def refuse_shape(self, shape, itemsize):
-        assert shape, "an array has dimensions"
+        if not shape:
+            os.abort()
         super().refuse_shape(shape, itemsize)
 
 
@@ -176,7 +177,7 @@ class DropsTheMask(_TakesArrayInterface):
         return None
 
 
-@wrong("AI-27")
+@wrong(advises=("AI-27",))
 class KnowsVersionThreeOnly(_TakesArrayInterface):
     """Compares the version with == 3."""
 
@@ -254,7 +255,7 @@ class WritesIntoTheArray(_TakesArrayInterface):
 # -- the array struct ------------------------------------------------------------------------------
 
 
-@wrong("AS-01")
+@wrong(weakens=("AS-01",))
 class TakesAnyCapsule(_TakesArrayStruct):
     """Opens a capsule by whatever name it has."""
 
@@ -262,7 +263,7 @@ class TakesAnyCapsule(_TakesArrayStruct):
         return capsule_pointer(capsule)
 
 
-@wrong("AS-02")
+@wrong(weakens=("AS-02",))
 class TakesAnyStruct(_TakesArrayStruct):
     """Does not look at the first int."""
 
@@ -335,7 +336,7 @@ class DropsTheCapsule(_TakesArrayStruct):
 # -- buffers ---------------------------------------------------------------------------------------
 
 
-@wrong("PB-07")
+@wrong(advises=("PB-07",))
 class NeedsAFormat(_TakesBuffer):
     """Has no answer to a format that is NULL."""
 
@@ -345,13 +346,22 @@ class NeedsAFormat(_TakesBuffer):
         return super().format(view)
 
 
+@wrong("PB-07")
+class TakesNoFormatForSigned(_TakesBuffer):
+    """Takes bytes without a format for signed ones."""
+
+    def format(self, view):
+        return super().format(view) if view.struct.format else "b"
+
+
 @wrong("PB-10")
 class FollowsNegativeSuboffsets(_TakesBuffer):
     """Takes any suboffsets for pointers to follow, and is lost."""
 
     def refuse_suboffsets(self, suboffsets):
         super().refuse_suboffsets(suboffsets)
-        assert suboffsets is None, "pointers that are not addresses"
+        if suboffsets is not None:
+            os.abort()
 
 
 @wrong("PB-15")
@@ -359,11 +369,12 @@ class HasNoZeroDimensions(_TakesBuffer):
     """Is sure that shape is there."""
 
     def shape(self, view):
-        assert view.struct.shape, "a buffer has a shape"
+        if not view.struct.shape:
+            os.abort()
         return super().shape(view)
 
 
-@wrong("PB-16")
+@wrong(weakens=("PB-16",))
 class DiesOf65Dimensions(_TakesBuffer):
     """Copies the extents into an array of 64 whatever their number is."""
 
@@ -371,6 +382,25 @@ class DiesOf65Dimensions(_TakesBuffer):
         if view.struct.ndim > 64:
             os.abort()
         super().refuse(view)
+
+
+@wrong("PB-16")
+class DiesOf64Dimensions(_TakesBuffer):
+    """Copies the extents into an array of 63 whatever their number is."""
+
+    def refuse(self, view):
+        if view.struct.ndim > 63:
+            os.abort()
+        super().refuse(view)
+
+
+@wrong(weakens=("PB-17",))
+class DiesOfNull(_TakesBuffer):
+    """A buffer without bytes needs an address."""
+
+    def look(self, view):
+        if not view.struct.buf:
+            os.abort()
 
 
 @wrong("PB-17")
@@ -382,7 +412,7 @@ class TouchesEmptyBuffers(_TakesBuffer):
             ctypes.string_at(view.struct.buf or 0, 1)
 
 
-@wrong(advises=("PB-18",))
+@wrong(weakens=("PB-18",))
 class NeedsAlignedBuffers(_TakesBuffer):
     """Asserts that addresses are even."""
 

@@ -15,22 +15,37 @@ import os
 from pathlib import Path
 from typing import Any
 
-from gridbuf_conformance.catalogue import Rule
+from gridbuf_conformance.catalogue import Rule, Source
 from gridbuf_conformance.render.summary import Absent
 
 GOLDEN = Path(__file__).parent / "golden"
 CASES = sorted(path.stem for path in (GOLDEN / "inputs").glob("*.json"))
 
+
+def _rule(id_: str, level: str, requirement: str, section: str, **more: Any) -> Rule:
+    """A rule on a sentence of a published text; "storage spec" is the specification of gridbuf."""
+    document = "storage-spec" if section.startswith("storage spec") else "pep-3118"
+    source = Source(document, section, "#there", "must", "It has to be so.")
+    return Rule(id_, level, requirement, source, **more)
+
+
 # Its own words, so that editing the real catalogue changes no golden file.
 CATALOGUE = {
     rule.id: rule
     for rule in (
-        Rule("AI-01", "MUST", "The attribute is a dict", "array interface v3", since="3"),
-        Rule("AI-22", "MUST", "The hull stays inside the producer's memory", "array interface v3"),
-        Rule(
+        _rule("AI-01", "MUST", "The attribute is a dict", "array interface v3", since="3"),
+        _rule(
+            "AI-16",
+            "MUST",
+            "The buffer of data holds all elements",
+            "array interface v3",
+            consumer_level="ROBUST",
+        ),
+        _rule("AI-22", "MUST", "The hull stays inside the producer's memory", "array interface v3"),
+        _rule(
             "CAI-18", "MUST", "Waiting on stream covers all pending work", "CUDA array interface v3"
         ),
-        Rule(
+        _rule(
             "PB-01",
             "MUST",
             "A request that cannot be met raises BufferError",
@@ -39,16 +54,16 @@ CATALOGUE = {
             fix="Raise BufferError wherever the flags ask for something that the memory is not.",
             example="memoryview(x) asks FULL_RO.",
         ),
-        Rule("PB-03", "MUST", "len is the product of the shape times itemsize", "PEP 3118"),
-        Rule("PB-18", "SHOULD", "Strides are multiples of itemsize", "PEP 3118"),
-        Rule("DL-03", "SHOULD", "Only known flag bits are set", "dlpack.h 1.0"),
-        Rule("DL-12", "SHOULD", "An empty tensor has data NULL", "dlpack.h 1.0"),
-        Rule("DP-15", "MUST", "A CPU producer takes only stream None", "array API 2025.12"),
-        Rule("XA-01", "MUST", "Element 0 has one address", "this suite"),
-        Rule("XA-11", "MUST", "Any drop order leaves the survivors readable", "this suite"),
-        Rule("XA-14", "SHOULD", "Refusals agree in kind", "this suite"),
-        Rule("XA-18", "MUST", "Probing for an interface never raises", "this suite"),
-        Rule("GT-24", "MUST", "The hull is in mapped memory at any size", "storage spec 2.4"),
+        _rule("PB-03", "MUST", "len is the product of the shape times itemsize", "PEP 3118"),
+        _rule("PB-18", "SHOULD", "Strides are multiples of itemsize", "PEP 3118"),
+        _rule("DL-03", "SHOULD", "Only known flag bits are set", "dlpack.h 1.0"),
+        _rule("DL-12", "SHOULD", "An empty tensor has data NULL", "dlpack.h 1.0"),
+        _rule("DP-15", "MUST", "A CPU producer takes only stream None", "array API 2025.12"),
+        _rule("XA-01", "MUST", "Element 0 has one address", "this suite"),
+        _rule("XA-11", "MUST", "Any drop order leaves the survivors readable", "this suite"),
+        _rule("XA-14", "SHOULD", "Refusals agree in kind", "this suite"),
+        _rule("XA-18", "MUST", "Probing for an interface never raises", "this suite"),
+        _rule("GT-24", "MUST", "The hull is in mapped memory at any size", "storage spec 2.4"),
     )
 }
 

@@ -21,7 +21,6 @@ JAX_VERSION, PYARROW_VERSION, PILLOW_VERSION = "0.10.2", "26.0.1", "13.0.0"
 TORCH = {
     "DL-05",  # copy=True copies to another address and leaves the flags 0
     "DL-29",  # resize_() reallocates the storage while a capsule lives: its data pointer is unmapped
-    "DP-15",  # stream=1 on the CPU is refused by AssertionError
 }
 TORCH_ADVICE = {
     "DP-13",  # max_version=[1, 0] is taken: only max_version[0] is looked at
@@ -99,24 +98,23 @@ LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
     ),
     "glm": (
         "2.8.3",
-        {"PB-11"},
         set(),
+        {"PB-11"},
     ),  # matrices are stored by column and exported without strides
-    "pygame": ("2.5.8-ce", {"PB-11"}, set()),  # SIMPLE is granted for memory in Fortran order
-    "pygame.pixelarray": ("2.5.8-ce", {"PB-11"}, set()),  # for the same reason, in other code
+    "pygame": ("2.5.8-ce", set(), {"PB-11"}),  # SIMPLE is granted for memory in Fortran order
+    "pygame.pixelarray": ("2.5.8-ce", set(), {"PB-11"}),  # for the same reason, in other code
     "pygame.sound": ("2.5.8-ce", set(), set()),
     "tvm_ffi": (
         "0.1.15.post2",
+        {"DP-15"},  # stream=1 on the CPU is taken
         {
+            *("DL-12", "DP-13", "DP-23"),
             "DP-12",  # max_version=(0, 1) calls a misspelt private method: AttributeError
-            "DP-15",  # stream=1 on the CPU is taken
         },
-        {"DL-12", "DP-13", "DP-23"},
     ),
     "vtk": (
         "9.7.2",
         {
-            "PB-05",  # SIMPLE says itemsize 1 of doubles
             "PB-06",  # from ND up everything is filled
             "PB-09",
             "PB-12",  # F_CONTIGUOUS is granted in C order
@@ -127,7 +125,7 @@ LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
     "pyqt6": ("6.11.0", {"PB-24"}, set()),  # QByteArray frees memory that it has exported
     "pyside6": ("6.12.0", {"PB-24"}, set()),  # as does this one
     "usd": ("0.26.11", {"PB-01"}, set()),  # refusals are ValueError
-    "ctranslate2": ("4.8.5", {"XA-18"}, set()),  # bfloat16: hasattr raises RuntimeError
+    "ctranslate2": ("4.8.5", set(), {"XA-18"}),  # bfloat16: hasattr raises RuntimeError
     "onnxruntime": (
         "1.31.1",
         {
@@ -156,7 +154,7 @@ LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
         },
         set(),
     ),
-    "warp": ("1.19.0", {"XA-04"}, {"DP-14"}),  # bfloat16 is <u2 in the dict, bfloat in DLPack
+    "warp": ("1.19.0", set(), {"DP-14"}),
     "drjit": ("1.5.0", {"DP-15"}, {"DL-12", "DP-14"}),  # stream=1 on the CPU is taken
     "paddle": ("3.3.1", {"DP-02"}, {"DP-13", "DP-23", "GT-15"}),  # the device's number is None
     "mlx": (
@@ -174,9 +172,11 @@ LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
         "2.21.0",
         {
             "PB-01",  # the requests go to NumPy, whose refusals are ValueError
-            "DP-20",  # copy=True is RuntimeError
         },
-        {"DL-12", "DP-13", "DP-23", "DP-27"},
+        {
+            "DP-20",  # copy=True is RuntimeError
+            *("DL-12", "DP-13", "DP-23", "DP-27"),
+        },
     ),
     "tensorflow.string": ("2.21.0", {"DP-25"}, set()),  # a failed CHECK ends the process
     "array_api_strict": ("2.6.1", set(), {"DL-12"}),

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 from gridbuf_conformance import catalogue
+from gridbuf_conformance.exports import interfaces
 from gridbuf_conformance.judge import STEP_RULES
 from gridbuf_conformance.rules import CHECKS, CONSUMER_CHECKS
 
 RULES = catalogue.load()
+SIDES = ("producer", "consumer")
 IN_SCOPE = [rule for rule in RULES.values() if rule.in_scope]
 
 
@@ -38,11 +41,80 @@ def test_row_is_complete(rule: catalogue.Rule) -> None:
     assert rule.level in catalogue.LEVELS
     assert rule.scope in ("now", "later")
     assert rule.requirement.endswith(".")
-    assert rule.source
+    assert str(rule.source)
     assert rule.why and rule.fix and rule.example, "`explain` prints them of every rule"
     if rule.check is not None or rule.consumer_check is not None:
         assert rule.since
         assert rule.oracle
+
+
+SOURCES = [
+    pytest.param(rule, side, id=f"{rule.id}-{side}")
+    for rule in RULES.values()
+    for side in (rule.sides or ("producer",))
+]
+
+
+@pytest.mark.parametrize(("rule", "side"), SOURCES)
+def test_a_level_is_no_higher_than_the_verb_of_its_sentence(
+    rule: catalogue.Rule, side: str
+) -> None:
+    level, verb = rule.level_of(side), rule.source_of(side).verb
+    if level == "MUST":
+        assert verb in catalogue.BINDING, (
+            "no text demands it: lower the level, or find the sentence"
+        )
+    elif level in ("ROBUST", "SUITE"):
+        assert verb not in catalogue.BINDING, "a text demands it: raise the level"
+
+
+@pytest.mark.parametrize(("rule", "side"), SOURCES)
+def test_a_source_leads_to_its_sentence(rule: catalogue.Rule, side: str) -> None:
+    source = rule.source_of(side)
+    assert source.verb in catalogue.VERBS
+    assert source.section
+    assert source.says.endswith(".") and len(source.says) <= 200
+    assert source.document in catalogue.documents()
+    place = r"#L\d+(-L\d+)?" if "/blob/" in source.text.url else r"#[\w.-]+"
+    assert re.search(rf"{place}$", source.url), source.url
+
+
+def test_documents_are_of_a_version_and_all_are_used() -> None:
+    documents = catalogue.documents()
+    used = {rule.source_of(side).document for rule in RULES.values() for side in SIDES}
+    assert used | {"pep-3118"} == set(documents)
+    for document in documents.values():
+        assert document.kind in catalogue.KINDS
+        assert document.version
+        assert not re.search(r"/(main|master|latest|stable)/", document.url), "names no version"
+
+
+def test_rules_on_own_documents_are_those_of_gt4py_and_allocation() -> None:
+    groups = {rule.group for rule in RULES.values() if not rule.is_published}
+    assert groups == {"GT", "XA"}
+    assert [r.id for r in RULES.values() if r.group == "XA" and not r.is_published] == ["XA-17"]
+    assert [r.id for r in RULES.values() if r.group == "GT" and r.is_published] == []
+
+
+def test_sections_of_the_own_specification_exist() -> None:
+    page = Path(__file__).parents[2] / "docs" / "spec.md"
+    headings = re.findall(r"^#+ (.*)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    anchors = {"#" + re.sub(r"[^\w -]", "", h.lower()).replace(" ", "-") for h in headings}
+    own = {r.source.at for r in RULES.values() if r.source.text.kind == "own"}
+    assert own <= anchors
+
+
+def test_a_consumer_level_differs_and_has_a_check() -> None:
+    for rule in RULES.values():
+        if rule.consumer_level:
+            assert rule.consumer_level in catalogue.LEVELS
+            assert rule.consumer_level != rule.level
+            assert rule.judges("consumer") and rule.consumer_source is not None
+
+
+def test_robust_exports_are_about_a_rule_for_consumers() -> None:
+    robust = [v for i in interfaces().values() for v in i.variants.values() if v.is_robust]
+    assert {variant.rules[0] for variant in robust} == {"AS-04", "DP-32", "PB-16", "PB-17"}
 
 
 @pytest.mark.parametrize("rule", IN_SCOPE, ids=lambda rule: rule.id)
@@ -91,7 +163,7 @@ def test_steps_fail_judged_rules() -> None:
 
 def test_no_row_holds_a_path_or_an_address() -> None:
     for rule in RULES.values():
-        text = " ".join((rule.requirement, rule.why, rule.fix, rule.example, rule.source))
+        text = " ".join((rule.requirement, rule.why, rule.fix, rule.example, rule.source.says))
         assert not re.search(r"/(?:tmp|home|work|root)\b|0x[0-9a-f]{6,}", text), rule.id
 
 
@@ -106,6 +178,12 @@ class TestSelect:
     def test_patterns_select_in_catalogue_order(self) -> None:
         ids = [rule.id for rule in catalogue.select("XA-03, DL-0*")]
         assert ids == ["DL-01", *(f"DL-0{n}" for n in range(2, 10)), "XA-03"]
+
+    def test_a_level_selects_its_rules(self) -> None:
+        robust = catalogue.select("ROBUST", "consumer")
+        assert [rule.id for rule in robust][:2] == ["AI-05", "AI-16"]
+        assert all(rule.level_of("consumer") == "ROBUST" for rule in robust)
+        assert catalogue.select("ROBUST") == []
 
     def test_pattern_of_later_rules_selects_nothing(self) -> None:
         assert catalogue.select("CAI-13,DP-3*") == []

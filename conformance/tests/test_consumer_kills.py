@@ -55,9 +55,10 @@ def _with_outcome(report: Report, outcome: str) -> set[str]:
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_wrong_consumer_breaks_each_rule_it_names(mutant: Any) -> None:
-    report = _report_of(mutant, mutant.breaks | mutant.advises)
+    report = _report_of(mutant, mutant.breaks | mutant.advises | mutant.weakens)
     assert set(report.failed) == mutant.breaks, f"{mutant.__doc__}\n{report.to_json()}"
     assert _with_outcome(report, "ADVISORY") == mutant.advises, mutant.__doc__
+    assert _with_outcome(report, "FRAGILE") == mutant.weakens, mutant.__doc__
 
 
 @pytest.mark.thorough
@@ -66,13 +67,14 @@ def test_wrong_consumer_breaks_exactly_what_it_names(mutant: Any) -> None:
     report = _report_of(mutant)
     assert set(report.failed) == mutant.breaks, f"{mutant.__doc__}\n{report.to_json()}"
     assert _with_outcome(report, "ADVISORY") == mutant.advises, mutant.__doc__
+    assert _with_outcome(report, "FRAGILE") == mutant.weakens, mutant.__doc__
     assert _with_outcome(report, "ERROR") == set()
 
 
 def test_the_strict_consumer_breaks_nothing_and_is_judged_by_most_rules() -> None:
     report = Report(_run(REFERENCE, ("dlpack", "dlpack-legacy"), None, True))
     assert report.failed == (), report.to_json()
-    for outcome in ("ADVISORY", "BLOCKED", "ERROR"):
+    for outcome in ("FRAGILE", "ADVISORY", "BLOCKED", "ERROR"):
         assert _with_outcome(report, outcome) == set(), outcome
     about_dlpack = {r for r in catalogue.select("DL-*,DP-*", "consumer")}
     assert len(_with_outcome(report, "PASS")) >= len(about_dlpack) - 2, "DP-19 and DP-21 are moot"
@@ -82,15 +84,17 @@ def test_the_strict_consumer_breaks_nothing_and_is_judged_by_most_rules() -> Non
 def test_right_consumers_of_host_memory_break_nothing(name: str) -> None:
     report = Report(_run(name, OTHER_REFERENCES[name], None, True))
     assert report.failed == (), report.to_json()
-    for outcome in ("ADVISORY", "BLOCKED", "ERROR"):
+    for outcome in ("FRAGILE", "ADVISORY", "BLOCKED", "ERROR"):
         assert _with_outcome(report, outcome) == set(), outcome
     assert _with_outcome(report, "PASS")
 
 
 def test_every_wrong_consumer_names_rules_that_consumers_are_judged_by() -> None:
-    levels = {rule.id: rule.level for rule in catalogue.select(side="consumer")}
+    rules = catalogue.select(side="consumer")
+    levels = {rule.id: rule.level_of("consumer") for rule in rules}
     for mutant in consumer_zoo():
-        assert mutant.breaks | mutant.advises <= levels.keys(), mutant.__name__
+        named = mutant.breaks | mutant.advises | mutant.weakens
+        assert named <= levels.keys(), mutant.__name__
         assert all(levels[id_] == "MUST" for id_ in mutant.breaks), mutant.__name__
         assert mutant.__doc__.strip(), mutant.__name__
 

@@ -13,6 +13,7 @@ from gridbuf_conformance.values import describe
 
 VALUE_ERROR = {"type": "ValueError", "mro": ["ValueError", "Exception"], "text": ""}
 RUNTIME_ERROR = {"type": "RuntimeError", "mro": ["RuntimeError", "Exception"], "text": ""}
+ASSERTION = {"type": "AssertionError", "mro": ["AssertionError", "Exception"], "text": ""}
 TYPE_ERROR = {"type": "TypeError", "mro": ["TypeError", "Exception"], "text": ""}
 
 
@@ -38,6 +39,9 @@ def verdict_of(rule: str, name: str, *changes: tuple[str, Any]) -> Verdict:
         ("DP-12", "matrix", [("root.dlpack.max_version=(0,8).name", "dltensor")]),
         ("DP-15", "matrix", [("root.dlpack.stream=1", {"error": RUNTIME_ERROR})]),
         ("DP-15", "matrix", [("root.dlpack.stream=-1.error", lambda _: VALUE_ERROR)]),
+        ("DP-15", "matrix", [("root.dlpack.stream=1", {"error": ASSERTION})]),
+        ("PB-05", "matrix", [("root.pb.SIMPLE.view.itemsize", 1)]),
+        ("PB-05", "matrix", [("root.pb.WRITABLE.view.itemsize", 1)]),
         ("DP-21", "matrix", [("root.dlpack.copy=False", {"error": VALUE_ERROR})]),
         ("DP-23", "matrix", [("root.dlpack.dl_device=(8,0)", {"error": VALUE_ERROR})]),
         ("AI-13", "complex", [("root.ai.fields.descr", describe([("r", "<f8"), ("i", "<f8")]))]),
@@ -56,6 +60,61 @@ def test_legal_variety_passes(rule: str, name: str, changes: list[tuple[str, Any
             place(observation, path, value)
     verdict = judge(observation, PLANS[name], [rule])[rule]
     assert verdict.outcome is Outcome.PASS, verdict
+
+
+@pytest.mark.parametrize(
+    ("rule", "name", "changes"),
+    [
+        ("AI-07", "booleans", [("root.ai.fields.typestr", describe("|f1"))]),
+        ("DL-17", "matrix", [("root.main.device", [1, 3])]),
+        ("DP-20", "matrix", [("root.dlpack.copy=True", {"error": RUNTIME_ERROR})]),
+        ("DP-25", "record", [("root.main", {"error": TYPE_ERROR})]),
+        ("DX-07", "matrix", [("root.exchange.bare.references.1", lambda count: count + 8)]),
+        ("XA-18", "matrix", [("root.probes.__array_interface__", {"error": TYPE_ERROR})]),
+    ],
+)
+def test_what_a_text_only_recommends_is_an_advisory(
+    rule: str, name: str, changes: list[tuple[str, Any]]
+) -> None:
+    verdict = verdict_of(rule, name, *changes)
+    assert verdict.outcome is Outcome.ADVISORY, verdict
+
+
+def _granted(request: str) -> dict[str, Any]:
+    """An observation of Fortran-contiguous memory that grants a request without strides."""
+    observation = fresh_observation("fortran")
+    requests = observation["root"]["pb"]
+    bare = {"strides": None} if request == "ND" else {"strides": None, "shape": None}
+    requests[request] = {"view": {**requests["STRIDES"]["view"], **bare}}
+    return observation
+
+
+@pytest.mark.parametrize(("request_", "outcome"), [("SIMPLE", "ADVISORY"), ("ND", "FAIL")])
+def test_plain_bytes_of_fortran_memory_are_only_advised(request_: str, outcome: str) -> None:
+    verdict = judge(_granted(request_), PLANS["fortran"], ["PB-11"])["PB-11"]
+    assert verdict.outcome == outcome, verdict
+
+
+def test_types_without_a_typestr_need_not_agree() -> None:
+    bfloat = [("root.main.dtype", [4, 16, 1]), ("root.ai.fields.typestr", describe("<u2"))]
+    sizes = [("root.ai.fields.strides", describe(None)), ("root.pb", {}), ("root.struct", None)]
+    observation = fresh_observation("matrix")
+    for path, value in bfloat + sizes:
+        place(observation, path, value)
+    assert judge(observation, None, ["XA-04"])["XA-04"].outcome is Outcome.PASS
+    place(observation, "root.main.dtype", [2, 16, 1])
+    assert judge(observation, None, ["XA-04"])["XA-04"].outcome is Outcome.FAIL
+
+
+@pytest.mark.parametrize("rule", ["GT-16", "GT-22", "GT-25"])
+def test_a_halo_without_a_domain_names_no_aligned_element(rule: str) -> None:
+    observation = fresh_observation("aligned")
+    plan = PLANS["aligned"].replaced(halo=((2, 1), (0, 0)))
+    verdict = judge(observation, plan, [rule])[rule]
+    assert verdict.outcome is Outcome.UNSUPPORTED, verdict
+    assert "leaves no domain" in verdict.note
+    named = judge(observation, plan.replaced(aligned_index=(0, 0)), [rule])[rule]
+    assert named.outcome is Outcome.PASS, named
 
 
 def test_requests_without_shape_are_noted() -> None:
@@ -143,7 +202,7 @@ def test_getter_that_raises_on_the_probe_blocks_its_interface() -> None:
     place(observation, "root.probes.__array_interface__", {"error": TYPE_ERROR})
     remove(observation, "root.ai")
     verdicts = judge(observation, PLANS["matrix"], ["XA-18", "AI-01"])
-    assert verdicts["XA-18"].outcome is Outcome.FAIL
+    assert verdicts["XA-18"].outcome is Outcome.ADVISORY
     assert (verdicts["AI-01"].outcome, verdicts["AI-01"].note) == (Outcome.BLOCKED, "XA-18 failed")
 
 

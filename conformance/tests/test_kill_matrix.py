@@ -137,7 +137,6 @@ def test_device_reference_passes_the_device_rules() -> None:
     [
         ("dying:SegfaultInTheGetter", "CRASH"),
         ("dying:HangInTheGetter", "TIMEOUT"),
-        ("dying:OSErrorInTheGetter", "FAIL"),
         ("dying:CrashesOnTheTenthPlan", "UNSTABLE"),
         ("dying:ExitInProduce", "CRASH"),
     ],
@@ -155,7 +154,8 @@ def test_every_mutant_names_rules_in_scope() -> None:
     in_scope = {rule.id: rule.level for rule in catalogue.select()}
     for mutant in zoo(every_python=True):
         assert mutant.breaks | mutant.advises <= in_scope.keys(), mutant.__name__
-        assert all(in_scope[id_] == "MUST" for id_ in mutant.breaks), mutant.__name__
+        fails = _dies(mutant) or all(in_scope[id_] == "MUST" for id_ in mutant.breaks)
+        assert fails, f"{mutant.__name__}: only a death fails a rule that is not a MUST"
         assert mutant.__doc__.strip(), mutant.__name__
 
 

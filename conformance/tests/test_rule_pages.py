@@ -29,11 +29,15 @@ def test_a_section_says_all_there_is(rule):
     text = rule_pages.sections([rule])
     tokens = _GITHUB.parse(text)
     inlines = [child for token in tokens for child in token.children or ()]
-    assert not [t for t in (*tokens, *inlines) if t.type.startswith(("html", "link", "image"))]
+    assert not [t for t in (*tokens, *inlines) if t.type.startswith(("html", "image"))]
+    sources = [source for source in (rule.source, rule.consumer_source) if source is not None]
+    links = [t.attrGet("href") for t in inlines if t.type == "link_open"]
+    assert links == [source.url.replace("docs/spec.md", "../spec.md") for source in sources]
     shown = "".join(
         t.content for t in (*inlines, *tokens) if t.type in ("text", "code_inline", "fence")
     )
-    for words in (rule.level, rule.requirement, rule.source, rule.why, rule.fix, rule.example):
+    said = [words for s in sources for words in (str(s), s.says, s.verb)]
+    for words in (rule.level, rule.requirement, *said, rule.why, rule.fix, rule.example):
         assert words.replace("`", "") in shown.replace("`", ""), words
     for id_ in rule.preconditions:
         assert id_ in shown

@@ -307,6 +307,7 @@ _VARIANTS: tuple[Variant, ...] = (
         _null,
         adapt=plans.empty,
         misfit=_empty_only,
+        is_robust=True,
     ),
     *(
         _variant(

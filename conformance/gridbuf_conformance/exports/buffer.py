@@ -504,6 +504,7 @@ _VARIANTS: tuple[Variant, ...] = (
         bend=_wrapped(65),
         described=plans.widened(65),
         control=plans.plain,
+        is_robust=True,
     ),
     BufferVariant(
         "empty",
@@ -524,6 +525,7 @@ _VARIANTS: tuple[Variant, ...] = (
         misfit=_empty_only,
         bend=_null,
         control=plans.plain,
+        is_robust=True,
     ),
     BufferVariant(
         "null-format",

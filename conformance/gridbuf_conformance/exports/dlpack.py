@@ -417,6 +417,7 @@ _VARIANTS: tuple[Variant, ...] = (
         "error",
         "__dlpack__ returns a number",
         exporter=_GivesANumber,
+        is_robust=True,
     ),
     _variant(
         "raises",

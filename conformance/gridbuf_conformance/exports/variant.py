@@ -61,7 +61,8 @@ class Variant:
     export a consumer must have taken before a refusal of this one counts ("right" only).
     `described` turns the shape of the array into the described shape, if they differ;
     `is_retyped` says that the elements are said to be of another type of the same size.
-    `compared`: the plain export is made in any case, for checks that compare the two.
+    `is_robust`: no text demands that a consumer takes or refuses the export; on it, the first rule has the
+    level ROBUST. `compared`: the plain export is made in any case, for checks that compare the two.
 
     Raises ValueError for an expectation that there is not, and for no rules.
     """
@@ -76,6 +77,7 @@ class Variant:
     described: Callable[[tuple[int, ...]], tuple[int, ...]] = _same_shape
     is_retyped: bool = False
     compared: bool = False
+    is_robust: bool = False
 
     def __post_init__(self) -> None:
         if self.expects not in EXPECTATIONS:

@@ -44,6 +44,7 @@ _STYLES = {
     "failed": "bold red",
     "error": "bold magenta",
     "known": "blue",
+    "fragile": "dark_orange",
     "advisory": "yellow",
     "passed": "green",
     "silent": "dim",
@@ -56,7 +57,18 @@ _SURVEY_EXTRA_LINES = 4
 """A blank line, the title of the failures, how many more there are, and the shell's next prompt."""
 _MAX_PLAN_CHARS = 400
 _PLAIN = str.maketrans(
-    {"█": "#", "╳": "x", "─": "-", "├": "|", "┤": "|", "╵": "|", "▲": "^", "■": "o", "×": "x"}
+    {
+        "█": "#",
+        "╳": "x",
+        "─": "-",
+        "├": "|",
+        "┤": "|",
+        "╵": "|",
+        "▲": "^",
+        "△": "^",
+        "■": "o",
+        "×": "x",
+    }
     | {
         "·": ".",
         "…": "...",
@@ -139,7 +151,7 @@ def render(
     catalogue: Mapping[str, Any] | None = None,
     verbose: bool = False,
 ) -> None:
-    """Prints one report: its groups, every failure and advisory in full, and the conclusion.
+    """Prints one report: its groups, every failure, fragile rule and advisory in full, and the conclusion.
 
     With `verbose` it lists every rule with its outcome, and the reason for rules that were not judged.
     """
@@ -150,7 +162,7 @@ def render(
         _print_groups(printer, matrix([report]))
     if verbose:
         _print_rules(printer, report, catalogue)
-    for finding in findings([report], ("failed", "error", "advisory")):
+    for finding in findings([report], ("failed", "error", "fragile", "advisory")):
         for _, rule in finding.entries:
             printer.line()
             _print_finding(printer, rule, catalogue)
@@ -246,9 +258,9 @@ def _print_title(printer: Printer, report: Mapping[str, Any]) -> None:
 def _print_groups(printer: Printer, table: Matrix) -> None:
     printer.line()
     view = printer.table()
-    shown = [kind for kind in KINDS if kind not in ("error", "known")]
-    if any(row.total.of_kind("known") for row in table.rows):
-        shown.insert(1, "known")
+    total = table.rows[0].total
+    rare = ("known", "fragile")
+    shown = [k for k in KINDS if k != "error" and (k not in rare or total.of_kind(k))]
     for heading in ("group", "rules on", *shown, "in all"):
         right = heading not in ("group", "rules on")
         view.add_column(
@@ -334,11 +346,13 @@ def _print_matrix(printer: Printer, table: Matrix, what: str = "library") -> Non
 def _print_legend(printer: Printer, tables: Sequence[Matrix]) -> None:
     if not tables:
         return
-    has_known = any(row.total.of_kind("known") for table in tables for row in table.rows)
+    rows = [row for table in tables for row in table.rows]
+    rare = {"known": "known failures", "fragile": "fragile"}
+    seen = [kind for kind in rare if any(row.total.of_kind(kind) for row in rows)]
     legend = (
         f"{printer.sign('passed')} rules that hold",
         f"{printer.sign('failed')} failed/judged",
-        *([f"{printer.sign('known')} known failures"] if has_known else []),
+        *(f"{printer.sign(kind)} {rare[kind]}" for kind in seen),
         f"{printer.sign('advisory')} advisories",
         f"{printer.sign('silent')} nothing to judge",
     )
@@ -394,6 +408,8 @@ def _matrix_cell(printer: Printer, cell: Cell) -> Text:
         text.append(f"{printer.sign('passed')}{cell.of_kind('passed')}", _STYLES["passed"])
     if known := cell.of_kind("known"):
         text.append(f" {printer.sign('known')}{known}", _STYLES["known"])
+    if fragile := cell.of_kind("fragile"):
+        text.append(f" {printer.sign('fragile')}{fragile}", _STYLES["fragile"])
     if advisories := cell.of_kind("advisory"):
         text.append(f" {printer.sign('advisory')}{advisories}", _STYLES["advisory"])
     return text

@@ -38,8 +38,8 @@ from .summary import (
 
 __all__ = ["render"]
 
-_TOLD = ("failed", "error", "known", "advisory")
-_LETTERS = {kind: kind[0] for kind in KINDS}
+_TOLD = ("failed", "error", "known", "fragile", "advisory")
+_LETTERS = {kind: "r" if kind == "fragile" else kind[0] for kind in KINDS}
 _MANY_ROWS = 14
 _MAX_VALUE_CHARS = 20_000
 _MAX_SEARCH_CHARS = 2_000

@@ -1,8 +1,8 @@
 """Reports as JUnit XML: one test suite a library, one test case a rule.
 
 Outcomes map to what build servers know: a broken MUST, a crash or a hang is a `failure`, an error of the
-suite itself an `error`, a rule that was not judged is `skipped` with its reason, and an advisory passes with its
-text in `system-out`, so that a SHOULD never turns a build red.
+suite itself an `error`, a rule that was not judged is `skipped` with its reason. An advisory and a fragile rule
+pass with their text in `system-out`, so that a SHOULD or a ROBUST never turns a build red.
 """
 
 from __future__ import annotations
@@ -90,8 +90,9 @@ def _case(
         headline = _headline(rule)
         element = ElementTree.SubElement(case, result, type=rule["outcome"], message=headline)
         element.text = _body(rule, requirement)
-    elif kind_of(rule["outcome"]) == "advisory":
-        ElementTree.SubElement(case, "system-out").text = "ADVISORY\n" + _body(rule, requirement)
+    elif kind_of(rule["outcome"]) in ("fragile", "advisory"):
+        text = f"{rule['outcome']}\n{_body(rule, requirement)}"
+        ElementTree.SubElement(case, "system-out").text = text
     return case
 
 

@@ -40,7 +40,7 @@ _LIMIT_CHARS = 60_000
 _MAX_VALUE_CHARS = 1_500
 _MAX_NOTE_CHARS = 300
 _MAX_LIBRARIES = 12
-_SHOWN = ("failed", "error", "known", "advisory")
+_SHOWN = ("failed", "error", "known", "fragile", "advisory")
 
 
 def render(
@@ -173,7 +173,7 @@ def _cell(cell: Cell) -> str:
     broken = cell.of_kind("failed") + cell.of_kind("error")
     sign = KINDS["failed" if cell.of_kind("failed") else "error"][0]
     text = f"**{sign} {broken}** of {cell.judged}" if broken else f"✓ {cell.of_kind('passed')}"
-    for kind in ("known", "advisory"):
+    for kind in ("known", "fragile", "advisory"):
         text += f" {KINDS[kind][0]} {cell.of_kind(kind)}" if cell.of_kind(kind) else ""
     return text
 

@@ -8,12 +8,13 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from ..catalogue import GROUPS, Rule
+from ..catalogue import GROUPS, KINDS, Rule, Source
 from ..text import clean, plural
 from .console import Printer
 
 __all__ = [
     "ORACLES",
+    "levels",
     "print_consumers",
     "print_exports",
     "print_findings",
@@ -136,16 +137,35 @@ def print_rules(rules: Sequence[Rule], console: Console) -> None:
     printer.line((f"{plural(len(rules), 'rule')}, {judged} judged by this version", "dim"))
 
 
+def levels(rule: Rule) -> str:
+    """The level of a rule; with the consumers' level where that differs: "MUST, for consumers ROBUST"."""
+    if rule.consumer_level in ("", rule.level):
+        return rule.level
+    return f"{rule.level}, for consumers {rule.consumer_level}"
+
+
+def _sources(rule: Rule) -> list[tuple[str, Source]]:
+    """The source, and that of the consumers' half if it has its own."""
+    found = [("producer", rule.source)]
+    return found if rule.consumer_source is None else [*found, ("consumer", rule.consumer_source)]
+
+
 def print_rule(rule: Rule, console: Console) -> None:
     """All entries of a rule in the catalogue."""
     printer = Printer(console)
     printer.line(
-        (rule.id, "bold"), (f"  {rule.level}", "bold"), (f"  {GROUPS.get(rule.group, '')}", "dim")
+        (rule.id, "bold"), (f"  {levels(rule)}", "bold"), (f"  {GROUPS.get(rule.group, '')}", "dim")
     )
     since = f" (since {rule.since})" if rule.since else ""
     printer.field("requirement", rule.requirement)
     printer.field("applies to", " and ".join(f"{side}s" for side in rule.sides) or "not judged yet")
-    printer.field("source", f"{rule.source}{since}")
+    for side, source in _sources(rule):
+        about = "source" if side == "producer" else "for consumers"
+        printer.field(about, f"{source}{since if side == 'producer' else ''}")
+        printer.field("link", source.url, wrap=False)
+        printer.field("says", f"{source.says} (verb: {source.verb})")
+    if not rule.is_published:
+        printer.field("binds", KINDS[rule.source.text.kind])
     printer.field("why", rule.why)
     printer.field("to comply", rule.fix)
     printer.field("as a consumer", rule.consumer_fix)

@@ -7,24 +7,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..catalogue import GROUPS, Rule
+from ..catalogue import GROUPS, KINDS, LEVELS, Rule, Source
 from ..text import plural
 from .markdown import block, prose
-from .reference import ORACLES
+from .reference import ORACLES, levels
 from .summary import GROUPS as TITLES
 
 __all__ = ["page", "sections"]
 
 _INTRODUCTION = """\
 Every rule of the suite, as `gridbuf-conformance explain ID` prints it. An id never changes its meaning and is never reused.
-A broken MUST fails a run. A broken SHOULD is an advisory. SUITE marks rules of this suite beyond the published texts.
+Each rule links the sentence that it rests on, with the modal verb of that sentence and what it says in our words. The verb `undefined`
+means that the sentence states a fact about memory, and that memory access is undefined if it is wrong.
+
+| level | meaning |
+|---|---|
+{levels}
+
+Rules on documents of GT4Py, or on gridbuf's own specification, say so. They are never findings about other libraries.
 
 Generated from the catalogue: `gridbuf-conformance explain '*' --format md`."""
 
 
 def page(rules: Sequence[Rule]) -> str:
     """The reference page of these rules: contents, then the rules by group."""
-    parts = ["# The rules", _INTRODUCTION, _contents(rules)]
+    table = "\n".join(f"| {level} | {meaning} |" for level, meaning in LEVELS.items())
+    parts = ["# The rules", _INTRODUCTION.format(levels=table), _contents(rules)]
     for group in dict.fromkeys(rule.group for rule in rules):
         parts.append(f"## {group} · {TITLES.get(group, GROUPS.get(group, group))}")
         parts += [_section(rule, "###") for rule in rules if rule.group == group]
@@ -57,13 +65,22 @@ def _anchor(heading: str) -> str:
     return kept.replace(" ", "-")
 
 
+def _linked(source: Source) -> str:
+    """A source as a link, with its verb and what it says. Own documents are linked from docs/reference."""
+    own = source.text.kind == "own"
+    url = source.url.replace("docs/", "../", 1) if own else source.url
+    return f"[{prose(str(source))}]({url}): {prose(source.says)} (*{source.verb}*)"
+
+
 def _section(rule: Rule, mark: str) -> str:
     """One rule: first the requirement, then reason, source and how to comply."""
     since = f" (since {prose(rule.since)})" if rule.since else ""
     info = [
-        ("Level", rule.level),
+        ("Level", levels(rule)),
         ("Applies to", " and ".join(f"{side}s" for side in rule.sides) or "not judged yet"),
-        ("Source", prose(rule.source) + since),
+        ("Source", _linked(rule.source) + since),
+        ("Source for consumers", _linked(rule.consumer_source) if rule.consumer_source else ""),
+        ("Binds", "" if rule.is_published else KINDS[rule.source.text.kind]),
         ("Why", prose(rule.why)),
         ("To comply", prose(rule.fix)),
         ("As a consumer", prose(rule.consumer_fix)),

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from ..catalogue import Rule
 from ..outcomes import FAILED, Outcome
 from ..text import plural
 
@@ -59,6 +60,7 @@ KINDS: dict[str, tuple[str, str, str]] = {
     "failed": ("✗", "x", "a MUST is broken, or the producer crashed or hung"),
     "error": ("‼", "E", "the suite itself went wrong"),
     "known": ("≈", "~", "a failure on record, and it still fails as known"),
+    "fragile": ("△", "^", "legal, but a robust library handles the case better"),
     "advisory": ("!", "!", "a SHOULD is not met, or published texts disagree"),
     "passed": ("✓", "+", "holds on every plan"),
     "silent": ("·", ".", "not judged: unsupported, untested, or blocked by another failure"),
@@ -77,6 +79,7 @@ def kind_of(outcome: str) -> str:
         return "failed"
     return {
         str(Outcome.ERROR): "error",
+        str(Outcome.FRAGILE): "fragile",
         str(Outcome.ADVISORY): "advisory",
         str(Outcome.PASS): "passed",
         str(Outcome.XFAIL): "known",
@@ -94,6 +97,9 @@ class RuleText:
 
     requirement: str = ""
     source: str = ""
+    url: str = ""
+    verb: str = ""
+    says: str = ""
     since: str = ""
     why: str = ""
     fix: str = ""
@@ -112,6 +118,9 @@ def rule_text(catalogue: Mapping[str, Any], rule_id: str, side: str = "producer"
     if rule is None:
         return RuleText(requirement="(this version of the suite does not know this rule)")
     words = {name: str(getattr(rule, name, "") or "") for name in RuleText.__dataclass_fields__}
+    source = rule.source_of(side) if isinstance(rule, Rule) else None
+    if source is not None:
+        words.update(source=str(source), url=source.url, verb=source.verb, says=source.says)
     if side == "consumer":
         words["fix"] = str(getattr(rule, "consumer_fix", "") or words["fix"])
     return RuleText(**words)
@@ -254,7 +263,7 @@ class Finding:
         return any(failure.get("drawing") for failure in failures)
 
 
-_ORDER = ("CRASH", "TIMEOUT", "UNSTABLE", "FAIL", "XPASS", "ERROR", "ADVISORY")
+_ORDER = ("CRASH", "TIMEOUT", "UNSTABLE", "FAIL", "XPASS", "ERROR", "FRAGILE", "ADVISORY")
 
 
 def _severity(outcome: str) -> int:
@@ -330,6 +339,8 @@ def conclusion(report: ReportDict) -> tuple[str, str]:
     if not cell.judged:
         return "silent", "was not judged: no rule applies to its interfaces."
     advisories, known = cell.of_kind("advisory"), cell.of_kind("known")
-    remark = f", {advisories} with an advisory" if advisories else ""
+    fragile = cell.of_kind("fragile")
+    remark = f", {fragile} fragile" if fragile else ""
+    remark += f", {advisories} with an advisory" if advisories else ""
     remark += f", {plural(known, 'known failure')}" if known else ""
     return "passed", f"conforms: {plural(cell.judged, 'rule')} judged{remark}."

@@ -16,7 +16,7 @@ from ..descriptors import (
     of_cuda_interface,
     of_dlpack,
 )
-from ..elements import agree
+from ..elements import agree, lacks_typestr
 from ..info import ArrayInfo, MappingInfo
 from ..outcomes import Verdict
 from .registry import check
@@ -110,6 +110,8 @@ def strides_agree(s: Subject) -> Verdict:
 def element_types_agree(s: Subject) -> Verdict:
     def differs(a: Descriptor, b: Descriptor) -> tuple[str, str] | None:
         if a.itemsize != b.itemsize or agree(a.element, b.element):
+            return None
+        if lacks_typestr(a.element) or lacks_typestr(b.element):
             return None
         return str(a.element), str(b.element)
 

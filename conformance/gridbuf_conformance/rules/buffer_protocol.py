@@ -23,7 +23,7 @@ from .array_interface import moved_address_verdict
 from .common import hull_verdict, readonly_verdict, resize_verdict, type_names
 from .registry import check
 from .subject import Subject
-from .verdicts import fail, ok, unsupported, untested
+from .verdicts import advise, fail, ok, unsupported, untested
 
 _ANY_CONTIGUOUS = 0x98
 _NDIM_LIMIT = 64
@@ -129,7 +129,7 @@ def itemsize_stays_without_format(s: Subject) -> Verdict:
     if not with_format:
         return unsupported("no request with FORMAT is granted")
     itemsize = next(iter(with_format.values())).itemsize
-    for name, view in _granted(s, without=FORMAT).items():
+    for name, view in _granted(s, with_flags=ND, without=FORMAT).items():
         if view.itemsize != itemsize:
             return fail(f"itemsize {itemsize}, as with FORMAT", f"{view.itemsize} for {name}")
     return ok()
@@ -216,12 +216,12 @@ def plain_requests_need_c_order(s: Subject) -> Verdict:
     plain = [
         name for name, view in _granted(s, without=STRIDES).items() if view.buf == _best(s).buf
     ]
-    if plain:
-        return fail(
-            f"a refusal, for strides {array.strides} of shape {array.shape} are not C-contiguous",
-            f"{', '.join(plain)} granted",
-        )
-    return ok()
+    if not plain:
+        return ok()
+    expected = f"a refusal, for strides {array.strides} of shape {array.shape} are not C-contiguous"
+    if array.is_contiguous("F") and not any(_has(name, ND) for name in plain):
+        return advise(expected, f"{', '.join(plain)} granted for Fortran-contiguous memory")
+    return fail(expected, f"{', '.join(plain)} granted")
 
 
 @check("PB-12", needs="PB")

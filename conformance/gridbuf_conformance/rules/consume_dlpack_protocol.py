@@ -11,9 +11,9 @@ from __future__ import annotations
 from ..consumption import Consumption
 from ..info import NONE, TensorCounts, Value
 from ..outcomes import Outcome, Verdict
-from .consumer_common import taken
+from .consumer_common import taken, unclean_verdict
 from .consumer_registry import consumer_check
-from .verdicts import advise, fail, ok, unsupported, untested
+from .verdicts import advise, fail, fragile, ok, unsupported, untested
 
 _NO_CAPSULE = "no capsule was asked for"
 _NOT_SEEN = "the result cannot be looked into"
@@ -162,10 +162,14 @@ def survives_and_errs_cleanly(c: Consumption, control: Consumption | None) -> Ve
     if c.error.type == "SystemError":
         return Verdict(Outcome.BLOCKED, note="DP-09 failed")
     if c.unclean:
-        return fail("the array, or a clean error", f"{c.refusal} ({c.unclean})")
+        return unclean_verdict(c)
     return ok(f"refused: {c.error.type}")
 
 
 @consumer_check("DP-33")
 def free_strides_are_not_read(c: Consumption, control: Consumption | None) -> Verdict:
-    return taken(c, control)
+    """No text says that a consumer must take such strides: a clean refusal is fragile, a wrong result a failure."""
+    verdict = taken(c, control)
+    if verdict.failed and not c.accepted and not c.unclean:
+        return fragile("the array, as from the plain export", c.refusal)
+    return verdict

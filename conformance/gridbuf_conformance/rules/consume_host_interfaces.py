@@ -17,6 +17,8 @@ from .consumer_registry import consumer_check
 from .verdicts import advise, fail, ok, unsupported
 
 _OF_STRIDES = {"array-interface": "AI-22", "array-struct": "AS-04", "buffer": "PB-32"}
+_MAY_BE_REFUSED = ("PB-07",)
+"""No text says that a consumer must take such exports: a clean refusal is an advisory, a wrong result a failure."""
 _OF_TYPES = {"array-interface": "AI-34", "array-struct": "AS-05", "buffer": "PB-20"}
 
 
@@ -44,7 +46,10 @@ def _judges_result(rule: str) -> None:
     def decide(c: Consumption, control: Consumption | None) -> Verdict:
         if _about(c) != rule:
             return unsupported(f"the export is about {_about(c)}")
-        return taken(c, control)
+        verdict = taken(c, control)
+        if rule in _MAY_BE_REFUSED and verdict.failed and not c.accepted and not c.unclean:
+            return advise("the array, as from the plain export", c.refusal)
+        return verdict
 
     decide.__name__ = f"taken_{rule.replace('-', '_').lower()}"
     consumer_check(rule)(decide)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ..consumption import Consumption
 from ..outcomes import Outcome, Verdict
-from .verdicts import fail, ok, unsupported
+from .verdicts import fail, fragile, ok, unsupported
 
-__all__ = ["taken"]
+__all__ = ["taken", "unclean_verdict"]
 
 
 def taken(c: Consumption, control: Consumption | None) -> Verdict:
@@ -24,11 +24,17 @@ def taken(c: Consumption, control: Consumption | None) -> Verdict:
     return fail(*c.mistake)
 
 
+def unclean_verdict(c: Consumption) -> Verdict:
+    """A refusal that is not a clean error. No text demands a class of error, but none may be lost."""
+    judged = fragile if c.error.type in ("AssertionError", "MemoryError") else fail
+    return judged("the array, or a clean error", f"{c.refusal} ({c.unclean})")
+
+
 def _refused(c: Consumption, control: Consumption | None, expects: str) -> Verdict:
     if c.error.type == "SystemError" and "DP-09" in c.export.variant.rules:
         return Verdict(Outcome.BLOCKED, note="DP-09 failed")
     if c.unclean:
-        return fail("the array, or a clean error", f"{c.refusal} ({c.unclean})")
+        return unclean_verdict(c)
     if expects != "right":
         return ok(f"refused: {c.error.type}")
     if control is None or not control.accepted:

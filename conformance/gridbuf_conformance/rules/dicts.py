@@ -13,7 +13,7 @@ from ..descriptors import Descriptor, Rejected
 from ..info import InterfaceInfo, Value
 from ..outcomes import Verdict
 from .subject import Subject
-from .verdicts import fail, ok, unsupported
+from .verdicts import advise, fail, ok, unsupported
 
 __all__ = [
     "byte_order_verdict",
@@ -92,6 +92,8 @@ def size_verdict(fields: dict[str, Value]) -> Verdict:
     sizes = typestr.legal_sizes(parsed.kind)
     if sizes is None or parsed.number in sizes:
         return ok()
+    if (parsed.kind, parsed.number) == ("f", 1):
+        return advise("kind 'f' with a size that every reader knows", shown(fields["typestr"]))
     return fail(f"kind {parsed.kind!r} with one of the sizes {sizes}", shown(fields["typestr"]))
 
 

@@ -11,7 +11,7 @@ from ..outcomes import Verdict
 from .dlpack_protocol import indescribable
 from .registry import check
 from .subject import Subject
-from .verdicts import fail, ok, unsupported, untested
+from .verdicts import advise, fail, ok, unsupported, untested
 
 _NAME = "dlpack_exchange_api"
 _OPTIONAL = "dltensor_from_py_object_no_sync"
@@ -167,7 +167,7 @@ def borrowed_export_owns_nothing(s: Subject) -> Verdict:
         return unsupported("there is no borrowed export")
     before, after = info.references or (0, 0)
     if after - before >= 8:
-        return fail("no reference kept", f"{(after - before) // 8} kept by each call")
+        return advise("no reference kept", f"{(after - before) // 8} kept by each call")
     export = s.exchange.export
     exported, borrowed = export is not None and export.is_tensor, info.result == 0
     if exported != borrowed:

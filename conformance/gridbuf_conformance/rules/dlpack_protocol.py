@@ -191,11 +191,8 @@ def cpu_takes_no_stream(s: Subject) -> Verdict:
     if device[0] != CPU or not _takes(s, "stream=None"):
         return unsupported("not on the CPU, or stream is not taken")
     note = "" if _error(s, "stream=-1") else "stream=-1 is accepted, as most producers do"
-    for call in ("stream=1", "stream=0", "stream=-1"):
-        error = _error(s, call)
-        if error is not None and _is(error, "AssertionError"):
-            return fail(f"an error for {call} that is not an AssertionError", "AssertionError")
-        if error is None and call != "stream=-1":
+    for call in ("stream=1", "stream=0"):
+        if _error(s, call) is None:
             return fail(f"an error for {call} on the CPU", "accepted")
     return ok(note)
 
@@ -267,7 +264,7 @@ def copy_true_copies(s: Subject) -> Verdict:
     if error is not None:
         if _is(error, "BufferError"):
             return ok("it cannot copy, and says so")
-        return fail("a copy, or BufferError", error.type)
+        return advise("a copy, or BufferError", error.type)
     if info is None:
         return unsupported("the copy's capsule cannot be read")
     try:
@@ -385,7 +382,7 @@ def uneven_strides_are_refused(s: Subject) -> Verdict:
             return ok()
         meaningless = any(b % array.itemsize for b in array.strides)
         if meaningless and not _exports(s) and indescribable(s) is None:
-            return fail("an export: only axes of extent 1 have uneven strides", "a refusal")
+            return advise("an export: only axes of extent 1 have uneven strides", "a refusal")
     return unsupported("every stride is a multiple of itemsize")
 
 

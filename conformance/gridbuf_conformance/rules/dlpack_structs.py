@@ -297,7 +297,7 @@ def device_is_known(s: Subject) -> Verdict:
         if kind not in DEVICE_TYPES:
             return fail("a known device type", str(kind))
         if kind in _HOST_LIKE_DEVICES and index:
-            return fail(f"device id 0 for {DEVICE_TYPES[kind]}", str(index))
+            return advise(f"device id 0 for {DEVICE_TYPES[kind]}", str(index))
         return ok()
 
     return _every_capsule(s, judge)

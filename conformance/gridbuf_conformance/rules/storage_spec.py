@@ -11,6 +11,7 @@ from ..descriptors import Descriptor, Rejected, descriptors_of, of_array_interfa
 from ..elements import agree
 from ..info import NONE, CapsuleInfo, Value
 from ..outcomes import Verdict
+from ..plan import Plan
 from .common import reach_verdict
 from .dicts import shown
 from .gt4py_protocol import arrays_of, entries_of, names_of, pair_of
@@ -75,10 +76,17 @@ def _alignment_subject(s: Subject) -> tuple[Descriptor | None, str]:
         return None, _NO_PLAN
     if s.plan.alignment_size == 1:
         return None, "the plan asks for no alignment"
+    if s.plan.aligned_index is None and _has_no_domain(s.plan):
+        return None, "the halo leaves no domain, and the plan names no aligned index"
     array = _placed(s)
     if array is None or array.is_empty:
         return None, "no elements, or no interface has the plan's shape"
     return array, ""
+
+
+def _has_no_domain(plan: Plan) -> bool:
+    """Whether the halo of a plan covers a dimension."""
+    return any(lower + upper >= n for (lower, upper), n in zip(plan.halo or (), plan.shape))
 
 
 @check("GT-17", once=True)
@@ -368,7 +376,7 @@ def entries_name_the_asked_dimensions(s: Subject) -> Verdict:
 def origin_is_the_lower_halo(s: Subject) -> Verdict:
     if s.plan is None or s.plan.halo is None:
         return unsupported(_NO_PLAN if s.plan is None else "the plan asks for no halo")
-    if any(lower + upper >= n for (lower, upper), n in zip(s.plan.halo, s.plan.shape)):
+    if _has_no_domain(s.plan):
         return unsupported("the halo leaves no domain that could have an origin")
     names = s.plan.dims or tuple(map(str, range(s.plan.ndim)))
     order = sorted(range(s.plan.ndim), key=lambda axis: _annotation_rank(names[axis]))

@@ -7,7 +7,7 @@ from typing import Any
 from ..descriptors import Descriptor
 from ..outcomes import Outcome, Verdict
 
-__all__ = ["advise", "drawing_of", "fail", "ok", "unsupported", "untested"]
+__all__ = ["advise", "drawing_of", "fail", "fragile", "ok", "unsupported", "untested"]
 
 
 def ok(note: str = "") -> Verdict:
@@ -18,13 +18,18 @@ def ok(note: str = "") -> Verdict:
 def fail(
     expected: str, actual: str, *, note: str = "", drawing: dict[str, Any] | None = None
 ) -> Verdict:
-    """The rule is broken. For a rule of level SHOULD or SUITE the judge turns this into ADVISORY."""
+    """The rule is broken. The judge turns this into ADVISORY or FRAGILE for a rule that is not a MUST."""
     return Verdict(Outcome.FAIL, expected, actual, note, drawing)
 
 
 def advise(expected: str, actual: str, *, note: str = "") -> Verdict:
     """The part of the rule that is only recommended, or disputed, is not met."""
     return Verdict(Outcome.ADVISORY, expected, actual, note)
+
+
+def fragile(expected: str, actual: str, *, note: str = "") -> Verdict:
+    """The part of the rule that no text demands, and that a good library keeps, is not met."""
+    return Verdict(Outcome.FRAGILE, expected, actual, note)
 
 
 def unsupported(reason: str) -> Verdict:

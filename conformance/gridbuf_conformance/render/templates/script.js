@@ -35,8 +35,8 @@
   const query = one("q"), library = one("library"), group = one("group"), chips = all(".chip");
   const expand = one("expand");
   const libraries = [...library.options].slice(1).map((option) => option.value);
-  const KINDS = { f: "failed", e: "error", k: "known", a: "advisory", p: "passed", s: "silent" };
-  const SIGNS = { f: "✗", e: "‼", k: "≈", a: "!", p: "✓", s: "·" };
+  const KINDS = { f: "failed", e: "error", k: "known", r: "fragile", a: "advisory", p: "passed", s: "silent" };
+  const SIGNS = { f: "✗", e: "‼", k: "≈", r: "△", a: "!", p: "✓", s: "·" };
   const cards = all("details.rule").map((element) => ({
     element,
     group: element.dataset.group,
@@ -98,7 +98,7 @@
       query.value = "";
       library.value = cell.dataset.library;
       group.value = cell.dataset.group;
-      const broken = new Set(["failed", "error", "known", "advisory"]);
+      const broken = new Set(["failed", "error", "known", "fragile", "advisory"]);
       press((kind) => !broken.has(cell.dataset.kind) || broken.has(kind));
       apply();
       one("rules").scrollIntoView({ behavior: matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth" });
