@@ -21,8 +21,8 @@ from gridbuf import _core
 MODULES = [
     "gridbuf",
     "gridbuf.call",
-    "gridbuf.compat",
-    "gridbuf.compat.gt4py",
+    "gridbuf.gt4py",
+    "gridbuf.gt4py.cartesian",
     "gridbuf.memory",
     "gridbuf.mpi",
     "gridbuf.storage",

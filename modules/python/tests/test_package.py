@@ -78,7 +78,7 @@ def run(code: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-LAZY = ("compat", "mpi", "storage", "testing", "xarray")
+LAZY = ("gt4py", "mpi", "storage", "testing", "xarray")
 
 
 def test_importing_the_package_is_enough_for_its_modules() -> None:
@@ -89,7 +89,7 @@ def test_importing_the_package_is_enough_for_its_modules() -> None:
         "assert {*lazy} < {*dir(gridbuf)}\n"
         "assert gridbuf.storage.zeros((2,), dims='I').dims == ('I',)\n"
         "assert gridbuf.testing.is_emulated() is False\n"
-        "assert gridbuf.mpi.HaloExchange and gridbuf.compat.gt4py.zeros\n"
+        "assert gridbuf.mpi.HaloExchange and gridbuf.gt4py.cartesian.zeros\n"
         "assert gridbuf.storage is sys.modules['gridbuf.storage']\n"
         "assert not hasattr(gridbuf, 'storages')\n"
         "inspect.getmembers(gridbuf)\n"
@@ -267,7 +267,7 @@ field.halo = (1, 1)
 field[0] = gridbuf.storage.as_storage(array, array, sync_state=gridbuf.storage.SyncState(1)) + 1
 assert_type(gridbuf.mpi.Decomposition({"I": 4}), gridbuf.mpi.Decomposition)
 assert_type(gridbuf.testing.is_emulated(), bool)
-gridbuf.compat.gt4py.zeros((3, 4), np.float32, backend="numpy")
+gridbuf.gt4py.cartesian.zeros((3, 4), np.float32, backend="numpy")
 gridbuf.xarray.to_data_array(field)
 """
 WRONG = """
