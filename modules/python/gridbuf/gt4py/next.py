@@ -88,8 +88,8 @@ class FieldAllocator:
     """
 
     device_type: Any = _DeviceType.CPU
-    layout_mapper: Callable[[Sequence[Any]], Sequence[int]] = (
-        allocators.horizontal_first_layout_mapper
+    layout_mapper: Callable[[Sequence[Any]], Sequence[int]] = dataclasses.field(
+        default_factory=lambda: allocators.horizontal_first_layout_mapper
     )
     byte_alignment: int | None = None
     populate: bool = False
@@ -226,10 +226,10 @@ def use(allocator: FieldAllocator = allocator) -> Iterator[FieldAllocator]:
     allocator : FieldAllocator, optional
         The default for its type of device. Default: `gridbuf.gt4py.next.allocator`.
 
-    Returns
-    -------
-    context manager
-        Its value is `allocator`.
+    Yields
+    ------
+    FieldAllocator
+        `allocator`.
 
     Notes
     -----

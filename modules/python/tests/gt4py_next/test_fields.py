@@ -52,7 +52,9 @@ def test_a_field_over_an_array(domain: dict[Any, Any], kind: str) -> None:
     elif kind == "storage":
         array = gridbuf.storage.zeros(wanted.shape)
     elif kind == "view":
-        array = np.zeros([2 * n for n in wanted.shape])[(..., *(slice(None, None, 2) for _ in domain))]
+        array = np.zeros([2 * n for n in wanted.shape])[
+            (..., *(slice(None, None, 2) for _ in domain))
+        ]
     field = gridbuf.gt4py.as_field(array, domain)
     assert field.domain == wanted and isinstance(field, gtx.Field)
     memory = gridbuf.as_numpy(array)

@@ -92,6 +92,20 @@ def test_mass_flux(grid: Any, backend: Any) -> None:
     np.testing.assert_allclose(flux_theta.ndarray, expected * theta.ndarray)
 
 
+def test_the_model_on_gridbuf_s_memory() -> None:
+    # [icon4py]
+    import gridbuf
+    import gridbuf.gt4py.next as gb_next
+    from icon4py.model.common import dimension as dims
+    from icon4py.model.common.grid import simple
+    from icon4py.model.common.utils import data_allocation
+
+    grid = simple.simple_grid(allocator=gb_next.allocator)
+    w = data_allocation.zero_field(grid, dims.CellDim, dims.KDim, allocator=gb_next.allocator)
+    assert gridbuf.owns(w) and gridbuf.owns(grid.get_connectivity(dims.C2E2CO))
+    # [/icon4py]
+
+
 def test_the_default_allocator_is_icon4py_s() -> None:
     """For the embedded backend, ICON4Py takes GT4Py's default."""
     with gb_next.use():
