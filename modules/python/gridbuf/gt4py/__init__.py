@@ -10,16 +10,17 @@ Each module is imported at its first use; `next` and `as_field` import GT4Py.
 import importlib
 from typing import TYPE_CHECKING
 
-__all__ = ["as_field", "cartesian", "next"]
+__all__ = ["cartesian"]  # the others need GT4Py
 
 if TYPE_CHECKING:
     from . import cartesian as cartesian
     from . import next as next  # noqa: A004 (GT4Py's name)
     from ._fields import as_field as as_field
 else:
+    _LAZY = ("as_field", "cartesian", "next")
 
     def __getattr__(name):
-        if name not in __all__:
+        if name not in _LAZY:
             raise AttributeError(f"module 'gridbuf.gt4py' has no attribute {name!r}")
         try:
             if name == "as_field":
@@ -29,4 +30,4 @@ else:
             raise AttributeError(str(error)) from error
 
     def __dir__():
-        return sorted({*globals(), *__all__})
+        return sorted({*globals(), *_LAZY})
