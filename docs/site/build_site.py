@@ -38,7 +38,8 @@ PYTHON = {
     "gridbuf.mpi": "halo exchange",
     "gridbuf.xarray": "labelled arrays",
     "gridbuf.testing": "the emulated device and other help for tests",
-    "gridbuf.compat.gt4py": "the functions of gt4py.storage",
+    "gridbuf.gt4py.cartesian": "the functions of gt4py.storage",
+    "gridbuf.gt4py.next": "fields of gt4py.next",
     "gridbuf_conformance": "the conformance suite",
 }
 """Each module has a page of the reference. A module that is not there has none."""

@@ -9,7 +9,7 @@ old = gt_storage.zeros((134, 134, 80), np.float64, backend=BACKEND, aligned_inde
 # [/before]
 
 # [switch]
-from gridbuf.compat import gt4py as gb_storage  # noqa: E402
+from gridbuf.gt4py import cartesian as gb_storage  # noqa: E402
 
 new = gb_storage.zeros((134, 134, 80), np.float64, backend=BACKEND, aligned_index=ORIGIN)
 assert type(new) is type(old) and new.shape == old.shape and new.dtype == old.dtype

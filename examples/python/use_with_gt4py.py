@@ -55,7 +55,7 @@ except TypeError as error:
 # [/called]
 
 # [switch]
-from gridbuf.compat import gt4py as gt_storage  # noqa: E402  (was: from gt4py import storage as gt_storage)
+from gridbuf.gt4py import cartesian as gt_storage  # noqa: E402  (was: from gt4py import storage as gt_storage)
 
 field = gt_storage.full(
     (66, 66, 80), 1.5, np.float32, backend="gt:cpu_ifirst", aligned_index=(1, 1, 0)

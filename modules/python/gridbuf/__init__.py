@@ -15,7 +15,7 @@ Two ways in:
 >>> print(gridbuf.plan((3, 4), layout=(1, 0), alignment_size=64).padded_shape)
 (8, 4)
 
-`import gridbuf` is enough for the modules `gridbuf.compat`, `.mpi`, `.storage`, `.testing` and `.xarray`: each is imported when
+`import gridbuf` is enough for the modules `gridbuf.gt4py`, `.mpi`, `.storage`, `.testing` and `.xarray`: each is imported when
 it is first used.
 """
 
@@ -59,6 +59,7 @@ from ._core import (
     zeros,
     zeros_like,
 )
+from ._owns import owns
 from ._stream import stream
 from ._version import __version__
 from .call import (
@@ -124,6 +125,7 @@ __all__ = [
     "get_origin",
     "ones",
     "ones_like",
+    "owns",
     "plan",
     "presets",
     "register_preset",
@@ -136,13 +138,13 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from . import compat as compat
+    from . import gt4py as gt4py
     from . import mpi as mpi
     from . import storage as storage
     from . import testing as testing
     from . import xarray as xarray
 else:
-    _LAZY = ("compat", "mpi", "storage", "testing", "xarray")
+    _LAZY = ("gt4py", "mpi", "storage", "testing", "xarray")
 
     def __getattr__(name):
         if name not in _LAZY:

@@ -18,11 +18,18 @@ import gridbuf
 import pytest
 from gridbuf import _core
 
+try:
+    import gt4py.next  # noqa: F401
+except ImportError:
+    has_gt4py = False
+else:
+    has_gt4py = True
+
 MODULES = [
     "gridbuf",
     "gridbuf.call",
-    "gridbuf.compat",
-    "gridbuf.compat.gt4py",
+    "gridbuf.gt4py.cartesian",
+    *(["gridbuf.gt4py", "gridbuf.gt4py.next"] if has_gt4py else []),
     "gridbuf.memory",
     "gridbuf.mpi",
     "gridbuf.storage",

@@ -85,7 +85,7 @@ def run(code: str) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-LAZY = ("compat", "mpi", "storage", "testing", "xarray")
+LAZY = ("gt4py", "mpi", "storage", "testing", "xarray")
 
 
 def test_importing_the_package_is_enough_for_its_modules() -> None:
@@ -96,7 +96,7 @@ def test_importing_the_package_is_enough_for_its_modules() -> None:
         "assert {*lazy} < {*dir(gridbuf)}\n"
         "assert gridbuf.storage.zeros((2,), dims='I').dims == ('I',)\n"
         "assert gridbuf.testing.is_emulated() is False\n"
-        "assert gridbuf.mpi.HaloExchange and gridbuf.compat.gt4py.zeros\n"
+        "assert gridbuf.mpi.HaloExchange and gridbuf.gt4py.cartesian.zeros\n"
         "assert gridbuf.storage is sys.modules['gridbuf.storage']\n"
         "assert not hasattr(gridbuf, 'storages')\n"
         "inspect.getmembers(gridbuf)\n"
@@ -274,7 +274,7 @@ field.halo = (1, 1)
 field[0] = gridbuf.storage.as_storage(array, array, sync_state=gridbuf.storage.SyncState(1)) + 1
 assert_type(gridbuf.mpi.Decomposition({"I": 4}), gridbuf.mpi.Decomposition)
 assert_type(gridbuf.testing.is_emulated(), bool)
-gridbuf.compat.gt4py.zeros((3, 4), np.float32, backend="numpy")
+gridbuf.gt4py.cartesian.zeros((3, 4), np.float32, backend="numpy")
 gridbuf.xarray.to_data_array(field)
 """
 WRONG = """
@@ -332,7 +332,8 @@ def test_the_stubs_say_what_the_extension_has(tmp_path: Path) -> None:
         "\n"
         r"gridbuf\.(storage|mpi)\._\w+\..*"
         "\n"  # no stubs: compared with itself, and with what lru_cache makes of it
-        "gridbuf.xarray\n",  # cannot be imported without xarray, which is optional
+        # These cannot be imported without xarray or GT4Py, which are optional.
+        "gridbuf.xarray\ngridbuf\\.gt4py\\._(fields|library)\ngridbuf.gt4py.(next|as_field)\n",
         "utf-8",
     )
     config = tmp_path / "mypy.ini"

@@ -1,4 +1,4 @@
-"""`gridbuf.compat.gt4py` has the signatures of the installed `gt4py.storage`, and the properties that GT4Py's own tests ask of it.
+"""`gridbuf.gt4py.cartesian` has the signatures of the installed `gt4py.storage`, and the properties that GT4Py's own tests ask of it.
 
 Those tests are not copied here. What they check of an allocation: extents, dtype, elements, that rows of the domain are aligned, that
 every element can be written and nothing behind the last, that 0-d arrays exist, which requests are refused and with which error.
@@ -16,7 +16,7 @@ import gridbuf
 import gridbuf.storage
 import numpy as np
 import pytest
-from gridbuf.compat import gt4py as compat
+from gridbuf.gt4py import cartesian
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,7 +72,7 @@ def requests(draw: st.DrawFn) -> dict[str, Any]:
 @pytest.mark.parametrize("name", NAMES)
 def test_signatures_are_those_of_the_installed_gt4py(name: str) -> None:
     """Names, kinds, order and defaults of the parameters."""
-    ours, theirs = (inspect.signature(getattr(module, name)) for module in (compat, storage))
+    ours, theirs = (inspect.signature(getattr(module, name)) for module in (cartesian, storage))
 
     def facts(signature: inspect.Signature) -> list[tuple[str, object, object]]:
         return [(p.name, p.kind, p.default) for p in signature.parameters.values()]
@@ -81,12 +81,12 @@ def test_signatures_are_those_of_the_installed_gt4py(name: str) -> None:
 
 
 def test_every_public_name_is_there() -> None:
-    assert [name for name in storage.__all__ if not hasattr(compat, name)] == []
-    assert compat.from_name is storage.from_name
+    assert [name for name in storage.__all__ if not hasattr(cartesian, name)] == []
+    assert cartesian.from_name is storage.from_name
     with pytest.raises(AttributeError, match="no_such_name"):
-        compat.no_such_name  # noqa: B018
+        cartesian.no_such_name  # noqa: B018
     with pytest.raises(AttributeError, match="__wrapped__"):
-        compat.__wrapped__  # noqa: B018  (imports nothing)
+        cartesian.__wrapped__  # noqa: B018  (imports nothing)
 
 
 @pytest.mark.parametrize("backend", HOST)
@@ -95,7 +95,7 @@ def test_every_public_name_is_there() -> None:
 def test_an_array_is_what_gt4py_s_is(name: str, backend: str, data: st.DataObject) -> None:
     """Type, shape, dtype, elements, and strides in the order of GT4Py's; those of gridbuf may be padded."""
     request = data.draw(requests()) | {"backend": backend}
-    ours, theirs = (made_by(module, name, **request) for module in (compat, storage))
+    ours, theirs = (made_by(module, name, **request) for module in (cartesian, storage))
     assert type(ours) is type(theirs) is np.ndarray
     assert ours.shape == theirs.shape and ours.dtype == theirs.dtype
     assert ours.flags.writeable
@@ -113,7 +113,7 @@ def test_an_array_is_what_gt4py_s_is(name: str, backend: str, data: st.DataObjec
 @given(request=requests())
 def test_rows_of_the_domain_are_aligned(request: dict[str, Any]) -> None:
     """Every element with the aligned index in the contiguous dimension, whatever the other indices."""
-    array = compat.empty(**request)
+    array = cartesian.empty(**request)
     alignment_bytes = gridbuf.presets()[request["backend"]]["alignment_size"]
     index = request["aligned_index"] or (0,) * array.ndim
     contiguous = array.strides.index(array.itemsize)
@@ -127,7 +127,7 @@ def test_rows_of_the_domain_are_aligned(request: dict[str, Any]) -> None:
 
 @given(request=requests())
 def test_every_element_can_be_written_and_nothing_behind(request: dict[str, Any]) -> None:
-    array = compat.zeros(**request)
+    array = cartesian.zeros(**request)
     last = tuple(extent - 1 for extent in array.shape)
     for index in (tuple(0 for _ in last), request["aligned_index"] or last, last):
         array[index] = 1
@@ -141,7 +141,7 @@ def test_every_element_can_be_written_and_nothing_behind(request: dict[str, Any]
 @pytest.mark.parametrize("backend", HOST)
 @pytest.mark.parametrize("name", NAMES)
 def test_without_dimensions(name: str, backend: str) -> None:
-    array = made_by(compat, name, (), "f8", backend=backend, aligned_index=())
+    array = made_by(cartesian, name, (), "f8", backend=backend, aligned_index=())
     assert array.shape == () and isinstance(array, np.ndarray)
 
 
@@ -151,7 +151,7 @@ def test_a_sub_array_dtype_becomes_data_dimensions(name: str) -> None:
     request = {"backend": "gt:cpu_ifirst", "aligned_index": (1, 1, 1), "dimensions": "IJK"}
     ours, theirs = (
         made_by(module, name, (4, 5, 6), (np.float64, (2, 3)), **request)
-        for module in (compat, storage)
+        for module in (cartesian, storage)
     )
     assert ours.shape == theirs.shape == (4, 5, 6, 2, 3)
     assert ours.dtype == theirs.dtype == np.float64
@@ -161,7 +161,7 @@ def test_a_sub_array_dtype_becomes_data_dimensions(name: str) -> None:
 
 def test_a_sub_array_dtype_beside_a_data_dimension() -> None:
     """Its numbers go on after those that are there; GT4Py would use 0 twice."""
-    array = compat.zeros(
+    array = cartesian.zeros(
         (4, 5, 2), (np.float64, (3,)), backend="gt:cpu_kfirst", dimensions=("I", "J", "0")
     )
     assert array.shape == (4, 5, 2, 3)
@@ -170,10 +170,10 @@ def test_a_sub_array_dtype_beside_a_data_dimension() -> None:
 
 def test_from_array_converts_to_float64_unless_told_otherwise() -> None:
     data = np.arange(6, dtype="i4").reshape(2, 3)
-    assert compat.from_array(data, backend="numpy").dtype == np.float64
-    assert compat.from_array(data, None, backend="numpy").dtype == np.int32
-    assert compat.from_array(data + 0.7, "i2", backend="numpy").tolist() == data.tolist()
-    made = compat.from_array(data, None, backend="numpy")
+    assert cartesian.from_array(data, backend="numpy").dtype == np.float64
+    assert cartesian.from_array(data, None, backend="numpy").dtype == np.int32
+    assert cartesian.from_array(data + 0.7, "i2", backend="numpy").tolist() == data.tolist()
+    made = cartesian.from_array(data, None, backend="numpy")
     assert not np.shares_memory(made, data)
 
 
@@ -195,22 +195,22 @@ def test_from_array_takes_arrays_of_any_kind() -> None:
         gridbuf.storage.storage(data),
     ]
     for kind in kinds:
-        made = compat.from_array(kind, backend="gt:cpu_ifirst")
+        made = cartesian.from_array(kind, backend="gt:cpu_ifirst")
         assert made.tolist() == data.tolist()
         assert made[:, 0:1].ctypes.data % 64 == 0
 
 
 def test_from_array_wants_the_extents_of_a_sub_array_dtype() -> None:
-    made = compat.from_array(np.ones((4, 5, 3)), (np.float64, (3,)), backend="numpy")
+    made = cartesian.from_array(np.ones((4, 5, 3)), (np.float64, (3,)), backend="numpy")
     assert made.shape == (4, 5, 3)
     with pytest.raises(ValueError, match=r"shape \(4, 5, 2\).* must be \(3,\)"):
-        compat.from_array(np.ones((4, 5, 2)), (np.float64, (3,)), backend="numpy")
+        cartesian.from_array(np.ones((4, 5, 2)), (np.float64, (3,)), backend="numpy")
 
 
 def test_axes_of_gtscript_are_names() -> None:
     from gt4py.cartesian import gtscript
 
-    array = compat.empty((4, 5), backend="gt:cpu_ifirst", dimensions=gtscript.IJ)
+    array = cartesian.empty((4, 5), backend="gt:cpu_ifirst", dimensions=gtscript.IJ)
     assert array.strides == (8, 64)
 
 
@@ -228,17 +228,42 @@ def test_the_layout_follows_the_names(
     """GT4Py's ignores their order, so that an array that is transposed afterwards is not what the backend wants."""
     extents = {"I": 5, "J": 4, "K": 3}
     shape = tuple(extents[name] for name in dimensions)
-    array = compat.zeros(shape, backend=backend, dimensions=dimensions)
-    usual = compat.zeros((5, 4, 3), backend=backend)
+    array = cartesian.zeros(shape, backend=backend, dimensions=dimensions)
+    usual = cartesian.zeros((5, 4, 3), backend=backend)
     turned = array.transpose([dimensions.index(name) for name in "IJK"])
     assert turned.strides == usual.strides
     theirs = storage.zeros(shape, backend=backend, dimensions=dimensions)
     assert theirs.transpose([dimensions.index(n) for n in "IJK"]).strides != usual.strides
 
 
+DATA_DIMENSIONS = [("5",), ("5", "5"), ("9", "2"), ("1", "0"), ("3", "3", "3")]
+
+
+@pytest.mark.parametrize("backend", HOST[1:])
+@pytest.mark.parametrize("data", DATA_DIMENSIONS, ids="x".join)
+def test_data_dimensions_follow_their_position(backend: str, data: tuple[str, ...]) -> None:
+    """NDSL names each data dimension by its extent, so the names are in no order, and two can be equal."""
+    dimensions = ("I", "J", "K", *data)
+    shape = (6, 5, 4, *(int(name) + 1 for name in data))
+    ours, theirs = (
+        module.zeros(
+            shape,
+            backend=backend,
+            dimensions=dimensions,
+            aligned_index=(1, 1, 0, *(0 for _ in data)),
+        )
+        for module in (cartesian, storage)
+    )
+    assert storage.from_name(backend)["is_optimal_layout"](ours, dimensions)
+    order, wanted = (np.argsort(array.strides).tolist() for array in (ours, theirs))
+    assert order == wanted
+    ours[...] = 1
+    assert ours.sum() == math.prod(shape)
+
+
 def test_an_aligned_index_beyond_the_extent_is_taken_as_gt4py_takes_it() -> None:
     """Models pass one index for all their fields, those with an extent of 1 included."""
-    for module in (compat, storage):
+    for module in (cartesian, storage):
         array = module.zeros((1, 1, 80), backend="gt:cpu_ifirst", aligned_index=(3, 3, 0))
         assert array.shape == (1, 1, 80)
 
@@ -260,24 +285,24 @@ REFUSED: list[tuple[Any, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("error", "wrong", "words"), REFUSED, ids=lambda v: str(v)[:40])
-@pytest.mark.parametrize("module", [compat, storage], ids=["gridbuf", "gt4py"])
+@pytest.mark.parametrize("module", [cartesian, storage], ids=["gridbuf", "gt4py"])
 def test_what_gt4py_refuses_is_refused_alike(
     module: Any, error: Any, wrong: dict[str, Any], words: str
 ) -> None:
     request = {"shape": (10, 10, 10), "dtype": "f8", "backend": "gt:cpu_kfirst"} | wrong
-    with pytest.raises(error, match=words if module is compat else None):
+    with pytest.raises(error, match=words if module is cartesian else None):
         module.empty(**request)
 
 
 def test_an_unknown_backend_is_both_libraries_error() -> None:
-    with pytest.raises(compat.UnknownBackendError, match="gt:cpu_ifirst") as caught:
-        compat.zeros((2, 2), backend="gt:cpu")
+    with pytest.raises(cartesian.UnknownBackendError, match="gt:cpu_ifirst") as caught:
+        cartesian.zeros((2, 2), backend="gt:cpu")
     assert isinstance(caught.value, ValueError) and isinstance(caught.value, RuntimeError)
 
 
 def test_a_shape_too_large_to_count_is_refused() -> None:
     with pytest.raises(ValueError, match="2147483648"):
-        compat.zeros((2**31, 2**31, 2**31), backend="gt:cpu_kfirst")
+        cartesian.zeros((2**31, 2**31, 2**31), backend="gt:cpu_kfirst")
 
 
 def test_a_layout_registered_with_gt4py() -> None:
@@ -293,18 +318,18 @@ def test_a_layout_registered_with_gt4py() -> None:
         "layout_map": ranks,
         "is_optimal_layout": lambda field, dimensions: True,
     }
-    compat.register("my_backend", info)
+    cartesian.register("my_backend", info)
     try:
-        ours = compat.zeros((6, 5, 7), "f4", backend="my_backend", aligned_index=(0, 2, 0))
+        ours = cartesian.zeros((6, 5, 7), "f4", backend="my_backend", aligned_index=(0, 2, 0))
         theirs = storage.zeros((6, 5, 7), "f4", backend="my_backend", aligned_index=(0, 2, 0))
         assert ours.strides == theirs.strides == (32, 4, 192)
         assert ours[:, 2:].ctypes.data % 16 == 0
-        turned = compat.zeros((7, 6), backend="my_backend", dimensions="KI")
+        turned = cartesian.zeros((7, 6), backend="my_backend", dimensions="KI")
         assert turned.strides == (64, 8)  # I contiguous, padded to 4 elements
     finally:
-        compat.register("my_backend", None)
+        cartesian.register("my_backend", None)
     with pytest.raises(RuntimeError, match="my_backend"):
-        compat.zeros((6, 5, 7), backend="my_backend")
+        cartesian.zeros((6, 5, 7), backend="my_backend")
 
 
 ODD: list[Any] = [
@@ -321,7 +346,7 @@ def test_odd_arguments_are_exceptions(name: str, keyword: str) -> None:
     for first, value in itertools.product(ODD, ODD):
         arguments = (first, 1.0) if name == "full" else (first,)
         try:
-            getattr(compat, name)(*arguments, **{"backend": "gt:cpu_ifirst"} | {keyword: value})
+            getattr(cartesian, name)(*arguments, **{"backend": "gt:cpu_ifirst"} | {keyword: value})
             made += 1
         except (TypeError, ValueError, MemoryError):
             pass
@@ -333,7 +358,7 @@ def test_a_gpu_backend_without_cupy_says_so() -> None:
         import cupy  # noqa: F401
     except ImportError:
         with pytest.raises(gridbuf.DeviceUnavailableError, match="cupy"):
-            compat.zeros((2, 2, 2), backend="gt:gpu")
+            cartesian.zeros((2, 2, 2), backend="gt:gpu")
     else:
         pytest.skip("NOT tested: CuPy is installed")
 
@@ -344,7 +369,7 @@ def test_gt4py_s_import_is_not_needed() -> None:
     import sys
 
     program = (
-        "import sys; from gridbuf.compat import gt4py as s; "
+        "import sys; from gridbuf.gt4py import cartesian as s; "
         "assert s.zeros((2, 3), backend='gt:cpu_ifirst').shape == (2, 3); "
         "assert not [n for n in sys.modules if n.split('.')[0] == 'gt4py']"
     )
@@ -354,7 +379,7 @@ def test_gt4py_s_import_is_not_needed() -> None:
 Allocate = Callable[..., Any]
 
 
-@pytest.mark.parametrize("allocate", [compat.zeros, storage.zeros], ids=["gridbuf", "gt4py"])
+@pytest.mark.parametrize("allocate", [cartesian.zeros, storage.zeros], ids=["gridbuf", "gt4py"])
 def test_a_model_switches_with_one_import(allocate: Allocate) -> None:
     """The words of a program that was written for GT4Py."""
     field = allocate(

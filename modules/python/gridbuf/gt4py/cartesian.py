@@ -1,6 +1,6 @@
 """`gt4py.storage` over gridbuf: a model that allocates through it switches by changing one import.
 
->>> from gridbuf.compat import gt4py as storage  # was: from gt4py import storage
+>>> from gridbuf.gt4py import cartesian as storage  # was: from gt4py import storage
 >>> field = storage.zeros((134, 134, 80), backend="gt:cpu_ifirst", aligned_index=(3, 3, 0))
 >>> field[3, 3, 0:1].ctypes.data % 64
 0
@@ -8,7 +8,8 @@
 The signatures, what they return (an ndarray; for GPU backends CuPy's) and which inputs they refuse are those of GT4Py 1.1 and 1.2. The
 differences:
 
-* the layout follows the *names* in `dimensions`, whatever their order; GT4Py's ignores it;
+* the layout follows the *names* I, J and K in `dimensions`, whatever their order; GT4Py's ignores it. Data dimensions, whose
+  names are numbers, follow their position, as in GT4Py;
 * alignment is that of gridbuf's presets: 64 bytes for `gt:cpu_ifirst`, which GT4Py leaves unaligned;
 * memory comes from gridbuf: huge pages and kept blocks for large arrays; gridbuf refuses a shape whose size overflows.
 
@@ -19,6 +20,7 @@ program registered there is known here, too; a name that gridbuf has means gridb
 from __future__ import annotations
 
 import importlib
+import itertools
 import operator
 import sys
 from collections.abc import Iterator, Sequence
@@ -88,7 +90,7 @@ def empty(
 
     Examples
     --------
-    >>> from gridbuf.compat import gt4py as storage
+    >>> from gridbuf.gt4py import cartesian as storage
     >>> storage.empty((3, 4, 5), backend="gt:cpu_ifirst").shape
     (3, 4, 5)
     """
@@ -146,7 +148,7 @@ def zeros(
 
     Examples
     --------
-    >>> from gridbuf.compat import gt4py as storage
+    >>> from gridbuf.gt4py import cartesian as storage
     >>> field = storage.zeros((134, 134, 80), backend="gt:cpu_ifirst", aligned_index=(3, 3, 0))
     >>> field[3, 3, 0:1].ctypes.data % 64
     0
@@ -205,7 +207,7 @@ def ones(
 
     Examples
     --------
-    >>> from gridbuf.compat import gt4py as storage
+    >>> from gridbuf.gt4py import cartesian as storage
     >>> float(storage.ones((2, 3, 4), backend="numpy").sum())
     24.0
     """
@@ -266,7 +268,7 @@ def full(
 
     Examples
     --------
-    >>> from gridbuf.compat import gt4py as storage
+    >>> from gridbuf.gt4py import cartesian as storage
     >>> float(storage.full((2, 3, 4), 7, backend="numpy")[1, 2, 3])
     7.0
     """
@@ -327,7 +329,7 @@ def from_array(
 
     Examples
     --------
-    >>> from gridbuf.compat import gt4py as storage
+    >>> from gridbuf.gt4py import cartesian as storage
     >>> storage.from_array([1, 2], backend="numpy", dimensions="K").tolist()
     [1.0, 2.0]
     """
@@ -440,7 +442,7 @@ def _normalised(
     if dimensions is None:
         names = [*"IJK", *(str(number) for number in range(len(extents) - 3))][: len(extents)]
     else:
-        names = [str(getattr(axis, "__gt_axis_name__", axis)) for axis in dimensions]
+        names = _numbered([str(getattr(axis, "__gt_axis_name__", axis)) for axis in dimensions])
     if len(names) != len(extents):
         raise ValueError(
             f"dimensions are {tuple(names)}, but must be {len(extents)}, as many as shape {extents} has: "
@@ -466,7 +468,13 @@ def _inside(extents: tuple[int, ...], aligned_index: Sequence[int] | None) -> Se
         return aligned_index  # not one integer per dimension: the core says what is wrong with it
 
 
+def _numbered(names: Sequence[str]) -> list[str]:
+    """The names with data dimensions numbered by position: NDSL names each by its extent, so two can have one name."""
+    numbers = map(str, itertools.count())
+    return [next(numbers) if name.isdecimal() else name for name in names]
+
+
 def _following(names: Sequence[str], count: int) -> Iterator[str]:
     """The next numbers for data dimensions, after those that are there."""
-    first = 1 + max((int(name) for name in names if name.isdigit()), default=-1)
+    first = sum(name.isdecimal() for name in names)
     return (str(first + number) for number in range(count))

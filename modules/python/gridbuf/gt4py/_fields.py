@@ -1,0 +1,163 @@
+"""Fields of `gt4py.next` and gridbuf's arrays over one memory.
+
+Importing this module gives fields `__gt_data_interface__`, which GT4Py does not define. So `gridbuf.as_buffer`, `copyto`,
+`storage` and every other function of gridbuf takes a field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from .. import _core
+from ..storage import Storage
+from ._library import common, constructors, definitions, nd_array_field
+
+__all__ = ["Given", "as_field", "resolve_domain"]
+
+_KINDS = common.DimensionKind
+
+
+def as_field(array: object, domain: Any, *, origin: Mapping[Any, int] | None = None) -> Any:
+    """Return a field of `gt4py.next` over the memory of an array, without a copy.
+
+    Parameters
+    ----------
+    array : object
+        An ndarray, a Buffer, a storage, or any array that `gridbuf.as_numpy` or `as_cupy` takes.
+    domain : DomainLike or sequence of Dimension
+        The domain of the field; or its dimensions, whose extents are those of `array`.
+    origin : mapping of Dimension to int, optional
+        Only with dimensions: the index in `array` of the point 0 of a dimension. Default: the lower
+        halo of a storage, the aligned index of a Buffer, else 0.
+
+    Returns
+    -------
+    gt4py.next.Field
+        It keeps the memory alive.
+
+    Raises
+    ------
+    TypeError
+        `array` does not export memory.
+    ValueError
+        The extents of `array` are not those of `domain`, or `origin` does not fit.
+    GTNoSuchBufferError
+        Neither NumPy nor CuPy reads the memory.
+
+    Notes
+    -----
+    The memory of a software-managed storage is that of the host. `gt4py.next` does not tell the
+    storage about writes: call `set_host_modified` after a stencil. Rules: docs/spec.md 12.95.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> from gt4py import next as gtx
+    >>> Cell = gtx.Dimension("Cell")
+    >>> array = gridbuf.zeros((5,))
+    >>> field = gridbuf.gt4py.as_field(array, [Cell], origin={Cell: 2})
+    >>> array[2] = 7
+    >>> field.domain.ranges[0], float(field[Cell(0)].as_scalar())
+    (UnitRange(-2, 3), 7.0)
+    """
+    if origin is None and _are_dimensions(domain):
+        origin = dict(zip(domain, _origin_of(array, len(domain))))
+    memory = _memory_of(array)
+    found = resolve_domain(domain, memory, origin)
+    constructor = constructors.FieldConstructor(Given(memory))
+    return constructor.empty(found, dtype=definitions.dtype(memory.dtype))
+
+
+def _memory_of(array: object) -> Any:
+    """The ndarray over the memory; CuPy's if the host does not read it."""
+    try:
+        return _core.as_numpy(array)
+    except _core.GTNoSuchBufferError:
+        return _core.as_cupy(array)
+
+
+def _origin_of(array: object, ndim: int) -> tuple[int, ...]:
+    if isinstance(array, Storage):
+        return tuple(lower for lower, _ in array.halo)
+    return array.aligned_index if isinstance(array, _core.Buffer) else (0,) * ndim
+
+
+def _are_dimensions(domain: object) -> bool:
+    return isinstance(domain, Sequence) and all(isinstance(d, common.Dimension) for d in domain)
+
+
+def resolve_domain(domain: Any, array: Any, origin: Mapping[Any, int] | None) -> Any:
+    """The domain of an array, from a domain or from dimensions and an origin.
+
+    Raises:
+      ValueError: the extents differ, or the origin does not fit.
+    """
+    shape = tuple(array.shape)
+    if _are_dimensions(domain):
+        starts = dict(origin or {})
+        if unknown := sorted(dim.value for dim in starts.keys() - {*domain}):
+            raise ValueError(
+                f"origin names {', '.join(unknown)}, but the dimensions are {', '.join(d.value for d in domain)}"
+            )
+        if len(domain) != len(shape):
+            raise ValueError(
+                f"domain has {len(domain)} dimensions ({', '.join(d.value for d in domain)}), "
+                f"but the array has shape {shape}"
+            )
+        offsets = [starts.get(dim, 0) for dim in domain]
+        return common.domain(
+            [(d, (-offset, n - offset)) for d, n, offset in zip(domain, shape, offsets)]
+        )
+    if origin:
+        raise ValueError("origin is only for dimensions; a domain has its own start indices")
+    found = common.domain(domain)
+    if found.shape != shape:
+        raise ValueError(f"domain {found} has shape {found.shape}, but the array has {shape}")
+    return found
+
+
+class Given:
+    """An allocator that gives the memory of one array: the public way to a field over it.
+
+    It is not hashable, so GT4Py does not keep it. GT4Py reads only `ndarray` of the result.
+    """
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, array: Any) -> None:
+        self.ndarray = array
+        is_on_host = hasattr(array, "__array_interface__")
+        self.__gt_device_type__ = getattr(definitions.DeviceType, "CPU" if is_on_host else "CUDA")
+
+    def __gt_allocate__(
+        self, domain: Any, dtype: Any, device_id: int = 0, aligned_index: Any = None
+    ) -> Given:
+        return self
+
+
+def _names_of(domain: Any) -> tuple[str, ...]:
+    """Names that gridbuf knows: GT4Py's own if they are, else I and J, K, and numbers by the kind of dimension."""
+    own = tuple(dim.value for dim in domain.dims)
+    if all(name in "IJK" or name.isdecimal() for name in own) and len({*own}) == len(own):
+        return own
+    free = {_KINDS.HORIZONTAL: iter("IJ"), _KINDS.VERTICAL: iter("K"), _KINDS.LOCAL: iter(())}
+    numbers = map(str, range(len(own)))
+    return tuple(next(free[dim.kind], None) or next(numbers) for dim in domain.dims)
+
+
+def _data_interface(field: Any) -> dict[str | None, dict[str, Any]]:
+    """`__gt_data_interface__` of a field: that of its memory, with names, and the points below 0 as the lower halo."""
+    is_on_host = hasattr(field.ndarray, "__array_interface__")
+    entry = dict(
+        field.ndarray.__array_interface__ if is_on_host else field.ndarray.__cuda_array_interface__
+    )
+    entry["dims"] = _names_of(field.domain)
+    entry["halo"] = tuple(
+        (-r.start if r.start < 0 <= r.stop else 0, 0) for r in field.domain.ranges
+    )
+    return {None if is_on_host else "gpu": entry}
+
+
+if not hasattr(nd_array_field.NdArrayField, "__gt_data_interface__"):
+    nd_array_field.NdArrayField.__gt_data_interface__ = property(_data_interface)

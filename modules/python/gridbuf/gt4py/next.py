@@ -1,0 +1,728 @@
+"""`gt4py.next` on gridbuf's memory: an allocator for GT4Py's constructors, and constructors of gridbuf.
+
+>>> import gridbuf
+>>> from gt4py import next as gtx
+>>> Cell, K = gtx.Dimension("Cell"), gtx.Dimension("K", kind=gtx.DimensionKind.VERTICAL)
+>>> field = gtx.zeros({Cell: 100, K: 80}, allocator=gridbuf.gt4py.next.allocator)
+>>> gridbuf.owns(field)
+True
+
+Pass `allocator` where GT4Py takes one. Backends carry an allocator: `with_allocator` exchanges it. `use` exchanges the default
+of GT4Py's constructors. GT4Py's constructors fill and copy with NumPy, so the allocator learns of neither. Those of this
+module fill and copy with gridbuf.
+
+The layout follows the kinds of the dimensions, as in GT4Py: horizontal dimensions are contiguous, then vertical, then local ones.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from .. import _core
+from ._fields import Given, resolve_domain
+from ._library import allocators, constructors, definitions, tensors
+
+__all__ = [
+    "FieldAllocator",
+    "allocator",
+    "as_connectivity",
+    "as_field",
+    "empty",
+    "full",
+    "ones",
+    "use",
+    "with_allocator",
+    "zeros",
+]
+
+_DeviceType = definitions.DeviceType
+_ALIGNMENT_SIZES = {_DeviceType.CPU: 64, _DeviceType.CUDA: 128}
+"""Bytes, as in GT4Py's allocators. The keys are the devices that gridbuf has."""
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class FieldAllocator:
+    """An allocator of fields of `gt4py.next` with memory of gridbuf.
+
+    GT4Py takes it as `allocator=` of its constructors and of backends. It can be compared, hashed
+    and pickled.
+
+    Parameters
+    ----------
+    device_type : gt4py.next.DeviceType, default DeviceType.CPU
+        CPU, or CUDA, whose arrays are CuPy's.
+    layout_mapper : callable, default GT4Py's horizontal_first_layout_mapper
+        It gets the dimensions and returns a layout map: the rank of each, where the last rank is
+        contiguous. It must return the same map for the same dimensions. To be pickled it must be a
+        function of a module.
+    byte_alignment : int, optional
+        Bytes, from 1 to 1048576. The address of the aligned element, and of all elements with its
+        index in the contiguous dimension, is a multiple of it. Default: 64, on devices 128.
+    populate : bool, default False
+        Whether to commit the pages now, so that too little memory is a MemoryError here.
+
+    Raises
+    ------
+    ValueError
+        gridbuf has no memory of this type of device, or `byte_alignment` is out of bounds.
+
+    Notes
+    -----
+    Rules: docs/spec.md 12.90 and 12.91.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> from gt4py import next as gtx
+    >>> K = gtx.Dimension("K", kind=gtx.DimensionKind.VERTICAL)
+    >>> large = gridbuf.gt4py.next.FieldAllocator(byte_alignment=4096)
+    >>> gtx.empty({K: 80}, allocator=large).ndarray.ctypes.data % 4096
+    0
+    """
+
+    device_type: Any = _DeviceType.CPU
+    layout_mapper: Callable[[Sequence[Any]], Sequence[int]] = dataclasses.field(
+        default_factory=lambda: allocators.horizontal_first_layout_mapper
+    )
+    byte_alignment: int | None = None
+    populate: bool = False
+
+    def __post_init__(self) -> None:
+        if self.device_type not in _ALIGNMENT_SIZES:
+            known = ", ".join(device.name for device in _ALIGNMENT_SIZES)
+            raise ValueError(f"device_type is {self.device_type!r}, but must be one of {known}")
+        if self.byte_alignment is not None:
+            _core.plan((1,), alignment_size=self.byte_alignment)
+
+    @property
+    def __gt_device_type__(self) -> Any:
+        """GT4Py's name of `device_type`."""
+        return self.device_type
+
+    @property
+    def __gt_allocator__(self) -> FieldAllocator:
+        """This allocator: GT4Py asks backends for theirs by this name."""
+        return self
+
+    def __gt_allocate__(
+        self,
+        domain: Any,
+        dtype: Any,
+        device_id: int = 0,
+        aligned_index: Sequence[Any] | None = None,
+    ) -> Any:
+        """Return a new `TensorBuffer` of GT4Py, whose elements are undefined."""
+        return self._allocate(_core.empty, domain, dtype, device_id, aligned_index)
+
+    def _allocate(
+        self,
+        function: Callable[..., Any],
+        domain: Any,
+        dtype: Any,
+        device_id: int,
+        aligned_index: Sequence[Any] | None,
+    ) -> Any:
+        if device_id != 0:
+            raise ValueError(
+                f"device_id is {device_id}, but must be 0: gridbuf allocates on the first device"
+            )
+        if dtype.tensor_shape:
+            raise ValueError(
+                f"dtype {dtype} has the shape {dtype.tensor_shape}; use a local dimension for it"
+            )
+        layout = _layout_of(self.layout_mapper, domain.dims)
+        alignment = self.byte_alignment or _ALIGNMENT_SIZES[self.device_type]
+        index = _relative_index(domain, aligned_index) if aligned_index else None
+        array = function(
+            domain.shape,
+            dtype.scalar_type,
+            layout=layout,
+            alignment_size=alignment,
+            aligned_index=index,
+            device=None if self.device_type == _DeviceType.CPU else "gpu",
+            populate=self.populate,
+        )
+        interface = getattr(array, "__array_interface__", None) or array.__cuda_array_interface__
+        return tensors.TensorBuffer(
+            buffer=array if array.base is None else array.base,
+            memory_address=interface["data"][0],
+            device=definitions.Device(self.device_type, device_id),
+            dtype=dtype,
+            shape=array.shape,
+            strides=array.strides,
+            layout_map=layout,
+            byte_offset=0,
+            byte_alignment=alignment,
+            aligned_index=index or (0,) * array.ndim,
+            ndarray=array,
+        )
+
+
+allocator = FieldAllocator()
+"""The allocator of host memory, in the layout of GT4Py's."""
+
+
+def with_allocator(backend: Any, allocator: FieldAllocator = allocator) -> Any:
+    """Return a backend of GT4Py whose fields are allocated by gridbuf.
+
+    Parameters
+    ----------
+    backend : gt4py.next.backend.Backend
+        A backend, as `gtx.gtfn_cpu`.
+    allocator : FieldAllocator, optional
+        Its new allocator. Default: `gridbuf.gt4py.next.allocator`.
+
+    Returns
+    -------
+    gt4py.next.backend.Backend
+        A copy, which compiles the same programs.
+
+    Raises
+    ------
+    TypeError
+        `backend` is not a backend. For the embedded one (None) there is `use`.
+    ValueError
+        The backend is for another type of device.
+
+    Notes
+    -----
+    Rules: docs/spec.md 12.93.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> from gt4py import next as gtx
+    >>> backend = gridbuf.gt4py.next.with_allocator(gtx.gtfn_cpu)
+    >>> backend.allocator == gridbuf.gt4py.next.allocator
+    True
+    """
+    carried = getattr(backend, "allocator", None)
+    if carried is None:
+        raise TypeError(
+            f"backend is {backend!r}, but must be a backend of gt4py.next, as gtx.gtfn_cpu; "
+            "for GT4Py's default allocator use gridbuf.gt4py.next.use()"
+        )
+    wanted = carried.__gt_device_type__
+    if wanted != allocator.device_type:
+        raise ValueError(
+            f"backend {backend.name} is for {wanted!r}, but allocator is for {allocator.device_type!r}"
+        )
+    return dataclasses.replace(backend, allocator=allocator)
+
+
+@contextlib.contextmanager
+def use(allocator: FieldAllocator = allocator) -> Iterator[FieldAllocator]:
+    """Make an allocator the default of GT4Py's constructors while a `with` block runs.
+
+    Parameters
+    ----------
+    allocator : FieldAllocator, optional
+        The default for its type of device. Default: `gridbuf.gt4py.next.allocator`.
+
+    Yields
+    ------
+    FieldAllocator
+        `allocator`.
+
+    Notes
+    -----
+    It is for the whole process, not for a thread. Fields made before stay where they are. Backends
+    keep the allocator that they carry: see `with_allocator`. Rules: docs/spec.md 12.93.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> from gt4py import next as gtx
+    >>> Cell = gtx.Dimension("Cell")
+    >>> with gridbuf.gt4py.next.use():
+    ...     field = gtx.zeros({Cell: 10})
+    >>> gridbuf.owns(field), gridbuf.owns(gtx.zeros({Cell: 10}))
+    (True, False)
+    """
+    registry = allocators.device_allocators
+    missing = object()
+    before = registry.get(allocator.device_type, missing)
+    with _fresh_constructors():
+        registry[allocator.device_type] = allocator
+        try:
+            yield allocator
+        finally:
+            if before is missing:
+                del registry[allocator.device_type]
+            else:
+                registry[allocator.device_type] = before
+
+
+@contextlib.contextmanager
+def _fresh_constructors() -> Iterator[None]:
+    """GT4Py keeps the default constructors that it made: it gets new ones, and the old ones back."""
+    kept = constructors._field_constructor
+    constructors._field_constructor = constructors.eve.utils.optional_lru_cache(kept.__wrapped__)
+    try:
+        yield
+    finally:
+        constructors._field_constructor = kept
+
+
+def empty(
+    domain: Any,
+    dtype: Any = np.float64,
+    *,
+    aligned_index: Sequence[Any] | None = None,
+    allocator: Any = None,
+    device: Any = None,
+) -> Any:
+    """Return a new field whose elements are undefined.
+
+    Parameters
+    ----------
+    domain : DomainLike
+        The domain, as in GT4Py.
+    dtype : DTypeLike, default float64
+        Element type.
+    aligned_index : sequence of NamedIndex, optional
+        The aligned element: indices of the domain, which is absolute. Dimensions that are not in
+        the domain are ignored. Default: the start of the domain.
+    allocator : FieldAllocator or backend, optional
+        An allocator of gridbuf, or a backend with one. Default: `gridbuf.gt4py.next.allocator`.
+    device : gt4py.next.Device, optional
+        It must be of the type of the allocator.
+
+    Returns
+    -------
+    gt4py.next.Field
+        The field.
+
+    Raises
+    ------
+    TypeError
+        `allocator` is not gridbuf's.
+    ValueError
+        `aligned_index` is outside of the domain, `device` does not fit, or the size exceeds
+        2**63 - 1 bytes.
+    MemoryError
+        There is not enough memory.
+    DeviceUnavailableError
+        There is no device, or no CuPy.
+
+    Notes
+    -----
+    Rules: docs/spec.md 12.92.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> from gt4py import next as gtx
+    >>> Cell = gtx.Dimension("Cell")
+    >>> gridbuf.gt4py.next.empty({Cell: (2, 10)}, dtype="float32").shape
+    (8,)
+    """
+    return _constructed(_core.empty, domain, dtype, aligned_index, allocator, device)
+
+
+def zeros(
+    domain: Any,
+    dtype: Any = np.float64,
+    *,
+    aligned_index: Sequence[Any] | None = None,
+    allocator: Any = None,
+    device: Any = None,
+) -> Any:
+    """Return a new field of zeros.
+
+    Parameters
+    ----------
+    domain : DomainLike
+        The domain, as in GT4Py.
+    dtype : DTypeLike, default float64
+        Element type.
+    aligned_index : sequence of NamedIndex, optional
+        The aligned element: indices of the domain, which is absolute. Dimensions that are not in
+        the domain are ignored. Default: the start of the domain.
+    allocator : FieldAllocator or backend, optional
+        An allocator of gridbuf, or a backend with one. Default: `gridbuf.gt4py.next.allocator`.
+    device : gt4py.next.Device, optional
+        It must be of the type of the allocator.
+
+    Returns
+    -------
+    gt4py.next.Field
+        The field.
+
+    Raises
+    ------
+    TypeError
+        `allocator` is not gridbuf's.
+    ValueError
+        `aligned_index` is outside of the domain, `device` does not fit, or the size exceeds
+        2**63 - 1 bytes.
+    MemoryError
+        There is not enough memory.
+    DeviceUnavailableError
+        There is no device, or no CuPy.
+
+    Notes
+    -----
+    Rules: docs/spec.md 12.92.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> from gt4py import next as gtx
+    >>> Cell = gtx.Dimension("Cell")
+    >>> float(gridbuf.gt4py.next.zeros({Cell: 10}).ndarray.sum())
+    0.0
+    """
+    return _constructed(_core.zeros, domain, dtype, aligned_index, allocator, device)
+
+
+def ones(
+    domain: Any,
+    dtype: Any = np.float64,
+    *,
+    aligned_index: Sequence[Any] | None = None,
+    allocator: Any = None,
+    device: Any = None,
+) -> Any:
+    """Return a new field of ones.
+
+    Parameters
+    ----------
+    domain : DomainLike
+        The domain, as in GT4Py.
+    dtype : DTypeLike, default float64
+        Element type.
+    aligned_index : sequence of NamedIndex, optional
+        The aligned element: indices of the domain, which is absolute. Dimensions that are not in
+        the domain are ignored. Default: the start of the domain.
+    allocator : FieldAllocator or backend, optional
+        An allocator of gridbuf, or a backend with one. Default: `gridbuf.gt4py.next.allocator`.
+    device : gt4py.next.Device, optional
+        It must be of the type of the allocator.
+
+    Returns
+    -------
+    gt4py.next.Field
+        The field.
+
+    Raises
+    ------
+    TypeError
+        `allocator` is not gridbuf's.
+    ValueError
+        `aligned_index` is outside of the domain, `device` does not fit, or the size exceeds
+        2**63 - 1 bytes.
+    MemoryError
+        There is not enough memory.
+    DeviceUnavailableError
+        There is no device, or no CuPy.
+
+    Notes
+    -----
+    Rules: docs/spec.md 12.92.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> from gt4py import next as gtx
+    >>> Cell = gtx.Dimension("Cell")
+    >>> float(gridbuf.gt4py.next.ones({Cell: 10}).ndarray.sum())
+    10.0
+    """
+    return _constructed(_core.ones, domain, dtype, aligned_index, allocator, device)
+
+
+def full(
+    domain: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    *,
+    aligned_index: Sequence[Any] | None = None,
+    allocator: Any = None,
+    device: Any = None,
+) -> Any:
+    """Return a new field of `fill_value`.
+
+    Parameters
+    ----------
+    domain : DomainLike
+        The domain, as in GT4Py.
+    fill_value : scalar
+        The value of the elements.
+    dtype : DTypeLike, optional
+        Element type. Default: that of `fill_value`.
+    aligned_index : sequence of NamedIndex, optional
+        The aligned element: indices of the domain, which is absolute. Dimensions that are not in
+        the domain are ignored. Default: the start of the domain.
+    allocator : FieldAllocator or backend, optional
+        An allocator of gridbuf, or a backend with one. Default: `gridbuf.gt4py.next.allocator`.
+    device : gt4py.next.Device, optional
+        It must be of the type of the allocator.
+
+    Returns
+    -------
+    gt4py.next.Field
+        The field.
+
+    Raises
+    ------
+    TypeError
+        `allocator` is not gridbuf's.
+    ValueError
+        `aligned_index` is outside of the domain, `device` does not fit, or the size exceeds
+        2**63 - 1 bytes.
+    MemoryError
+        There is not enough memory.
+    DeviceUnavailableError
+        There is no device, or no CuPy.
+
+    Notes
+    -----
+    Rules: docs/spec.md 12.92.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> from gt4py import next as gtx
+    >>> Cell = gtx.Dimension("Cell")
+    >>> float(gridbuf.gt4py.next.full({Cell: 3}, 2.5).ndarray.sum())
+    7.5
+    """
+
+    def make(shape: tuple[int, ...], element: npt.DTypeLike, **keywords: Any) -> Any:
+        return _core.full(shape, fill_value, element, **keywords)
+
+    element = type(fill_value) if dtype is None else dtype
+    return _constructed(make, domain, element, aligned_index, allocator, device)
+
+
+def as_field(
+    domain: Any,
+    data: Any,
+    dtype: Any = None,
+    *,
+    origin: Mapping[Any, int] | None = None,
+    aligned_index: Sequence[Any] | None = None,
+    allocator: Any = None,
+    device: Any = None,
+) -> Any:
+    """Return a new field with a copy of an array.
+
+    Parameters
+    ----------
+    domain : DomainLike or sequence of Dimension
+        The domain; or its dimensions, whose extents are those of `data`.
+    data : array
+        An array of any library, a storage, or a field.
+    dtype : DTypeLike, optional
+        Element type, to which `astype` converts. Default: that of `data`.
+    origin : mapping of Dimension to int, optional
+        Only with dimensions: the index in `data` of the point 0 of a dimension. Default: 0.
+    aligned_index : sequence of NamedIndex, optional
+        The aligned element: indices of the domain, which is absolute. Dimensions that are not in
+        the domain are ignored. Default: the start of the domain.
+    allocator : FieldAllocator or backend, optional
+        An allocator of gridbuf, or a backend with one. Default: `gridbuf.gt4py.next.allocator`.
+    device : gt4py.next.Device, optional
+        It must be of the type of the allocator.
+
+    Returns
+    -------
+    gt4py.next.Field
+        The field. `gridbuf.gt4py.as_field` makes one without a copy.
+
+    Raises
+    ------
+    TypeError
+        `allocator` is not gridbuf's.
+    ValueError
+        The extents of `data` are not those of `domain`, `origin` or `device` does not fit, or
+        `aligned_index` is outside of the domain.
+    MemoryError
+        There is not enough memory.
+    DeviceUnavailableError
+        There is no device, or no CuPy.
+
+    Notes
+    -----
+    Rules: docs/spec.md 12.92.
+
+    Examples
+    --------
+    >>> import gridbuf, numpy
+    >>> from gt4py import next as gtx
+    >>> Cell = gtx.Dimension("Cell")
+    >>> field = gridbuf.gt4py.next.as_field([Cell], numpy.arange(5.0), origin={Cell: 2})
+    >>> float(field[Cell(0)].as_scalar())
+    2.0
+    """
+    source = getattr(data, "ndarray", data)
+
+    def make(shape: tuple[int, ...], element: npt.DTypeLike, **keywords: Any) -> Any:
+        return _core.from_array(source, element, **keywords)
+
+    found = resolve_domain(domain, source, origin)
+    element = source.dtype if dtype is None else dtype
+    return _constructed(make, found, element, aligned_index, allocator, device)
+
+
+def as_connectivity(
+    domain: Any,
+    codomain: Any,
+    data: Any,
+    dtype: Any = None,
+    *,
+    origin: Mapping[Any, int] | None = None,
+    aligned_index: Sequence[Any] | None = None,
+    allocator: Any = None,
+    device: Any = None,
+    skip_value: Any = constructors.eve.NOTHING,
+) -> Any:
+    """Return a new connectivity with a copy of a table.
+
+    Parameters
+    ----------
+    domain : DomainLike or sequence of Dimension
+        The domain; or its dimensions, whose extents are those of `data`.
+    codomain : Dimension
+        The dimension whose indices are in the table.
+    data : array
+        The table: an array of any library, or a storage.
+    dtype : DTypeLike, optional
+        Element type, to which `astype` converts. Default: that of `data`.
+    origin : mapping of Dimension to int, optional
+        Only with dimensions: the index in `data` of the point 0 of a dimension. Default: 0.
+    aligned_index : sequence of NamedIndex, optional
+        The aligned element: indices of the domain, which is absolute. Dimensions that are not in
+        the domain are ignored. Default: the start of the domain.
+    allocator : FieldAllocator or backend, optional
+        An allocator of gridbuf, or a backend with one. Default: `gridbuf.gt4py.next.allocator`.
+    device : gt4py.next.Device, optional
+        It must be of the type of the allocator.
+    skip_value : int or None, optional
+        The entry of the table that means "no neighbour". Default: -1 if the table has it, else None.
+
+    Returns
+    -------
+    gt4py.next.Connectivity
+        The connectivity.
+
+    Raises
+    ------
+    TypeError
+        `allocator` is not gridbuf's.
+    ValueError
+        The extents of `data` are not those of `domain`, `origin` or `device` does not fit, or
+        `aligned_index` is outside of the domain.
+    MemoryError
+        There is not enough memory.
+    DeviceUnavailableError
+        There is no device, or no CuPy.
+
+    Notes
+    -----
+    Rules: docs/spec.md 12.92.
+
+    Examples
+    --------
+    >>> import gridbuf, numpy
+    >>> from gt4py import next as gtx
+    >>> Edge, Vertex = gtx.Dimension("Edge"), gtx.Dimension("Vertex")
+    >>> E2V = gtx.Dimension("E2V", kind=gtx.DimensionKind.LOCAL)
+    >>> table = numpy.array([[0, 1], [1, 2], [2, 0]], dtype="int32")
+    >>> edges = gridbuf.gt4py.next.as_connectivity([Edge, E2V], Vertex, table)
+    >>> gridbuf.owns(edges.ndarray)
+    True
+    """
+    field = as_field(
+        domain,
+        data,
+        dtype,
+        origin=origin,
+        aligned_index=aligned_index,
+        allocator=allocator,
+        device=device,
+    )
+    # GT4Py's constructor makes the connectivity over the copy, and assigns the copy to itself.
+    return constructors.as_connectivity(
+        field.domain,
+        codomain,
+        field.ndarray,
+        allocator=Given(field.ndarray),
+        skip_value=skip_value,
+    )
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class _Filler:
+    """An allocator for one of gridbuf's functions, which gives memory with its elements."""
+
+    allocator: FieldAllocator
+    function: Callable[..., Any]
+
+    @property
+    def __gt_device_type__(self) -> Any:
+        return self.allocator.device_type
+
+    def __gt_allocate__(
+        self, domain: Any, dtype: Any, device_id: int = 0, aligned_index: Any = None
+    ) -> Any:
+        return self.allocator._allocate(self.function, domain, dtype, device_id, aligned_index)
+
+
+def _constructed(
+    function: Callable[..., Any],
+    domain: Any,
+    dtype: Any,
+    aligned_index: Sequence[Any] | None,
+    given: Any,
+    device: Any,
+) -> Any:
+    """A field of GT4Py's own constructor, whose `empty` is one of gridbuf's functions."""
+    filler = _Filler(allocator if given is None else _own(given), function)
+    constructor = constructors.FieldConstructor(filler, aligned_index=aligned_index, device=device)
+    return constructor.empty(domain, dtype=dtype)
+
+
+def _own(given: Any) -> FieldAllocator:
+    found = getattr(given, "__gt_allocator__", given)
+    if not isinstance(found, FieldAllocator):
+        raise TypeError(
+            f"allocator is {given!r}, but must be a gridbuf.gt4py.next.FieldAllocator, or a backend with one: "
+            "gridbuf.gt4py.next.with_allocator(backend)"
+        )
+    return found
+
+
+@functools.lru_cache
+def _layout_of(
+    mapper: Callable[[Sequence[Any]], Sequence[int]], dims: tuple[Any, ...]
+) -> tuple[int, ...]:
+    """The layout map of these dimensions, checked by the core."""
+    return _core.plan((1,) * len(dims), layout=tuple(mapper(dims))).layout
+
+
+def _relative_index(domain: Any, aligned_index: Sequence[Any]) -> tuple[int, ...]:
+    """The aligned index in elements from the start of the domain.
+
+    Raises:
+      ValueError: it is outside of the domain.
+    """
+    values = {index.dim: int(index.value) for index in aligned_index}
+    relative = []
+    for dim, points in zip(domain.dims, domain.ranges):
+        value = values.get(dim, points.start)
+        if dim in values and not points.start <= value < points.stop:
+            raise ValueError(
+                f"aligned_index of {dim.value} is {value}, which is outside the domain range "
+                f"[{points.start}, {points.stop})"
+            )
+        relative.append(value - points.start)
+    return tuple(relative)
