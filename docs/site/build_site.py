@@ -154,7 +154,7 @@ def rule_pages(text: str) -> dict[str, str]:
     for group in groups:
         name = group.split()[0].lower()
         pages[f"reference/rules/{name}.md"] = "# " + re.sub(
-            r"^###", "##", group, flags=re.MULTILINE
+            r"^###", "##", group.replace("(../", "(../../"), flags=re.MULTILINE
         )
         for rule, sentence in re.findall(r"^### (\S+)\n+(.+)$", group, re.MULTILINE):
             index.append(f"- [{rule}](rules/{name}.md#{rule.lower()}) {sentence}")
