@@ -27,6 +27,7 @@ except ImportError:
 
 from gridbuf_conformance import cli
 from spec_tests import REFERENCE, find_test
+from sphinx.pycode import ModuleAnalyzer
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -43,6 +44,8 @@ PYTHON = {
     "gridbuf_conformance": "the conformance suite",
 }
 """Each module has a page of the reference. A module that is not there has none."""
+PEERS = {"gridbuf.gt4py.next": "gt4py"}
+"""Modules whose page needs an optional peer."""
 
 LIBRARIES = {
     library: sorted(
@@ -195,7 +198,9 @@ def constants(module: str) -> str:
         home = importlib.import_module(module)
     except ImportError:
         return ""
-    exported = {name: getattr(home, name) for name in home.__all__ if not name.startswith("_")}
+    documented = {name for _, name in ModuleAnalyzer.for_module(module).find_attr_docs()}
+    names = [n for n in home.__all__ if not n.startswith("_") and n not in documented]
+    exported = {name: getattr(home, name) for name in names}
     return "".join(
         f"\n.. py:data:: {name}\n   :module: {module}\n   :value: {value!r}\n\n   A constant of type `{module}.{type(value).__name__}`.\n"
         for name, value in exported.items()
@@ -207,7 +212,7 @@ def python_pages() -> dict[str, str]:
     index = [(ROOT / "modules/python/README.md").read_text(), "\n## Modules\n"]
     pages, entries = {}, []
     for name, what in PYTHON.items():
-        if importlib.util.find_spec(name):
+        if importlib.util.find_spec(name) and importlib.util.find_spec(PEERS.get(name, name)):
             pages[f"reference/python/{name}.md"] = (
                 f"# `{name}`\n\n```{{eval-rst}}\n.. automodule:: {name}\n{constants(name)}```\n"
             )
