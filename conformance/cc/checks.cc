@@ -77,7 +77,7 @@ Verdict padded_bit_only_below_a_byte(const Subject& s) {
   if (!s.info.versioned) return unsupported(kLegacy);
   const bool padded = (s.info.flags & abi::kFlagSubbytePadded) != 0;
   if (!padded || s.info.tensor.dtype.bits < 8) return pass();
-  return fail("the padded bit only for types under 8 bits", name_of(s.info.tensor.dtype));
+  return advise("the padded bit only for types under 8 bits", name_of(s.info.tensor.dtype));
 }
 
 // ---- Shape, strides, element type. ----
@@ -157,7 +157,7 @@ Verdict type_is_legal(const Subject& s) {
 Verdict swapped_order_is_refused(const Subject& s) {
   if (!s.plan->swapped) return unsupported("the plan's byte order is native");
   if (!s.walks_as_wanted()) return pass();  // not what was asked: GT-20
-  return fail("swapped byte order declined", "the swapped bytes exported as native");
+  return advise("swapped byte order declined", "the swapped bytes exported as native");
 }
 
 constexpr std::int32_t kLastDeviceType = 18;

@@ -267,7 +267,7 @@ TEST(Wrong, SwappedBytesAsNativeOnesAreGT20) {
 
 TEST(Wrong, AnUnknownDeviceIsDL17) {
   EXPECT_EQ(broken_by(changed([](auto& made, auto&) { tensor_of(made).device.device_type = 77; })),
-            Ids{"DL-17"});
+            (Ids{"DL-17", "GT-20"}));
 }
 
 TEST(Wrong, HostMemoryOfDeviceThreeIsAnAdvisoryOfDL17) {

@@ -60,11 +60,8 @@ LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
     ),
     "ml_dtypes": (
         "0.5.4",
-        {
-            "AI-07",  # float8_e5m2 says "<f1", which NumPy itself does not know
-            "AS-03",  # and kind "f" with itemsize 1 in the struct
-        },
-        {"XA-14"},
+        {"AS-03"},  # float8_e5m2 has kind "f" with itemsize 1 in the struct
+        {"AI-07", "XA-14"},  # and says "<f1", which NumPy itself does not know
     ),
     "pyarrow.buffer": (
         PYARROW_VERSION,
@@ -98,8 +95,8 @@ LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
     ),
     "glm": (
         "2.8.3",
+        {"PB-11"},  # also for requests with a shape
         set(),
-        {"PB-11"},
     ),  # matrices are stored by column and exported without strides
     "pygame": ("2.5.8-ce", set(), {"PB-11"}),  # SIMPLE is granted for memory in Fortran order
     "pygame.pixelarray": ("2.5.8-ce", set(), {"PB-11"}),  # for the same reason, in other code
