@@ -83,7 +83,7 @@ class Work:
 class Entry:
     """One library's way to do the work of a case.
 
-    `statement` is one expression; what is timed is making its result and dropping it. `names` gives its globals, looked
+    `statement` is one expression; the timed part is making its result and dropping it. `names` gives its globals, looked
     up before the clock runs. `result` is the expression of the result, where the statement writes instead of returning.
     `setup` runs before every sample, untimed. `note` says what differs from the other entries.
     """

@@ -132,7 +132,7 @@ Verdict zero_dimensions_have_memory(const Subject& s) {
 Verdict strides_stay_in_the_allocation(const Subject& s) {
   if (!s.info.has_elements) return unsupported("no byte is touched");
   if (s.info.tensor.device.device_type != abi::kHost) return untested("not host memory");
-  if (!s.info.map_known) return untested("this system does not tell what is mapped");
+  if (!s.info.map_known) return untested("this system does not report the mapped pages");
   if (!s.info.hull) return fail("elements inside the address space", "strides leave 64 bits");
   if (s.info.hull_mapped) return pass();
   return fail("mapped memory under every element", "bytes " + std::to_string(s.info.hull->lowest) +
@@ -156,7 +156,7 @@ Verdict type_is_legal(const Subject& s) {
 
 Verdict swapped_order_is_refused(const Subject& s) {
   if (!s.plan->swapped) return unsupported("the plan's byte order is native");
-  if (!s.walks_as_wanted()) return pass();  // not what was asked: GT-20
+  if (!s.walks_as_wanted()) return pass();  // not the requested layout: GT-20
   return advise("swapped byte order declined", "the swapped bytes exported as native");
 }
 

@@ -1,4 +1,4 @@
-// One function a rule: what it says of one tensor, given the plan and what was measured.
+// One function per rule: its verdict on one tensor, given the plan and the measurements.
 #ifndef GRIDBUF_CONFORMANCE_CC_CHECKS_H_
 #define GRIDBUF_CONFORMANCE_CC_CHECKS_H_
 

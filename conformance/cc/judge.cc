@@ -134,7 +134,7 @@ std::optional<std::size_t> leaked_bytes(const Producer& producer, const Plan& pl
 #if defined(GRIDBUF_CONFORMANCE_HAS_ASAN)
   static_cast<void>(producer);
   static_cast<void>(plan);
-  return std::nullopt;  // the sanitizer's allocator, which keeps what was freed; its own check
+  return std::nullopt;  // the sanitizer's allocator, which keeps freed memory; its own check
                         // tells more
 #else
   std::size_t least = static_cast<std::size_t>(-1);
@@ -242,7 +242,7 @@ class Run {
       if (!promise.declared || promise.is_kept) continue;
       const auto plan = std::ranges::find_if(plans(), promise.uses);
       add(of("GT-20"), *plan,
-          fail("what is declared (" + std::string(promise.name) + ") is made at least once",
+          fail("the declared form (" + std::string(promise.name) + ") occurs at least once",
                "declined on all plans that use it"));
     }
   }

@@ -11,9 +11,9 @@
 // types and writability it declares: `static constexpr Declares kDeclares = {.layout = true};`.
 //
 // All tests of one library share one run of the judge (judge.h), because a tensor answers many
-// rules at once. A broken MUST fails its test with the requirement, what was expected and found,
-// the simplest plan, and how to run that plan alone; a SHOULD that is not met is printed and
-// recorded, and passes; what was not judged is skipped with its reason.
+// rules at once. A broken MUST fails its test with the requirement, the expected and the found
+// value, the simplest plan, and how to run that plan alone; a SHOULD that is not met is printed and
+// recorded, and passes; a rule that was not judged is skipped with its reason.
 #ifndef GRIDBUF_CONFORMANCE_CC_SUITE_H_
 #define GRIDBUF_CONFORMANCE_CC_SUITE_H_
 

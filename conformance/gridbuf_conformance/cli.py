@@ -150,8 +150,8 @@ examples:
   gridbuf-conformance reproduce ctypes-fortran-granted | python -"""
 
 _REPORT_EPILOG = """\
-FINDING is a name of `list findings`. The text is Markdown: title, versions, script, what was observed, what is
-expected with the source, impact, suggested fix. The quoted lines at its top are for you: where to report a
+FINDING is a name of `list findings`. The text is Markdown: title, versions, script, observed behaviour, expected
+behaviour with its source, impact, suggested fix. The quoted lines at its top are for you: where to report a
 matter of memory safety, whether the tracker knows the finding, the argument against it. Remove them.
 
 examples:

@@ -14,7 +14,7 @@ that uses it.
 
 How it shrinks: the simplest plan is one dimension of extent 1, float64, row-major, unaligned. Each
 axis is drawn as one tuple (extent, place in the layout, name, aligned index, halo), so that a whole
-axis vanishes in one step; choices are listed simplest first. Bounds are computed from what was
+axis vanishes in one step; choices are listed simplest first. Bounds are computed from the parts
 drawn before; nothing is ever drawn and then thrown away.
 """
 

@@ -2,7 +2,7 @@
 
 Each mutant is a whole producer with one defect. A run of the suite on it must break exactly the rules that the
 mutant names, and a run on the reference producer, made of the same parts, must break none. The table in
-`conformance/KILLS.md` is written by `python -m gridbuf_conformance_mutants` from what is declared here, and
+`conformance/KILLS.md` is written by `python -m gridbuf_conformance_mutants` from the declarations here, and
 `tests/test_kill_matrix.py` proves every row of it.
 
 This package is test material: it is not part of the distribution.

@@ -47,7 +47,7 @@ Kind = TypeVar("Kind")
 def wrong(
     *breaks: str, advises: Iterable[str] = (), weakens: Iterable[str] = ()
 ) -> Callable[[type[Kind]], Kind]:
-    """Turns a class of consumers into the mutant of its name; its docstring says what is wrong.
+    """Turns a class of consumers into the mutant of its name; its docstring describes the defect.
 
     `breaks` is what `report.failed` must be, `advises` the ids whose outcome must be ADVISORY, `weakens`
     those whose outcome must be FRAGILE.

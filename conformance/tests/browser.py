@@ -129,7 +129,7 @@ class Page:
         return json.loads(message)
 
     def _note(self, event: dict[str, Any]) -> None:
-        """Keeps what is asked about later."""
+        """Keeps the values that tests ask for later."""
         parameters = event.get("params", {})
         if event.get("method") == "Network.requestWillBeSent":
             self.requests.append(parameters["request"]["url"])

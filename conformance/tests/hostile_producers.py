@@ -154,7 +154,7 @@ class LeavesAChild(Good):
 
 
 class RaisesInGetter(Good):
-    """The object's getter raises what is not an AttributeError."""
+    """The object's getter raises an exception other than AttributeError."""
 
     def produce(self, plan):
         return _Raising(plan)

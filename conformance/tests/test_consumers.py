@@ -113,7 +113,7 @@ def test_an_exit_of_the_program_is_no_answer():
     assert "SystemExit" in entry(report, "DP-32")["failures"][0]["actual"]
 
 
-# -- what is taken is found out ------------------------------------------------------------------
+# -- accepted forms are discovered ---------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", ["refuses", "wraps", "interrupts_itself"])

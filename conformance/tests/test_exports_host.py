@@ -1,4 +1,4 @@
-"""The exports of host memory next to DLPack: what their exporters say, and what is seen of a consumer."""
+"""The exports of host memory next to DLPack: the exporters' data, and the consumer's calls."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def listed_plans(name: str) -> list[Plan]:
 
 
 def put(written: str, **keys: Any) -> Any:
-    """The exporter of an export, with what is seen of it."""
+    """The exporter of an export, with the record of calls on it."""
     export = export_of(Plan(**keys), written)
     block = Block(export.plan, **export.interface.memory_of(export))
     return export.interface.make(export, block)

@@ -453,7 +453,7 @@ NEVER_CONVICT = {
     "DL-20": "a deleter that needs the lock ends the process: the driver sees it, not the judge",
 }
 ASKED = {"GT-20": PLANS["matrix"].replaced(dtype="float32")}
-"""Rules whose defect is in what was asked, not in what was seen."""
+"""Rules whose defect is in the request, not in the observation."""
 
 
 def spoil(observation: dict[str, Any], fault: Any) -> None:

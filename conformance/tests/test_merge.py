@@ -1,4 +1,4 @@
-"""`merge`: reports of several runs side by side, and what is refused."""
+"""`merge`: reports of several runs side by side, and refused input."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 What is checked is what a user sees: ids, outcomes, texts, JUnit. Most tests run pytest in this process and ask few plans,
 for the plugin turns reports into tests and does not make them; the producers still run in workers. What
-depends on the process (pytest-xdist, what is imported) starts one as a user does, with the real profile.
+depends on the process (pytest-xdist, imported modules) starts one as a user does, with the real profile.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ FEW = profiles.Profile("smoke", 6, 6, 1, 0, shrink_per_rule=5, shrink_in_all=10)
 
 @pytest.fixture(scope="module", autouse=True)
 def whole_suite_imported():
-    """pytester forgets what was imported while it ran; the suite's modules must stay the same ones."""
+    """pytester forgets the modules that were imported while it ran; the suite's modules must stay the same ones."""
     for module in pkgutil.walk_packages(gridbuf_conformance.__path__, "gridbuf_conformance."):
         if not re.search(r"__main__|\.(producers|consumers)\.", module.name):
             importlib.import_module(module.name)

@@ -81,7 +81,7 @@ def test_any_text_in_a_span_or_a_block_stays_there(text):
 
 
 def test_a_comment_has_room_for_it():
-    """Two hundred rules with long texts: cut, and what is left out is named."""
+    """Two hundred rules with long texts: cut, and the omitted rules are named."""
     (report,), _ = load_case("hostile")
     rule = rule_of(report, "XA-01")
     many = {**report, "rules": [{**rule, "id": f"AI-{n:03}"} for n in range(200)]}

@@ -1,4 +1,4 @@
-"""report.schema.json: every report and survey the suite writes is valid by it, and what is torn is not."""
+"""report.schema.json: every report and survey the suite writes is valid by it, and damaged ones are not."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ def printed(command: str, folder: Path) -> str:
 
 
 def lasting(output: str) -> list[str]:
-    """The lines that tell what was found: without versions, and without what a larger catalogue changes."""
+    """The lines with the results, without versions and without numbers that a larger catalogue changes."""
     lines = [line.rstrip() for line in output.splitlines()]
     kept = [line for line in lines if line.startswith(("✗", "✓", "  "))]
     return [re.sub(r"\b\d+ (of \d+ )?(rules?|plans)", "some", line) for line in kept]

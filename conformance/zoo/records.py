@@ -1,4 +1,4 @@
-"""The zoo's data: which libraries are tried, what was found in them, and what a run came to.
+"""The zoo's data: the libraries, the findings in them, and the results of runs.
 
 `environments.toml` has what is installed and judged, and where each project takes issues. `findings.toml` has what is
 wrong, compared with the text of the specification, and `reproducers/ID.py` shows it without the suite. These are

@@ -1,6 +1,6 @@
 """What a run comes to: reports reduced to what the zoo keeps, and the two replays of a finding.
 
-A reduced report has counts, and for each rule that failed the smallest plan with what was expected and what came.
+A reduced report has counts, and for each rule that failed the smallest plan with expected and found values.
 Everything that may differ between two runs of the same versions (timing) is left out.
 """
 

@@ -39,7 +39,7 @@ class CannotMake(Exception):
 
 
 def make(environment: Environment, folder: Path) -> Path:
-    """The environment's Python; installs what is pinned, from wheels only, unless it is there already.
+    """The environment's Python; installs the pinned packages, from wheels only, unless they are installed.
 
     Raises CannotMake without the interpreter, or if pip fails.
     """

@@ -102,7 +102,7 @@ def _verify(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
     def prove(finding: Finding) -> bool:
         result = runs.verified(finding, zoo, options.folder)
         console.print(_proof(finding, result))
-        with writing:  # after each, so that what is known is kept if the rest is interrupted
+        with writing:  # after each, so that results are kept if the rest is interrupted
             results[finding.id] = result
             write_json(_VERIFIED, results)
         return runs.is_verified(result)

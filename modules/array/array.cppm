@@ -40,7 +40,7 @@ export import gridbuf.layout.view;
 
 export namespace gridbuf {
 
-/// Kind of memory of a new array, and what is written to it.
+/// Kind of memory of a new array, and its initial values.
 struct ArrayOptions {
   DeviceType memory = DeviceType::kHost;  // or one of CUDA's types
   bool zeroed = false;                    // elements and padding

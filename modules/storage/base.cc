@@ -98,7 +98,7 @@ void StorageBase::drop_export(Side side, const Box& box) const noexcept {
 
 // --- Order on the device -------------------------------------------------------------------------
 
-// Work on the current stream comes after what was done last. Hold order->transfers.
+// Work on the current stream comes after the last work. Hold order->transfers.
 absl::Status StorageBase::enter_stream() const {
   const StreamHandle current = current_stream();
   const StreamHandle last = order->stream;

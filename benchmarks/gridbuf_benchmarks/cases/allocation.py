@@ -53,7 +53,7 @@ def write_all(result: Any) -> npt.NDArray[Any]:
 
 
 def _entries(function: str, shape: tuple[int, ...], around: str = "{}") -> tuple[Entry, ...]:
-    """One of empty, zeros, ones, full in all libraries; `around` is what is done with the result."""
+    """One of empty, zeros, ones, full in all libraries; `around` uses the result."""
     value = ", value" if function == "full" else ""
     further = {"torch": ", dtype=float64", "gt4py": ", backend='numpy'"}
     names = {"shape": shape, "value": _FILL, "touch": touch, "write_all": write_all}

@@ -116,7 +116,7 @@ def _definition(name: str) -> Any:
 
 
 def frozen(name: str, backend: str, domain: tuple[int, int, int]) -> Any:
-    """The stencil with origin and domain fixed: what is timed is its loops, not GT4Py's checks of a call."""
+    """The stencil with origin and domain fixed: the timed part is its loops, not GT4Py's checks of a call."""
     origin = {field: (HALO, HALO, 0) for field in KERNELS[name]}
     return compiled(name, backend).freeze(origin=origin, domain=domain)
 

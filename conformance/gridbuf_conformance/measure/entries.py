@@ -33,7 +33,7 @@ def use_entries(
 
     `value` is the dict and `info` what `data_interface_info` said of it. Each entry gains the outcome of its hooks
     and, as `walk`, its content after `acquire`; with two entries and `write`, `info.passed_on` says for
-    "None>gpu" and "gpu>None" whether what was written through the first is read through the second. Without `write`
+    "None>gpu" and "gpu>None" whether values written through the first are read through the second. Without `write`
     nothing is written and nothing is touched.
     """
     entries = info.entries or {}

@@ -262,7 +262,7 @@ def _growth(action: Callable[[], None], settle: Callable[[], None]) -> GrowthInf
 
     A first, uncounted round fills caches. What grows in every round by at least one block an iteration is
     never given back. Only where something seems to grow is it done once more with a collection after each
-    round, which frees what was left in cycles and empties the interpreter's free lists: collecting is by
+    round, which frees reference cycles and empties the interpreter's free lists: collecting is by
     far the dearest part. With other Python threads about, which allocate as they please, nothing is counted.
     """
     if threading.active_count() > 1:

@@ -1,6 +1,6 @@
 """The checks: for each rule of the catalogue that is judged, one pure function from info to a verdict.
 
-A check takes a `Subject` (what was measured of one array) and returns a `Verdict`. It fails only on
+A check takes a `Subject` (the measurements of one array) and returns a `Verdict`. It fails only on
 proof: what the info leaves open is PASS with a note, UNSUPPORTED or UNTESTED, never FAIL. Preconditions,
 levels and merging are the judge's business, not the checks'.
 """

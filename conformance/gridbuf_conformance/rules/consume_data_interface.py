@@ -29,7 +29,7 @@ def hooks_are_called_in_order(c: Consumption, control: Consumption | None) -> Ve
             "acquire before anything is read", f"hooks called: {', '.join(events) or 'none'}"
         )
     if "touch" in events:
-        return fail("touch for what was written alone", "touch was called, and nothing was written")
+        return fail("touch for written entries only", "touch was called, and nothing was written")
     if c.mistake is not None:
         return fail(*c.mistake, note="before acquire the memory holds old bytes")
     releases, acquires = events.count("release"), events.count("acquire")

@@ -163,7 +163,7 @@ def array_interfaces_stand_for_entries(s: Subject) -> Verdict:
             source, _, target = direction.partition(">")
             return fail(
                 "two sides that stay equal without acquire and touch, for there are none",
-                f"what was written through {_STANDS_FOR[source]} is not in {_STANDS_FOR[target]}",
+                f"the values written through {_STANDS_FOR[source]} are not in {_STANDS_FOR[target]}",
             )
     return ok() if True in passed_on.values() else unsupported("memory that is not written")
 
@@ -202,7 +202,7 @@ def _currency_verdict(s: Subject, walks: list[str | None]) -> Verdict:
             source, _, target = direction.partition(">")
             return fail(
                 f"the entry {target} current after its acquire",
-                f"what was written through the entry {source}, and touched, is not there",
+                f"the values written through the entry {source}, and touched, are not there",
             )
     return ok()
 

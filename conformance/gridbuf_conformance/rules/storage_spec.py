@@ -1,4 +1,4 @@
-"""Checks of the storage spec, GT-15 … GT-28: did the producer give what was asked?"""
+"""Checks of the storage spec, GT-15 … GT-28: does the array have the requested properties?"""
 
 from __future__ import annotations
 

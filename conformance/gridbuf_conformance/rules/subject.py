@@ -228,7 +228,7 @@ class Subject:
     def walks(self) -> dict[str, str]:
         return {name: content for name, content in self.info.walk.items() if content is not None}
 
-    # -- what was asked ---------------------------------------------------------------------------------
+    # -- the request -----------------------------------------------------------------------------------
 
     @property
     def asked(self) -> Plan:

@@ -37,8 +37,8 @@ absl::Status refused(int flags, std::string_view memory, std::string_view bound,
   return make_error(ErrorClass::kBuffer, {name, memory, bound, advice});
 }
 
-// Checks the contiguity that the consumer requires. Computes only what is necessary, because nearly
-// every request accepts any strides.
+// Checks the contiguity that the consumer requires. Computes only the necessary part, because
+// nearly every request accepts any strides.
 absl::Status check_contiguity(const StridedView& view, int flags) {
   constexpr std::string_view kAdvice = "ask for strides, or copy the array";
   if (!asks(flags, pybuf::kStrides) && !is_c_contiguous(view)) {  // PB-11

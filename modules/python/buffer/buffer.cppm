@@ -266,7 +266,7 @@ py::object make_exchange_capsule();
 StreamHandle stream_of(const BufferObject& buffer);
 /// Waits until a device has done with memory that the host reads as well. Nothing for host memory.
 void wait_for_host(const BufferObject& buffer);
-/// Orders what is pending on the memory before what a consumer of an export does (DP-18, DP-24).
+/// Orders the work pending on the memory before a consumer's work on an export (DP-18, DP-24).
 void order_pending(const BufferObject& buffer, const dlpack::ExportPlan& plan);
 /// An error if the memory is the emulated device's and that is switched off: then no consumer may
 /// take it for a GPU's.
@@ -523,7 +523,7 @@ py::object import_buffer(PyObject* object, PyObject* dims, const ImportOptions& 
 /// `dims` is the parameter of the caller, which may be null.
 py::object importable_or_same(PyObject* object, PyObject* dims);
 
-/// A `cupy.ndarray` over a Buffer's memory, which keeps the Buffer; `sync` orders what is pending
+/// A `cupy.ndarray` over a Buffer's memory, which keeps the Buffer; `sync` orders the pending work
 /// on it before CuPy's current stream. DeviceUnavailableError without CuPy or a CUDA device,
 /// GTNoSuchBufferError for memory of the host.
 py::object make_cupy_view(const py::object& buffer, bool sync);

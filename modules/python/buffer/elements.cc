@@ -86,7 +86,7 @@ void broadcast(StridedView& view, const Extents& shape, std::string_view name) {
   view = *std::move(seen);
 }
 
-/// Raises what is wrong with types, shapes and writability; runs no Python code before it returns.
+/// Raises the error of types, shapes and writability; runs no Python code before it returns.
 Job make_job(PyObject* target, const DTypePtr& to, PyObject* source, const DTypePtr& from,
              PyObject* mask) {
   check_type(target, to, "dst");

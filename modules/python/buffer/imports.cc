@@ -311,12 +311,12 @@ DTypePtr record_for(const Foreign& foreign) {
   return record;
 }
 
-/// Orders what is pending on the producer's stream before what gridbuf does from now on (CAI-20).
+/// Orders the work pending on the producer's stream before gridbuf's later work (CAI-20).
 /// Returns the stream that the Buffer works on.
 StreamHandle wait_for_producer(const ImportedView& view, const ImportOptions& options) {
   if (view.memory.device.type == DeviceType::kRocm) {
     raise(ErrorClass::kDeviceUnavailable,
-          "the array lies on " + to_string(view.memory.device) +
+          "the array is on " + to_string(view.memory.device) +
               ", and gridbuf drives CUDA devices alone; copy it to the host first");
   }
   DeviceDriver* const driver = value_of(device_driver());

@@ -36,7 +36,7 @@ py::object reduce(const Layout& layout) {
   return pack(py::module_::import("gridbuf._core").attr("_restore_plan"), arguments);
 }
 
-/// A number of rows or columns; what is beyond int is more than any drawing has.
+/// A number of rows or columns; values beyond int are larger than any drawing.
 int to_count(py::handle object, const char* name) {
   const std::int64_t count = to_integer(object.ptr(), name);
   if (count < 1) {

@@ -5,12 +5,12 @@
 // fields of a call, binds and checks them by the rules of gridbuf.call (C++), and makes the arrays
 // that the function gets.
 //
-// Key choice: `StencilRules.bind` does all of that for all fields at once, and marks what is about
-// to be written, because most calls need nothing else. It returns None for the other calls: fields
-// of other libraries, memory on the other side only, memory that is slow. For these Python takes
-// one step after the other and calls `bind` again, with the hooks that it has called.
+// Key choice: `StencilRules.bind` does all of that for all fields at once, and marks the fields
+// about to be written, because most calls need nothing else. It returns None for the other calls:
+// fields of other libraries, memory on the other side only, memory that is slow. For these Python
+// takes one step after the other and calls `bind` again, with the hooks that it has called.
 //
-// Nothing is kept between calls: `StencilRules` holds what was declared, and no field, shape or
+// Nothing is kept between calls: `StencilRules` holds the declaration, and no field, shape or
 // verdict. All functions need the GIL.
 
 module;

@@ -21,7 +21,7 @@ def owns(array: object) -> bool:
     -------
     bool
         True for arrays of gridbuf and for views of them. False for memory of another library, for
-        CuPy's arrays, whose memory is from CuPy's allocator, and for what is not an array.
+        CuPy's arrays, whose memory is from CuPy's allocator, and for objects that are not arrays.
 
     Notes
     -----

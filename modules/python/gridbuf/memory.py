@@ -1,4 +1,4 @@
-"""Host memory: what is in use, what is kept, and the settings.
+"""Host memory: bytes in use, cached bytes, and the settings.
 
 Arrays below 2 MiB come from the C library. Longer ones have private pages: transparent huge pages where the system allows them,
 kept for a later array of about that length when their array is freed, touched by several threads where zeros come from the kernel, and with
@@ -232,7 +232,7 @@ def _foreign_info(array: Any) -> AllocationInfo:
         "aligned_index": None,
         "resident_bytes": None,
         "huge_page_bytes": None,
-        "note": "not gridbuf's memory: who made it, and how, is not known",
+        "note": "not gridbuf's memory: its allocator is not known",
     }
 
 

@@ -216,7 +216,7 @@ def to_data_array(
 
 
 def _kept(array: Any) -> Any:
-    """What a DataArray holds for an array: xarray would make a copy of, or an object array from, what is neither."""
+    """The object that a DataArray holds for an array. xarray copies other types, or makes object arrays from them."""
     if isinstance(array, storages.Storage):
         return array
     try:

@@ -68,7 +68,7 @@ using dlpack::DLManagedTensorVersioned;
 using dlpack::DLTensor;
 
 /// A Buffer, or a TypeError: the table serves its own type alone (DX-11). Consumers work on the
-/// stream that `current_work_stream` names: what is pending on another one is ordered before it.
+/// stream that `current_work_stream` names: work pending on another stream is ordered before it.
 /// Enqueues, and waits for nothing.
 BufferObject& ordered_buffer(void* py_object) {
   auto* const object = static_cast<PyObject*>(py_object);

@@ -39,7 +39,7 @@ PyObject* none_is_absent(PyObject* object) { return object == Py_None ? nullptr 
 [[noreturn]] void raise_unlike(std::string_view parameter, std::string_view wanted,
                                std::string_view found) {
   raise(ErrorClass::kValue, std::string(parameter) + " is wanted as " + std::string(wanted) +
-                                ", but what was passed has " + std::string(found) +
+                                ", but the passed object has " + std::string(found) +
                                 "; leave it out, or make a copy with gridbuf.storage.storage");
 }
 
@@ -117,7 +117,7 @@ Sides own_sides(const StorageObject& object) {
 }
 
 /// Leaves the buffers that the kind is made of. ValueError, naming the parameter, if it cannot be
-/// made of what was passed.
+/// made of the passed object.
 void keep_sides_of(StorageKind kind, const Given& given, Sides& sides) {
   const bool two = given.data != nullptr && given.device_data != nullptr;
   if (kind == StorageKind::kGpu) {

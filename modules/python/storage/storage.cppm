@@ -213,7 +213,7 @@ inline std::optional<StorageKind> managed_of(StorageKind kind) {
   return kind == StorageKind::kCpu ? std::nullopt : std::optional(kind);
 }
 
-/// The kind of a storage: that of the host without a device, else what was passed or found, else
+/// The kind of a storage: that of the host without a device, else the given or found one, else
 /// managed by software.
 inline StorageKind storage_kind(bool on_device, PyObject* managed,
                                 std::optional<StorageKind> found) {

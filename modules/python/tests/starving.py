@@ -223,6 +223,6 @@ def starve_python() -> None:
 
 
 if __name__ == "__main__":
-    gc.freeze()  # Each allocation is followed by a collection: of what is loaded by now nothing goes.
+    gc.freeze()  # Each allocation is followed by a collection: objects that exist by now stay.
     {"python": starve_python, "native": starve_native}[sys.argv[1]]()
     assert _core is not None

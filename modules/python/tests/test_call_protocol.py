@@ -25,7 +25,7 @@ class Planned(Exception):
 
 
 class Fake:
-    """An array of another library that writes down what is done to it, and raises where it was told to.
+    """An array of another library that records the calls on it, and raises where the test asks for it.
 
     `acquire` moves its memory, as it may: a caller that did not read the interface again has the old address.
     """

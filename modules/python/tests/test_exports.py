@@ -231,7 +231,7 @@ def test_the_array_struct_says_what_numpys_says(view: str) -> None:
     flags = array.flags
     true = flags.c_contiguous * C_CONTIGUOUS | flags.f_contiguous * F_CONTIGUOUS
     true |= ALIGNED | NATIVE | flags.writeable * WRITABLE
-    assert found.flags & ~true == 0  # AS-05: what is set is true.
+    assert found.flags & ~true == 0  # AS-05: each flag that is set is true.
     assert bool(found.flags & WRITABLE) == (not buffer.readonly)
 
 

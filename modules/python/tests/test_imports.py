@@ -1,4 +1,4 @@
-"""Memory of other libraries: what comes in right, and what is refused by which rule."""
+"""Memory of other libraries: correct imports, and the rule of each refusal."""
 
 from __future__ import annotations
 

@@ -282,7 +282,7 @@ def test_jax_takes_what_it_refuses_of_numpy() -> None:
 
 
 def gpu() -> Any:
-    """CuPy on a real device, or a skip that says what was not tried."""
+    """CuPy on a real device, or a skip that names the untested part."""
     if importlib.util.find_spec("cupy") is None:
         pytest.skip("CuPy is not installed: no round trip through a GPU was made here")
     import cupy

@@ -20,7 +20,7 @@ annotations, and where to compute in them.
 (1.0, 0.0)
 
 The protocol of a call: acquire all fields, read their interfaces again, resolve dims, origin and domain, check, run, `touch`
-what was written, `release` all, also when something raises. See `docs/explanation/calls.md`.
+the written fields, `release` all, also when something raises. See `docs/explanation/calls.md`.
 """
 
 from __future__ import annotations

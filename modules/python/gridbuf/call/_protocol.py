@@ -47,7 +47,7 @@ def finish(steps: Iterable[Step], first: BaseException | None = None) -> None:
         for field, step, action, *arguments in steps:
             try:
                 action(*arguments)
-            except BaseException as error:  # noqa: BLE001 (it is raised below, or hangs on what is raised)
+            except BaseException as error:  # noqa: BLE001 (it is raised below, or is attached to the exception that is raised)
                 _note(error, f"raised by field {field!r} of a stencil, step: {step}")
                 if raised is None:
                     raised = error

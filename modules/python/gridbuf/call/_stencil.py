@@ -1,6 +1,6 @@
 """From a function with annotated parameters to a stencil, and the steps of its calls.
 
-A stencil keeps what was declared, and nothing of any call: `StencilRules.bind` of the compiled core reads and checks the
+A stencil keeps its declaration, and nothing of any call: `StencilRules.bind` of the compiled core reads and checks the
 fields every time. For most calls the rest is the function and the end of writes. Calls with foreign fields, copies or
 warnings take more steps. Each step is for all fields, because acquiring one may move the memory of another.
 """

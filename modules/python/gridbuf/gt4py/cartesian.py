@@ -465,7 +465,7 @@ def _inside(extents: tuple[int, ...], aligned_index: Sequence[int] | None) -> Se
         pairs = zip(map(operator.index, aligned_index), extents, strict=True)
         return tuple(entry if entry < extent else 0 for entry, extent in pairs)
     except (TypeError, ValueError):
-        return aligned_index  # not one integer per dimension: the core says what is wrong with it
+        return aligned_index  # not one integer per dimension: the core raises the error
 
 
 def _numbered(names: Sequence[str]) -> list[str]:

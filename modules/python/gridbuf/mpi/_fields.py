@@ -35,7 +35,7 @@ Box = tuple[slice, ...]
 
 
 class Spec(NamedTuple):
-    """What must not change between exchanges, and what two ranks must agree on (but for the extents of what is cut)."""
+    """The properties that must not change between exchanges. Two ranks agree on them, except on the extents that are cut."""
 
     number: int
     dims: tuple[str, ...]
@@ -168,7 +168,7 @@ def check_field(wanted: Spec, found: Spec) -> None:
 def check_ranks_agree(
     cut: Mapping[str, int], first: Sequence[Spec], other: Sequence[Spec], rank: int
 ) -> None:
-    """Two ranks exchange the same fields: number, dims, dtypes, halos, and extents of what is not cut.
+    """Two ranks exchange the same fields: number, dims, dtypes, halos, and extents of dimensions that are not cut.
 
     Raises:
       ValueError: naming rank, field, dimension, wanted and found. On every rank alike.

@@ -52,7 +52,7 @@ def why_not(
 
 def _why_not(grid: Decomposition, spec: Spec, field: Any) -> str | None:
     if not _fields.is_on_host(field):
-        return f"a {type(field).__name__} lies on a device, and only its halo is to be copied"
+        return f"a {type(field).__name__} is on a device, and only its halo is to be copied"
     if spec.dtype not in _DTYPES:
         return f"GHEX has no dtype {spec.dtype}"
     if not 1 <= len(spec.shape) <= _MOST_DIMENSIONS:

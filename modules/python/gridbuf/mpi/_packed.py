@@ -144,7 +144,7 @@ class PackedEngine:
         self._requests = [], []
 
     def __del__(self) -> None:
-        # None of the requests is active: what is under way is kept until it is waited for.
+        # None of the requests is active: a request in progress is kept until it is waited for.
         if any(self._requests) and not self._is_finalized():
             self.close()
 

@@ -6,7 +6,7 @@ device, or of both. Which class it has follows from `device` and `managed`:
 * `CPUStorage`: memory of the host;
 * `GPUStorage` (`device="gpu", managed=None`): memory of a device;
 * `SoftwareManagedGPUStorage` (`device="gpu"`): a buffer on each side. gridbuf sees every access that goes through the
-  storage, and copies what is newer on the other side, and only that, just before it is read;
+  storage, and copies the elements that are newer on the other side, and only those, before a read;
 * `CUDAManagedGPUStorage` (`device="gpu", managed="cuda"`): one memory that both sides reach.
 
 The functions below make them; the classes cannot be called.

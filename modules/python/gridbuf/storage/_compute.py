@@ -1,11 +1,11 @@
 """How an array function is carried out, whatever it computes.
 
 `compute` finds out what the result looks like, brings every operand up to date on one side, in one order of dimensions,
-lets NumPy (or CuPy, on a device) do the work on real memory, and marks what was written. As NumPy sees the memory itself,
+lets NumPy (or CuPy, on a device) do the work on real memory, and marks the written region. As NumPy sees the memory itself,
 overlapping inputs and outputs come out right. On the emulated device NumPy runs inside a kernel.
 
 All that can be refused is refused before an output is touched: dimensions, shapes, dtypes and casts. What raises later
-(a floating-point error that NumPy was told to raise) leaves in the output what was written so far, as in NumPy.
+(a floating-point error that NumPy was told to raise) leaves the elements written so far in the output, as in NumPy.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def reduce(
 
 
 def _reduce_again(ufunc: np.ufunc, array: Any, axis: Any, keepdims: bool) -> Any:
-    """`reduce` of a host storage without options: what is found out about one of such parameters is kept."""
+    """`reduce` of a host storage without options: the result of the analysis is cached by parameters."""
     axes, make = _plan(ufunc, array._parameters, axis, keepdims)
     if make is None:
         return ufunc.reduce(array._read_array("host"), axis=axes)

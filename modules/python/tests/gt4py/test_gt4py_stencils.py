@@ -154,7 +154,7 @@ def result_of(field: Any, dims: str = "IJK") -> Array:
 
 
 def check(target: Array, values: dict[str, Array]) -> None:
-    """The domain has what was computed, bit for bit or nearly so, and nothing around it was touched."""
+    """The domain has the computed values, bit for bit or nearly so, and nothing around it was touched."""
     inner = tuple(slice(ORIGIN[name], ORIGIN[name] + DOMAIN[name]) for name in "IJK")
     wanted = values["target"].copy()
     wanted[inner] = expected(values)

@@ -1,4 +1,4 @@
-"""Fields on a device: only halo boxes cross the bus, and what is current where is as ever. On the emulated device."""
+"""Fields on a device: only halo boxes cross the bus, and the current sides are as on the host. On the emulated device."""
 
 from __future__ import annotations
 

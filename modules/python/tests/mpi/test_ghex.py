@@ -41,7 +41,7 @@ def test_what_ghex_cannot_take_goes_to_mpi4py_and_is_refused_if_it_was_named(eng
     ]
     with gridbuf.testing.emulated_device():
         device = gridbuf.storage.zeros(good.shape, dims="IJK", halo=HALO, device="gpu")
-        cases.append((device, "lies on a device"))
+        cases.append((device, "is on a device"))
         for field, words in cases:
             with pytest.raises(ValueError, match=f"field 1: .*{words}"):
                 gridbuf.mpi.HaloExchange(grid, good, field, engine=engine)

@@ -195,7 +195,7 @@ def test_the_host_sees_each_write_by_an_address_handed_out_once(storage: Any, do
         held.fill_late(value)
         seen = np.asarray(HOST_DOORS[door](storage))
         assert (seen == value).all(), f"{door} shows {np.unique(seen)}, not {value}"
-        del seen  # what is kept is an export of the host's
+        del seen  # the object kept is an export of the host's memory
 
 
 # ---- The reverse. ----

@@ -107,7 +107,7 @@ def test_dtypes_are_numpys(left: str, right: Any) -> None:
         with pytest.raises(type(error)):
             np.add(make(values), make(other) if isinstance(right, str) else right)
         return
-    for _ in range(2):  # The second time from what was found out the first time.
+    for _ in range(2):  # The second time from the result of the first.
         result = np.add(make(values), make(other) if isinstance(right, str) else right)
         assert result.dtype == expected
 
@@ -492,7 +492,7 @@ def test_a_failed_launch_leaves_inputs_and_new_outputs_alone() -> None:
     np.testing.assert_array_equal(read(a + b), 2 * read(numbered()))
 
 
-# ---- Nothing is touched by what is refused. ----
+# ---- A refused call touches nothing. ----
 
 
 @pytest.mark.parametrize(
@@ -521,7 +521,7 @@ def test_a_refused_call_marks_nothing(call: Callable[..., Any]) -> None:
 
 
 class Provider:
-    """An object with a data interface over an array, which records what is called."""
+    """An object with a data interface over an array, which records the calls."""
 
     def __init__(self, array: np.ndarray, dims: tuple[str, ...] | None = None) -> None:
         self.array = array

@@ -315,7 +315,7 @@ def test_as_storage_of_a_storage_is_a_view_with_parameters_of_its_own() -> None:
         assert values(storage) == values(view) == values(renamed) == expected
 
 
-# ---- Foreign data interfaces: acquire first, touch what was written, release (section 5). ----
+# ---- Foreign data interfaces: acquire first, touch the written sides, release (section 5). ----
 
 
 class Recording:
