@@ -247,11 +247,22 @@ def cpp_page(library: str) -> str:
 
 
 def as_header(interface: str) -> str:
-    """A module interface as Doxygen can read it, which does not know modules. Lines keep their numbers."""
+    """A module interface as Doxygen can read it, which does not know modules. Lines keep their numbers.
+
+    A comment behind a member becomes the member's text: Doxygen wants `///<` there.
+    """
     lines = r"^(?:module\s*;|(?:export\s+)?(?:module|import)\s+[\w.:]+\s*;)"
-    return re.sub(
-        r"^(\s*)export\s+(?=[\w{])", r"\1", re.sub(lines, "", interface, flags=re.M), flags=re.M
-    )
+    text = re.sub(lines, "", interface, flags=re.M)
+    text = re.sub(r"^(\s*)export\s+(?=[\w{])", r"\1", text, flags=re.M)
+    behind = re.compile(r"^(\s+[^/\s][^/\n]*[;,{}] +)//(?= )", re.M)
+    header, column = [], None
+    for line in text.split("\n"):
+        if match := behind.match(line):
+            column = len(match[1])
+        elif column is None or not re.fullmatch(f" {{{column}}}// .*", line):
+            column = None
+        header.append(line if column is None else f"{line[:column]}///<{line[column + 2:]}")
+    return "\n".join(header)
 
 
 def public_names() -> dict[str, list[str]]:

@@ -102,6 +102,10 @@ def test_a_module_interface_becomes_a_header():
     assert (
         build_site.as_header(interface) == "\n#include <span>\n\n\n\nnamespace a {\nint f();\n}\n"
     )
+    fields = "struct A {\n  int a = 0;  // bytes\n              // of the row\n  // Reads it.\n  int b;\n};\n"
+    assert build_site.as_header(fields) == fields.replace("// bytes", "///< bytes").replace(
+        "// of", "///< of"
+    )
 
 
 def test_links_to_files():
