@@ -93,7 +93,7 @@ def test_dimensions_are_put_into_the_order_of_the_annotation(order):
         given[...] = array
 
 
-def test_names_that_nobody_gave_are_those_of_the_annotation():
+def test_names_default_to_those_of_the_annotation():
     @gridbuf.stencil
     def shape(a: Field[np.float64, IK]):
         return a.shape

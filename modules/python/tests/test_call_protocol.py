@@ -297,7 +297,7 @@ def rules():
     ],
     ids=str,
 )
-def test_declarations_that_nobody_makes_end_in_an_exception(changed):
+def test_absurd_declarations_end_in_an_exception(changed):
     with pytest.raises((TypeError, ValueError)):
         rules().add_field(**{**FIELD, **changed})
 
@@ -319,7 +319,7 @@ def test_declarations_that_nobody_makes_end_in_an_exception(changed):
     ],
     ids=range(11),
 )
-def test_calls_that_nobody_makes_end_in_an_exception(args):
+def test_absurd_calls_end_in_an_exception(args):
     declared = rules()
     declared.add_field(**FIELD)
     assert declared.bind([np.zeros(2)], None, None, None).domain == (2,)

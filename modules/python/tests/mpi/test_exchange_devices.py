@@ -134,7 +134,7 @@ def test_fields_of_the_host_and_of_a_device_travel_together() -> None:
 
 
 @on_ranks(4)
-def test_a_copy_that_fails_leaves_nobody_waiting() -> None:
+def test_a_copy_that_fails_leaves_no_rank_waiting() -> None:
     """The device of rank 1 fails while its boxes are packed; the next exchange works."""
     with gridbuf.testing.emulated_device():
         grid = gridbuf.mpi.Decomposition({"I": 20, "J": 18}, ranks={"I": 2}, periodic="IJ")

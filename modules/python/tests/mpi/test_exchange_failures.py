@@ -95,7 +95,7 @@ def test_wrong_arguments_say_what_is_right() -> None:
 
 
 @on_ranks(4, engine=ENGINES)
-def test_a_rank_that_fails_at_an_exchange_leaves_nobody_waiting(engine) -> None:
+def test_a_rank_that_fails_at_an_exchange_leaves_no_rank_waiting(engine) -> None:
     """Its neighbours raise as well, nothing is left behind, and the next exchange is as if nothing had been."""
     grid = decomposed()
     whole = whole_field(SHAPE, "f8")

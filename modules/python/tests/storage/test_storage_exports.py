@@ -382,7 +382,7 @@ def test_a_failed_copy_leaves_state_and_elements() -> None:
         assert np.asarray(storage).tolist() == np.arange(60).reshape(SHAPE).tolist()
 
 
-def test_off_the_emulated_device_its_memory_is_nobodys() -> None:
+def test_without_the_emulated_device_its_memory_is_not_exported() -> None:
     storage = make("synced")
     with gridbuf.testing.emulated_device(False):
         assert not hasattr(storage, "__cuda_array_interface__")
