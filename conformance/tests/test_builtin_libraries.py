@@ -208,6 +208,16 @@ def test_gt4py_wraps_at_32_bits_and_the_memory_is_not_touched() -> None:
     assert plan["fill"] is None
 
 
+def test_the_field_allocator_of_gt4py_wraps_at_32_bits() -> None:
+    report = checked("gt4py.next", GT4PY_VERSION)
+    assert set(report.failed) == GT4PY
+    assert "not all mapped" in failure(report, "GT-24")["actual"]
+
+
+def test_the_field_allocator_of_gridbuf_breaks_nothing_but_numpys_rules() -> None:
+    assert set(checked("gridbuf.next").failed) == NUMPY
+
+
 def test_named_arrays_over_storages_break_nothing() -> None:
     report = checked("gridbuf.xarray")
     assert report.failed == (), report.to_json()
@@ -282,6 +292,7 @@ def test_every_library_has_its_verdict() -> None:
         "pillow",
         "xarray",
         "gt4py",
+        "gt4py.next",
     }
     others |= {"array", "bytes", "bytearray", "memoryview", "ctypes", "mmap", "cupy", "numba"}
     judged = LIBRARIES.keys() | others

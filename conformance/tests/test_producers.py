@@ -41,7 +41,14 @@ def _sampled(can: Capabilities) -> list[Plan]:
 
 
 _DECLINED_SHARE = {
-    **{"bytes": 0.3, "mmap": 0.2, "memoryview": 0.2, "gt4py": 0.3, "numpy.scalar": 0.1},
+    **{
+        "bytes": 0.3,
+        "mmap": 0.2,
+        "memoryview": 0.2,
+        "gt4py": 0.3,
+        "gt4py.next": 0.4,
+        "numpy.scalar": 0.1,
+    },
     **{"vtk": 0.15, "vtk.soa": 0.3, "glm": 0.4},
 }
 """How many plans may be declined by types that cannot make zero extents, or only rows of 2 to 4 elements: no range

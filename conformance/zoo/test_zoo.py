@@ -54,7 +54,9 @@ def test_a_finding_names_rules_and_a_valid_plan(finding: Finding):
 
 @pytest.mark.parametrize("entry", [e for e in ENTRIES if not e.finding.is_contested], ids=_of_entry)
 def test_what_is_not_contested_breaks_a_must_of_a_published_text(entry: Entry):
-    assert entry.rule.level_of(entry.finding.side) == "MUST", "a SHOULD is an advisory, not a defect"
+    assert entry.rule.level_of(entry.finding.side) == "MUST", (
+        "a SHOULD is an advisory, not a defect"
+    )
     assert entry.rule.group != "GT", "gridbuf's own specification does not bind other libraries"
 
 

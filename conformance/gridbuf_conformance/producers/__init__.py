@@ -443,6 +443,23 @@ BUILT_IN: dict[str, Entry] = {
             needs="gt4py",
             install="pip install gt4py",
         ),
+        _entry(
+            "gt4py.next",
+            "gt4py_next",
+            "GT4PyNextProducer",
+            "gt4py.next's allocator of fields: NumPy arrays of an aligned, padded layout",
+            needs="gt4py",
+            install="pip install gt4py",
+        ),
+        _entry(
+            "gridbuf.next",
+            "gt4py_next",
+            "GridbufNextProducer",
+            "gridbuf's allocator of fields for gt4py.next",
+            needs="gridbuf",
+            install=f"{FROM_SOURCE} gt4py",
+            also=("gt4py",),
+        ),
     )
 }
 """The producers of this package by name, in the order in which they are shown."""
