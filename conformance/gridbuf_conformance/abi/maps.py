@@ -25,6 +25,7 @@ class AddressMap:
 
     def __init__(self) -> None:
         self.known = True
+        self._text = b""
         self._lines: list[tuple[bytes, bytes, bytes, bytes]] = []
         self._last = _NOWHERE
         self.refresh()
@@ -37,9 +38,10 @@ class AddressMap:
         except OSError:
             self.known = False
             return self
-        # Hundreds of lines, of which a search looks at a dozen: numbers are made of those only.
-        self._lines = _LINE.findall(text)
-        self._last = _NOWHERE
+        if text != self._text:
+            # Hundreds of lines, of which a search looks at a dozen: numbers are made of those only.
+            self._text, self._lines = text, _LINE.findall(text)
+            self._last = _NOWHERE
         return self
 
     def covers(self, low: int, high: int, access: str = "r") -> bool:

@@ -22,6 +22,7 @@ __all__ = ["POINTER_BYTES", "Memory"]
 
 POINTER_BYTES = ctypes.sizeof(ctypes.c_void_p)
 _NAME_LIMIT_BYTES = 4096
+_NAME_STEP_BYTES = 64
 _WHOLE_READ_LIMIT_BYTES = 1 << 16
 
 
@@ -75,16 +76,15 @@ class Memory:
         """The NUL-terminated string at `address` without its NUL, or None if it is not all mapped."""
         found = b""
         while len(found) < _NAME_LIMIT_BYTES:
-            page_end = (address // 4096 + 1) * 4096
-            if not self.readable(address, page_end):
+            room = _NAME_STEP_BYTES - address % _NAME_STEP_BYTES
+            if not self.readable(address, address + room):
                 return None
-            # Byte by byte: the bytes after the NUL belong to other code, and a sanitizer in this process reports a read.
-            for position in range(address, page_end):
-                byte = ctypes.string_at(position, 1)
-                if byte == b"\0":
-                    return found
-                found += byte
-            address = page_end
+            # Up to the NUL only: the bytes after it belong to other code, and a sanitizer in this process reports a read.
+            part = (ctypes.c_char * room).from_address(address).value
+            found += part
+            if len(part) < room:
+                return found
+            address += room
         return None
 
     def elements(
