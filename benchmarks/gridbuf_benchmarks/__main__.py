@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress
 
-from gridbuf_benchmarks import plot, report, results, unit_strides
+from gridbuf_benchmarks import next_layouts, plot, report, results, unit_strides
 from gridbuf_benchmarks.case import Case, WrongWork
 from gridbuf_benchmarks.cases import ALL_CASES, CHAPTERS, select
 from gridbuf_benchmarks.libraries import BASELINE, LIBRARIES, load
@@ -113,6 +113,13 @@ def _parser() -> argparse.ArgumentParser:
     ).add_argument
     text = "which domains (some: 64×64×60 in the caches, and 128×128×80)"
     add("--cases", choices=["all", "some"], default="some", help=text)
+    text = "which layout of fields is fast for the backends of gt4py.next"
+    add = commands.add_parser(
+        "next-layouts", help=text, description=next_layouts.__doc__
+    ).add_argument
+    choices = next_layouts.BACKENDS
+    add("--backends", nargs="+", choices=choices, default=choices, help="default: all")
+    add("--rounds", type=int, default=25, help="samples of each, default 25")
     return parser
 
 
@@ -134,6 +141,8 @@ def _run(options: argparse.Namespace) -> int:
         return _cpp(options)
     if options.command == "unit-strides":
         return unit_strides.run(options.cases)
+    if options.command == "next-layouts":
+        return next_layouts.run(options.backends, options.rounds)
     if options.command == "compare":
         old, new = results.read(options.old), results.read(options.new)
         report.show_markdown(report.comparison(old, new))

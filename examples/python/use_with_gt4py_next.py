@@ -49,13 +49,7 @@ with gb_next.use():
 
 
 # [layout]
-def levels_contiguous(dims):
-    """A layout map: the rank of each dimension, the last one contiguous."""
-    order = sorted(range(len(dims)), key=lambda i: dims[i].kind == gtx.DimensionKind.VERTICAL)
-    return tuple(order.index(i) for i in range(len(dims)))
-
-
-columns = gb_next.FieldAllocator(layout_mapper=levels_contiguous)
+columns = gb_next.FieldAllocator(layout_mapper=gb_next.vertical_contiguous_layout_mapper)
 assert gtx.zeros({K: 80, Vertex: 9}, allocator=columns).ndarray.strides == (8, 640)
 # [/layout]
 

@@ -12,6 +12,7 @@ of GT4Py's constructors. GT4Py's constructors fill and copy with NumPy, so the a
 module fill and copy with gridbuf.
 
 The layout follows the kinds of the dimensions, as in GT4Py: horizontal dimensions are contiguous, then vertical, then local ones.
+`vertical_contiguous_layout_mapper` is faster for some backends.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ __all__ = [
     "full",
     "ones",
     "use",
+    "vertical_contiguous_layout_mapper",
     "with_allocator",
     "zeros",
 ]
@@ -45,6 +47,38 @@ __all__ = [
 _DeviceType = definitions.DeviceType
 _ALIGNMENT_SIZES = {_DeviceType.CPU: 64, _DeviceType.CUDA: 128}
 """Bytes, as in GT4Py's allocators. The keys are the devices that gridbuf has."""
+
+
+def vertical_contiguous_layout_mapper(dims: Sequence[Any]) -> tuple[int, ...]:
+    """Return the layout map with the vertical dimension contiguous, and the others in their order.
+
+    It is for `FieldAllocator` and fields of the embedded and the DaCe backend.
+
+    Parameters
+    ----------
+    dims : sequence of Dimension
+        The dimensions of a field.
+
+    Returns
+    -------
+    tuple of int
+        The rank of each dimension: 0 for the largest stride.
+
+    Notes
+    -----
+    Rules: docs/spec.md 12.90.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> from gt4py import next as gtx
+    >>> Cell, K = gtx.Dimension("Cell"), gtx.Dimension("K", kind=gtx.DimensionKind.VERTICAL)
+    >>> gridbuf.gt4py.next.vertical_contiguous_layout_mapper([K, Cell])
+    (1, 0)
+    """
+    vertical = type(dims[0].kind).VERTICAL if dims else None
+    order = sorted(range(len(dims)), key=lambda axis: dims[axis].kind == vertical)
+    return tuple(order.index(axis) for axis in range(len(dims)))
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)

@@ -129,6 +129,16 @@ def c_order(dims: Sequence[Any]) -> tuple[int, ...]:
     return tuple(range(len(dims)))
 
 
+def test_the_vertical_dimension_can_be_contiguous() -> None:
+    mapper = gb_next.vertical_contiguous_layout_mapper
+    assert mapper([]) == ()
+    assert mapper([K, Cell]) == (1, 0)
+    assert mapper([Cell, K, C2E]) == (0, 2, 1)
+    assert mapper([Edge, C2E]) == (0, 1)
+    field = gtx.zeros({K: 5, Cell: 4}, allocator=gb_next.FieldAllocator(layout_mapper=mapper))
+    assert field.ndarray.strides == (8, 64)
+
+
 def test_the_layout_is_the_mapper_s() -> None:
     allocator = gb_next.FieldAllocator(layout_mapper=c_order, byte_alignment=8)
     assert allocated({Cell: 6, K: 5}, allocator=allocator).strides == (40, 8)
