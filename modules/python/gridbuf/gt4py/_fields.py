@@ -139,7 +139,7 @@ class Given:
 def _names_of(domain: Any) -> tuple[str, ...]:
     """Names that gridbuf knows: GT4Py's own if they are, else I and J, K, and numbers by the kind of dimension."""
     own = tuple(dim.value for dim in domain.dims)
-    if all(name in "IJK" or name.isdecimal() for name in own) and len({*own}) == len(own):
+    if all(name in ("I", "J", "K") or name.isdecimal() for name in own) and len({*own}) == len(own):
         return own
     free = {_KINDS.HORIZONTAL: iter("IJ"), _KINDS.VERTICAL: iter("K"), _KINDS.LOCAL: iter(())}
     numbers = map(str, range(len(own)))

@@ -130,6 +130,7 @@ def test_a_buffer_over_a_field(domain: dict[Any, Any]) -> None:
         ((Cell, C2E), "I0"),
         ((Edge, K, C2E), "IK0"),
         ((Vertex, Cell, Edge), "IJ0"),
+        ((gtx.Dimension("JK"), K), "IK"),
     ],
 )
 def test_names_of_dimensions(dims: tuple[Any, ...], names: str) -> None:
