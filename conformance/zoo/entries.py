@@ -10,6 +10,7 @@ from typing import Any
 import runs
 import scripts
 import severity
+import versions
 from records import GROUPS, RESULTS, Environment, Finding, Zoo, read_json
 
 from gridbuf_conformance import catalogue
@@ -33,12 +34,13 @@ _INTERFACES = {
 
 @dataclass(frozen=True)
 class Entry:
-    """One finding. `proof` has its replays, `shown` the runs of its script by environment."""
+    """One finding. `proof` has its replays, `shown` the runs of its script by environment, `over` those on other releases."""
 
     finding: Finding
     zoo: Zoo
     proof: dict[str, Any]
     shown: dict[str, Any]
+    over: dict[str, Any]
 
     @property
     def severity(self) -> str:
@@ -126,6 +128,11 @@ class Entry:
         return shlex.join([*words, plan])
 
     @property
+    def releases(self) -> str:
+        """Since which release and until which one; empty if it was not tried."""
+        return versions.told(self.over) if "releases" in self.over else ""
+
+    @property
     def runs(self) -> list[dict[str, Any]]:
         """The runs of its script, the recorded version first."""
         order = [environment.name for environment in scripts.environments(self.finding, self.zoo)]
@@ -136,7 +143,11 @@ def entries(zoo: Zoo) -> list[Entry]:
     """Every finding, contested ones too, the worst first."""
     proofs = read_json(RESULTS / "verified.json")
     shown = read_json(RESULTS / "reproduced.json")
-    made = [Entry(f, zoo, proofs.get(f.id, {}), shown.get(f.id, {})) for f in zoo.findings]
+    over = read_json(versions.PATH)
+    made = [
+        Entry(f, zoo, proofs.get(f.id, {}), shown.get(f.id, {}), over.get(f.id, {}))
+        for f in zoo.findings
+    ]
     return sorted(made, key=_rank)
 
 

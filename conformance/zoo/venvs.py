@@ -19,7 +19,7 @@ from typing import Any
 
 from records import FOLDER, Environment
 
-__all__ = ["SILENT", "CannotMake", "discard", "make", "suite", "without_paths"]
+__all__ = ["SILENT", "CannotMake", "discard", "interpreter", "make", "suite", "without_paths"]
 
 SUITE = Path(os.environ.get("GRIDBUF_CONFORMANCE", FOLDER.parent))
 """What is judged with: this tree, or another one that the variable names."""
@@ -38,22 +38,22 @@ class CannotMake(Exception):
     """The environment cannot be made here; the text says why."""
 
 
-def make(environment: Environment, folder: Path) -> Path:
+def make(environment: Environment, folder: Path, tools: Sequence[str] = TOOLS) -> Path:
     """The environment's Python; installs the pinned packages, from wheels only, unless they are installed.
 
     Raises CannotMake without the interpreter, or if pip fails.
     """
     home = folder / environment.name
     python, stamp = home / "bin/python", home / _STAMP
-    wanted = "\n".join((environment.python, *TOOLS, *environment.requirements)) + "\n"
+    wanted = "\n".join((environment.python, *tools, *environment.requirements)) + "\n"
     if python.exists() and stamp.exists() and stamp.read_text("utf-8") == wanted:
         return python
     shutil.rmtree(home, ignore_errors=True)
-    base = str(_interpreter(environment.python))
+    base = str(interpreter(environment.python))
     _run([base, "-m", "venv", "--without-pip", str(home)], environment.name)
     pip = [base, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-compile"]
     pip_sources = [f"--no-binary={name}" for name in environment.sources]
-    requirements = [*TOOLS, *environment.requirements]
+    requirements = [*tools, *environment.requirements]
     _run([*pip, "--only-binary=:all:", *pip_sources, *requirements], environment.name)
     if environment.extensions:
         _build_extensions(pip, environment.name)
@@ -98,7 +98,7 @@ def _build_extensions(pip: Sequence[str], name: str) -> None:
         _run([*pip, "--no-deps", "--no-build-isolation", str(sources)], name)
 
 
-def _interpreter(version: str) -> Path:
+def interpreter(version: str) -> Path:
     """CPython of a version ("3.13", "3.13.0"), from the path or from pyenv."""
     on_path = shutil.which(f"python{'.'.join(version.split('.')[:2])}")
     pyenv = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"

@@ -2,6 +2,7 @@
 
     python conformance/zoo/zoo.py list
     python conformance/zoo/zoo.py run [ENVIRONMENT…]      judge libraries, write results/NAME.json
+    python conformance/zoo/zoo.py run --versions […]      bisect findings over releases, write results/versions.json
     python conformance/zoo/zoo.py verify [FINDING…]       replay findings, write results/verified.json
     python conformance/zoo/zoo.py reproduce [FINDING…]    run their scripts, write results/reproduced.json
     python conformance/zoo/zoo.py docs [--check]          write docs/zoo.md, docs/zoo/*.md, the chart and the data of the suite
@@ -26,6 +27,7 @@ import published
 import runs
 import scripts
 import venvs
+import versions
 from records import FOLDER, RESULTS, Environment, Finding, Zoo, load, read_json, write_json
 from rich.console import Console
 from rich.table import Table
@@ -64,6 +66,8 @@ def _list(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
 
 def _run(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
     chosen = _named(zoo.environments, options.names, "environment")
+    if options.versions:
+        return _versions(zoo, chosen, options, console)
     if options.missing:
         chosen = [environment for environment in chosen if not _is_run(environment)]
 
@@ -80,6 +84,25 @@ def _run(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
         return True
 
     return 0 if all(_on_all(judge, chosen, options.jobs)) else 1
+
+
+def _versions(
+    zoo: Zoo, chosen: Sequence[Environment], options: argparse.Namespace, console: Console
+) -> int:
+    """Bisects the findings that were recorded in these environments; one at a time, for they share a file."""
+    code = 0
+    for environment in chosen:
+        findings = [f for f in zoo.findings if f.affected == environment.name and f.script.exists()]
+        if options.missing:
+            known = read_json(versions.PATH)
+            findings = [f for f in findings if "releases" not in known.get(f.id, {})]
+        try:
+            if findings:
+                versions.bisect(environment, findings, options.folder, console.print)
+        except venvs.CannotMake as error:
+            console.print(f"[yellow]![/] {error}")
+            code = 1
+    return code
 
 
 def _is_run(environment: Environment) -> bool:
@@ -147,7 +170,7 @@ def _reproduce(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
 
 def _all(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
     """Everything that has no result yet, one environment after the other, and then the pages."""
-    options.names, options.missing = [], True
+    options.names, options.missing, options.versions = [], True, False
     steps = (_run, _verify, _reproduce)
     codes = [step(zoo, options, console) for step in steps]
     return max(*codes, _docs(zoo, argparse.Namespace(check=False), console))
@@ -232,6 +255,12 @@ def _parser() -> argparse.ArgumentParser:
         (reproduce, _reproduce),
         (everything, _all),
     ):
+        if parser is run:
+            parser.add_argument(
+                "--versions",
+                action="store_true",
+                help="try the scripts of their findings on other releases instead",
+            )
         if parser is not everything:
             parser.add_argument("names", nargs="*", metavar="NAME")
             parser.add_argument(

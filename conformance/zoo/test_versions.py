@@ -1,0 +1,102 @@
+"""Bisection over releases: on lists, and on wheels of a small package, whose second to fourth release have a defect."""
+
+from __future__ import annotations
+
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+import records
+import scripts
+import venvs
+import versions
+from records import Environment, Finding
+
+PACKAGE = "gridbuf_zoo_example"
+SCRIPT = f"""import sys
+import {PACKAGE}
+if {PACKAGE}.BROKEN:
+    sys.exit("defect: it is broken")
+"""
+
+
+@pytest.mark.parametrize("first, last", [(a, b) for b in range(9) for a in range(b + 1)])
+def test_the_first_and_the_last_release_with_a_defect_are_found(first: int, last: int) -> None:
+    names = [f"1.{number}" for number in range(9)]
+    for recorded in range(first, last + 1):
+        asked = []
+
+        def state_of(name: str) -> str:
+            asked.append(name)
+            return scripts.SHOWN if first <= names.index(name) <= last else scripts.GONE
+
+        tried = versions.bisected(names, names[recorded], state_of)
+        shown = [name for name in names if tried.get(name) == scripts.SHOWN]
+        assert (shown[0], shown[-1]) == (names[first], names[last])
+        assert len(asked) == len({*asked}) <= 8
+        told = versions.told(
+            {"tried": {n: tried[n] for n in names if n in tried}, "releases": names}
+        )
+        before = f"not in {names[first - 1]}" if first else "the oldest that runs"
+        after = f"not in {names[last + 1]}" if last < 8 else "the newest"
+        assert f"since {names[first]} ({before}), until {names[last]} ({after});" in told
+
+
+def test_releases_that_do_not_run_say_nothing() -> None:
+    tried = {"1": versions.CANNOT_RUN, "2": scripts.SHOWN, "3": versions.CANNOT_RUN}
+    told = versions.told({"tried": tried, "releases": ["1", "2", "3", "4"]})
+    assert told == (
+        "since 2 (the oldest that runs), until 2 (the newest); tried 3 of 4 releases: 1 –, 2 ✗, 3 –"
+    )
+
+
+def test_releases_are_installed_and_tried(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    for number in range(1, 7):
+        _write_wheel(wheels, f"1.{number}", broken=2 <= number <= 4)
+    _write_wheel(wheels, "2.0rc1", broken=True)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
+    monkeypatch.setattr(versions, "PATH", tmp_path / "versions.json")
+    monkeypatch.setattr(records, "REPRODUCERS", tmp_path)
+    (tmp_path / "example.py").write_text(SCRIPT)
+    python = ".".join(map(str, sys.version_info[:2]))
+    environment = Environment(
+        "example", "Example", "1.3", python, (f"{PACKAGE}==1.3",), "old", producers=("example",)
+    )
+    keys = "id library side target rule plan affected title why seen status".split()
+    finding = Finding(**{**dict.fromkeys(keys, ""), "id": "example"})
+    told: list[str] = []
+    try:
+        venvs.interpreter(python)
+    except venvs.CannotMake as error:
+        pytest.skip(str(error))
+    versions.bisect(environment, [finding], tmp_path / "environments", told.append)
+    record = records.read_json(versions.PATH)["example"]
+    assert record["releases"] == [f"1.{number}" for number in range(1, 7)]
+    assert record["tried"]["1.1"] == record["tried"]["1.5"] == scripts.GONE
+    assert {record["tried"][name] for name in ("1.2", "1.3", "1.4")} == {scripts.SHOWN}
+    assert len(told) == len(record["tried"]) - 1, "the recorded release was known"
+    versions.bisect(environment, [finding], tmp_path / "environments", told.append)
+    assert len(told) == len(record["tried"]) - 1, "nothing is tried twice"
+
+
+def test_what_is_compiled_for_the_zoo_has_no_releases() -> None:
+    interpreter = Environment("cpython-3.13.0", "CPython", "3.13.0", "3.13.0", (), "old")
+    with pytest.raises(venvs.CannotMake, match="of wheels only"):
+        versions.releases(interpreter, Path(sys.executable))
+
+
+def _write_wheel(folder: Path, version: str, *, broken: bool) -> None:
+    info = f"{PACKAGE}-{version}.dist-info"
+    with zipfile.ZipFile(folder / f"{PACKAGE}-{version}-py3-none-any.whl", "w") as wheel:
+        wheel.writestr(f"{PACKAGE}.py", f"BROKEN = {broken}\n")
+        wheel.writestr(
+            f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {PACKAGE}\nVersion: {version}\n"
+        )
+        wheel.writestr(
+            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        )
+        wheel.writestr(f"{info}/RECORD", "")
