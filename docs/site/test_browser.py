@@ -103,3 +103,16 @@ def test_the_filter_of_the_findings(address, page):
         page.type_key(key)
     shown = int(page.run("document.getElementById('table-count').textContent").split()[0])
     assert 0 < shown < total
+    page.run("document.getElementById('table-filter').value = ''")
+    for name, value in [("severity", "memory"), ("interface", "DLPack"), ("status", "new")]:
+        page.run(
+            f"(() => {{ const menu = document.getElementById('table-{name}'); menu.value = '{value}';"
+            " menu.dispatchEvent(new Event('change')); return menu.value; })()"
+        )
+    cells = page.run(
+        "[...document.querySelectorAll('table')[0].tBodies[0].rows].filter((e) => e.checkVisibility())"
+        ".map((e) => [0, 3, 6].map((i) => e.cells[i].innerText))"
+    )
+    assert 0 < len(cells) < shown
+    for severity, interface, status in cells:
+        assert severity == "memory" and interface.startswith("DLPack") and status.startswith("new")
