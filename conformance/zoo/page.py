@@ -21,6 +21,8 @@ __all__ = ["CHART", "chart_data", "counts", "draw", "render", "slug", "written"]
 _DOCS = FOLDER.parents[1] / "docs"
 _PAGES = _DOCS / "zoo"
 CHART = _DOCS / "images/zoo.svg"
+_MARKUP = re.compile(r"(?<![A-Za-z0-9])_+|_+(?![A-Za-z0-9])|[*<]")
+"""Underscores at the edge of a word, asterisks and angle brackets."""
 _COLORS = {
     "memory": "#b2182b",
     "values": "#ef8a62",
@@ -40,7 +42,7 @@ def render(zoo: Zoo) -> dict[Path, str]:
         undefined=jinja2.StrictUndefined,
         autoescape=False,
     )
-    jinja.filters.update(code=_code, cell=_cell, tracker=_tracker)
+    jinja.filters.update(code=_code, cell=_cell, prose=_prose, tracker=_tracker)
     jinja.globals.update(
         meaning=severity.MEANING, slug=slug, outcome=scripts.outcome, SHOWN=scripts.SHOWN
     )
@@ -213,6 +215,15 @@ def _remark(rule: str) -> str:
 def _code(text: str) -> str:
     """As code, so that no character of it means anything to Markdown."""
     return f"`{text}`" if "`" not in text else f"`` {text} ``"
+
+
+def _prose(text: str) -> str:
+    """As prose: what Markdown would take for emphasis or for a tag is escaped, except in code."""
+    parts = text.split("`")
+    parts[::2] = [
+        _MARKUP.sub(lambda match: re.sub(".", r"\\\g<0>", match[0]), part) for part in parts[::2]
+    ]
+    return "`".join(parts)
 
 
 def _cell(text: str) -> str:

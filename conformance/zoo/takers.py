@@ -6,20 +6,74 @@ are imported inside, for no environment has them all.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 __all__ = [
+    "arro3_array",
+    "av_from_ndarray",
+    "av_from_numpy_buffer",
+    "awkward_array",
+    "blosc2_array",
+    "bottleneck_sum",
+    "brotli_compressed",
+    "catboost_features",
     "cuda_core_view",
+    "drjit_tensor",
+    "duckdb_column",
+    "eccodes_values",
+    "eigenpy_vector",
+    "faiss_vectors",
+    "gt4py_as_field",
+    "gt4py_from_array",
+    "h5py_dataset",
     "imagecodecs_tiff",
+    "imageio_tiff",
+    "itk_image",
     "jax_computed",
+    "lightgbm_label",
+    "lz4_compressed",
+    "mpi4py_sent",
+    "ncnn_mat",
+    "netcdf4_variable",
+    "nlopt_bounds",
+    "numba_copied",
+    "numexpr_copied",
+    "numpy_ndarray",
     "onnxruntime_from_dlpack",
+    "onnxruntime_value",
     "opencv_copied",
+    "openexr_channel",
     "openvino_tensor",
+    "pandas_series",
+    "pillow_frombuffer",
+    "polars_series",
+    "pyarrow_tensor",
+    "pybigwig_values",
+    "pygame_image",
+    "pygame_surfarray",
+    "pyopencl_array",
+    "rasterio_band",
+    "safetensors_saved",
+    "shapely_points",
+    "simpleitk_image",
+    "skia_data",
+    "skia_image",
+    "snappy_compressed",
     "soundfile_written",
+    "sparse_coo",
     "tensorstore_read",
+    "tiledb_array",
+    "tinygrad_tensor",
+    "voyager_vectors",
     "vtk_from_numpy",
     "xgboost_data",
+    "zarr_array",
+    "zfpy_compressed",
 ]
+
+
+_NUMBERS = "float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64"
 
 
 def cuda_core_view(exporter: Any) -> Any:
@@ -120,3 +174,515 @@ def xgboost_data(exporter: Any) -> Any:
         raise TypeError("the zoo takes matrices of float32 only: a DMatrix converts other types")
     kept = xgboost.DMatrix(array, missing=-1.0).get_data()
     return kept.toarray().astype("float32", copy=False)
+
+
+# Consumers of NumPy's arrays ------------------------------------------------------------------------------------------
+
+
+def _array(exporter: Any) -> Any:
+    """NumPy's array of an exporter, without what NumPy itself gets wrong: `numpy.asarray` is judged by itself."""
+    import numpy as np
+
+    if isinstance(getattr(exporter, "__array_interface__", {}).get("data"), tuple):
+        return np.asarray(exporter)
+    return np.asarray(memoryview(exporter))
+
+
+def _array_of(exporter: Any, dtypes: str, *ndims: int) -> Any:
+    """The array, if it has one of these types and numbers of dimensions, and elements; else TypeError."""
+    array = _array(exporter)
+    if (
+        array.dtype.name not in dtypes.split()
+        or not array.size
+        or (ndims and array.ndim not in ndims)
+    ):
+        raise TypeError(
+            f"{array.dtype}, shape {array.shape}: this function takes {dtypes}, {ndims} dimensions"
+        )
+    return array
+
+
+def gives_bytes(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Marks a consumer whose result is one dimension of bytes, in row-major order."""
+    function.gives_bytes = True  # type: ignore[attr-defined]
+    return function
+
+
+def _nbytes(exporter: Any) -> int:
+    """The size of a buffer that is row-major; BufferError for others: what takes plain bytes takes them in that order."""
+    with memoryview(exporter) as view:
+        if not view.c_contiguous or not view.nbytes:
+            raise BufferError("not plain bytes in row-major order")
+        return view.nbytes
+
+
+def arro3_array(exporter: Any) -> Any:
+    """The elements of an array of arro3 that is made of a NumPy array."""
+    import arro3.core
+
+    return arro3.core.Array.from_numpy(_array_of(exporter, _NUMBERS, 1)).to_numpy()
+
+
+def av_from_ndarray(exporter: Any) -> Any:
+    """The gray frame that PyAV makes of a NumPy array."""
+    import av
+
+    formats = {"uint8": "gray", "uint16": "gray16le", "float32": "grayf32le"}
+    array = _array_of(exporter, " ".join(formats), 2)
+    return av.VideoFrame.from_ndarray(array, format=formats[array.dtype.name]).to_ndarray()
+
+
+def av_from_numpy_buffer(exporter: Any) -> Any:
+    """The gray frame of PyAV over the memory of a NumPy array."""
+    import av
+
+    return av.VideoFrame.from_numpy_buffer(
+        _array_of(exporter, "uint8", 2), format="gray"
+    ).to_ndarray()
+
+
+def awkward_array(exporter: Any) -> Any:
+    """The numbers of an array of Awkward that is made of a NumPy array."""
+    import awkward
+
+    return awkward.to_numpy(awkward.from_numpy(_array_of(exporter, _NUMBERS)) + 0)
+
+
+def blosc2_array(exporter: Any) -> Any:
+    """The elements of a compressed array of a NumPy array."""
+    import blosc2
+
+    return blosc2.asarray(_array_of(exporter, _NUMBERS))[:]
+
+
+def bottleneck_sum(exporter: Any) -> Any:
+    """The sums of each element with nothing else, which are the elements."""
+    import bottleneck
+
+    return bottleneck.move_sum(_array_of(exporter, "float32 float64"), 1)
+
+
+@gives_bytes
+def brotli_compressed(exporter: Any) -> Any:
+    """The plain bytes of a buffer, compressed by brotli and decompressed."""
+    import brotli
+
+    _nbytes(exporter)
+    return brotli.decompress(brotli.compress(exporter))
+
+
+def catboost_features(exporter: Any) -> Any:
+    """The features of a CatBoost pool that is made of a NumPy array."""
+    import catboost
+
+    array = _array_of(exporter, "float32", 2)
+    return catboost.Pool(array, label=list(range(len(array)))).get_features().astype("float32")
+
+
+def drjit_tensor(exporter: Any) -> Any:
+    """The numbers of a tensor of Dr.Jit, without its compiler, that is made of an exporter of DLPack or of a buffer."""
+    import drjit
+    import numpy as np
+
+    kind = {
+        "float32": "TensorXf",
+        "float64": "TensorXf64",
+        "int32": "TensorXi",
+        "uint32": "TensorXu",
+    }
+    source = exporter if hasattr(exporter, "__dlpack__") else _array_of(exporter, " ".join(kind))
+    dtype = np.from_dlpack(source).dtype.name if source is exporter else source.dtype.name
+    if dtype not in kind:
+        raise TypeError(f"{dtype}: this function takes {', '.join(kind)}")
+    return getattr(drjit.scalar, kind[dtype])(source).numpy()
+
+
+def duckdb_column(exporter: Any) -> Any:
+    """The column that DuckDB reads from a NumPy array."""
+    import duckdb
+
+    numbers = _array_of(exporter, _NUMBERS, 1)  # noqa: F841, which the query names
+    return duckdb.sql("select * from numbers").fetchnumpy()["column0"]
+
+
+def eccodes_values(exporter: Any) -> Any:
+    """The values of a GRIB message, kept as they are, that are set from a NumPy array."""
+    import eccodes
+
+    array = _array_of(exporter, "float64", 1)
+    message = eccodes.codes_grib_new_from_samples("regular_ll_sfc_grib2")
+    for key, value in {
+        "Ni": len(array),
+        "Nj": 1,
+        "packingType": "grid_ieee",
+        "precision": 2,
+    }.items():
+        eccodes.codes_set(message, key, value)
+    eccodes.codes_set_double_array(message, "values", array)
+    return eccodes.codes_get_double_array(message, "values")
+
+
+def eigenpy_vector(exporter: Any) -> Any:
+    """The vector of Eigen that eigenpy makes of a NumPy array."""
+    import eigenpy
+
+    made = eigenpy.StdVec_VectorXd()
+    made.append(_array_of(exporter, "float64", 1))
+    return made[0].copy()
+
+
+def faiss_vectors(exporter: Any) -> Any:
+    """The vectors that a faiss index keeps of a NumPy array."""
+    import faiss
+
+    array = _array_of(exporter, "float32", 2)
+    index = faiss.IndexFlatL2(array.shape[1])
+    index.add(array)
+    return index.reconstruct_n(0, len(array))
+
+
+def gt4py_as_field(exporter: Any) -> Any:
+    """The field of gt4py.next that is made of a NumPy array."""
+    import gt4py.next as gtx
+
+    array = _array_of(exporter, _NUMBERS)
+    return gtx.as_field([gtx.Dimension(f"D{i}") for i in range(array.ndim)], array).asnumpy()
+
+
+def gt4py_from_array(exporter: Any) -> Any:
+    """GT4Py's storage that is made of an exporter."""
+    from gt4py import storage
+
+    return storage.from_array(exporter, dtype=_array(exporter).dtype, backend="numpy")
+
+
+def h5py_dataset(exporter: Any) -> Any:
+    """The elements of a NumPy array as h5py writes them to a file in memory and reads them again."""
+    import h5py
+
+    with h5py.File("zoo", "w", driver="core", backing_store=False) as file:
+        return file.create_dataset("x", data=_array_of(exporter, _NUMBERS))[()]
+
+
+def imageio_tiff(exporter: Any) -> Any:
+    """The image of a NumPy array as imageio writes it to a TIFF file and reads it again."""
+    import imageio.v3 as iio
+
+    return iio.imread(
+        iio.imwrite("<bytes>", _array_of(exporter, "uint8 float32", 2), extension=".tiff")
+    )
+
+
+def itk_image(exporter: Any) -> Any:
+    """The pixels of an ITK image that is made of a NumPy array."""
+    import itk
+
+    return itk.array_from_image(
+        itk.image_from_array(_array_of(exporter, "uint8 uint16 float32 float64", 2, 3))
+    )
+
+
+def lightgbm_label(exporter: Any) -> Any:
+    """The label that a dataset of LightGBM keeps of a NumPy array."""
+    import lightgbm
+
+    import numpy as np
+
+    array = _array_of(exporter, "float32", 1)
+    data = lightgbm.Dataset(np.ones((len(array), 1)), label=array, params={"verbose": -1})
+    return data.construct().get_label()
+
+
+@gives_bytes
+def lz4_compressed(exporter: Any) -> Any:
+    """The plain bytes of a buffer, compressed by LZ4 and decompressed."""
+    import lz4.frame
+
+    _nbytes(exporter)
+    return lz4.frame.decompress(lz4.frame.compress(exporter))
+
+
+def mpi4py_sent(exporter: Any) -> Any:
+    """The elements that one process receives when it sends an exporter's memory to itself."""
+    import numpy as np
+    from mpi4py import MPI
+
+    array = _array_of(exporter, _NUMBERS)
+    received = np.empty_like(
+        array, array.dtype.newbyteorder("=")
+    )  # in the same order: messages are memory
+    MPI.COMM_SELF.Sendrecv(exporter, 0, recvbuf=received, source=0)
+    return received
+
+
+def ncnn_mat(exporter: Any) -> Any:
+    """The matrix of ncnn over an exporter's memory."""
+    import ncnn
+
+    _array_of(exporter, "float32", 1, 2, 3)
+    return ncnn.Mat(exporter)
+
+
+def netcdf4_variable(exporter: Any) -> Any:
+    """The elements of a NumPy array as netCDF4 writes them to a file in memory and reads them again."""
+    import netCDF4
+    import numpy as np
+
+    array = _array_of(exporter, _NUMBERS)
+    with netCDF4.Dataset("zoo", "w", diskless=True) as file:
+        for axis, extent in enumerate(array.shape):
+            file.createDimension(f"d{axis}", extent)
+        axes = [f"d{axis}" for axis in range(array.ndim)]
+        variable = file.createVariable("x", array.dtype.newbyteorder("="), axes, fill_value=False)
+        variable.set_auto_mask(False)
+        variable[...] = array
+        return np.array(variable[...])
+
+
+def nlopt_bounds(exporter: Any) -> Any:
+    """The bounds that NLopt keeps of a NumPy array."""
+    import nlopt
+
+    array = _array_of(exporter, "float64", 1)
+    problem = nlopt.opt(nlopt.LN_COBYLA, len(array))
+    problem.set_lower_bounds(array)
+    return problem.get_lower_bounds()
+
+
+def numba_copied(exporter: Any) -> Any:
+    """The copy of a NumPy array that a function compiled by Numba makes."""
+    import numba
+
+    return numba.njit(lambda array: array.copy())(_array_of(exporter, _NUMBERS, 1, 2, 3))
+
+
+def numexpr_copied(exporter: Any) -> Any:
+    """The copy of a NumPy array that numexpr makes."""
+    import numexpr
+
+    return numexpr.evaluate("x", {"x": _array_of(exporter, "float32 float64 int32 int64")})
+
+
+@gives_bytes
+def numpy_ndarray(exporter: Any) -> Any:
+    """`numpy.ndarray(n, "u1", buffer=exporter)`."""
+    import numpy as np
+
+    return np.ndarray(_nbytes(exporter), "u1", buffer=exporter)
+
+
+def onnxruntime_value(exporter: Any) -> Any:
+    """The value of ONNX Runtime that is made of a NumPy array."""
+    import onnxruntime
+
+    return onnxruntime.OrtValue.ortvalue_from_numpy(_array_of(exporter, _NUMBERS)).numpy()
+
+
+def openexr_channel(exporter: Any) -> Any:
+    """The channel of a NumPy array as OpenEXR writes it to a file and reads it again."""
+    import os
+    import tempfile
+
+    import OpenEXR
+
+    array = _array_of(exporter, "float32 uint32", 2)
+    header = {"compression": OpenEXR.ZIP_COMPRESSION, "type": OpenEXR.scanlineimage}
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "x.exr")
+        OpenEXR.File(header, {"Y": array}).write(path)
+        return OpenEXR.File(path, separate_channels=True).channels()["Y"].pixels
+
+
+def pandas_series(exporter: Any) -> Any:
+    """The numbers of a pandas Series that is made of a NumPy array, added to zero."""
+    import pandas
+
+    return (pandas.Series(_array_of(exporter, _NUMBERS, 1)) + 0).to_numpy()
+
+
+@gives_bytes
+def pillow_frombuffer(exporter: Any) -> Any:
+    """A gray image of Pillow over plain bytes."""
+    from PIL import Image
+
+    return Image.frombuffer("L", (_nbytes(exporter), 1), exporter, "raw", "L", 0, 1).tobytes()
+
+
+def polars_series(exporter: Any) -> Any:
+    """The numbers of a polars Series that is made of a NumPy array."""
+    import polars
+
+    return polars.Series(_array_of(exporter, _NUMBERS, 1)).to_numpy()
+
+
+def pyarrow_tensor(exporter: Any) -> Any:
+    """The numbers of an Arrow tensor that is made of a NumPy array."""
+    import pyarrow
+
+    return pyarrow.Tensor.from_numpy(_array_of(exporter, _NUMBERS)).to_numpy()
+
+
+def pybigwig_values(exporter: Any) -> Any:
+    """The values of a NumPy array as pyBigWig writes them to a file and reads them again."""
+    import os
+    import tempfile
+
+    import numpy as np
+    import pyBigWig
+
+    array = _array_of(exporter, "float32", 1)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "x.bw")
+        with pyBigWig.open(path, "w") as file:
+            file.addHeader([("chr", 2 * len(array))])
+            file.addEntries("chr", 0, values=array, span=1, step=1)
+        with pyBigWig.open(path) as file:
+            return np.array(file.values("chr", 0, len(array)), "f4")
+
+
+@gives_bytes
+def pygame_image(exporter: Any) -> Any:
+    """The pixels of a surface of pygame over plain bytes."""
+    import pygame
+
+    surface = pygame.image.frombuffer(exporter, (_nbytes(exporter), 1), "P")
+    return surface.get_view("0")
+
+
+def pygame_surfarray(exporter: Any) -> Any:
+    """The pixels of a surface of pygame to which a NumPy array is copied."""
+    import numpy as np
+    import pygame
+
+    array = _array_of(exporter, "uint32", 2)
+    surface = pygame.Surface(array.shape, depth=32, masks=(0xFF0000, 0xFF00, 0xFF, 0xFF000000))
+    pygame.surfarray.blit_array(surface, array)
+    return pygame.surfarray.array2d(surface).astype(np.int64).astype(np.uint32)
+
+
+def pyopencl_array(exporter: Any) -> Any:
+    """The numbers of a NumPy array on the first device of OpenCL, added to zero there."""
+    import pyopencl
+    import pyopencl.array
+
+    array = _array_of(exporter, "float32 float64 int32 int64")
+    queue = pyopencl.CommandQueue(pyopencl.create_some_context(interactive=False))
+    return (pyopencl.array.to_device(queue, array) + 0).get()
+
+
+def rasterio_band(exporter: Any) -> Any:
+    """The band of a NumPy array as rasterio writes it to a file in memory and reads it again."""
+    import warnings
+
+    from rasterio.io import MemoryFile
+
+    array = _array_of(exporter, "uint8 int16 uint16 int32 float32 float64", 2)
+    warnings.simplefilter("ignore")
+    with MemoryFile() as memory:
+        height, width = array.shape
+        with memory.open(
+            driver="GTiff", height=height, width=width, count=1, dtype=array.dtype.name
+        ) as file:
+            file.write(array, 1)
+        with memory.open() as file:
+            return file.read(1)
+
+
+def safetensors_saved(exporter: Any) -> Any:
+    """A NumPy array as safetensors saves and loads it."""
+    from safetensors.numpy import load, save
+
+    return load(save({"x": _array_of(exporter, _NUMBERS)}))["x"]
+
+
+def shapely_points(exporter: Any) -> Any:
+    """The coordinates of Shapely's points that are made of a NumPy array."""
+    import shapely
+
+    array = _array_of(exporter, "float64", 2)
+    if array.shape[1] != 2:
+        raise TypeError("points have two coordinates here")
+    return shapely.get_coordinates(shapely.points(array))
+
+
+def simpleitk_image(exporter: Any) -> Any:
+    """The pixels of a SimpleITK image that is made of a NumPy array."""
+    import SimpleITK
+
+    array = _array_of(exporter, "uint8 int16 uint16 int32 float32 float64", 2, 3)
+    return SimpleITK.GetArrayFromImage(SimpleITK.GetImageFromArray(array, isVector=False))
+
+
+@gives_bytes
+def skia_data(exporter: Any) -> Any:
+    """`skia.Data(exporter)`: plain bytes."""
+    import skia
+
+    _nbytes(exporter)
+    return memoryview(skia.Data(exporter))
+
+
+def skia_image(exporter: Any) -> Any:
+    """The pixels of an image of Skia that is made of a NumPy array, which gives each of its four channels."""
+    import numpy as np
+    import skia
+
+    array = _array_of(exporter, "float32", 2)
+    pixels = np.repeat(array[:, :, None], 4, axis=2)
+    image = skia.Image.fromarray(pixels, skia.kRGBA_F32_ColorType)
+    return image.toarray(colorType=skia.kRGBA_F32_ColorType)[:, :, 0]
+
+
+@gives_bytes
+def snappy_compressed(exporter: Any) -> Any:
+    """The plain bytes of a buffer, compressed by python-snappy and decompressed."""
+    import snappy
+
+    _nbytes(exporter)
+    return bytes(snappy.decompress(snappy.compress(exporter)))
+
+
+def sparse_coo(exporter: Any) -> Any:
+    """The numbers of a sparse array that is made of a NumPy array."""
+    import sparse
+
+    return sparse.COO.from_numpy(_array_of(exporter, _NUMBERS)).todense()
+
+
+def tiledb_array(exporter: Any) -> Any:
+    """A NumPy array as TileDB writes it to memory and reads it again."""
+    import tiledb
+
+    with tiledb.from_numpy("mem://zoo", _array_of(exporter, _NUMBERS), ctx=tiledb.Ctx()) as kept:
+        return kept[:]
+
+
+def tinygrad_tensor(exporter: Any) -> Any:
+    """The numbers of a tensor of tinygrad, which needs no compiler here, that is made of a NumPy array."""
+    import tinygrad
+
+    return tinygrad.Tensor(_array_of(exporter, _NUMBERS), device="PYTHON").numpy()
+
+
+def voyager_vectors(exporter: Any) -> Any:
+    """The vectors that a Voyager index keeps of a NumPy array."""
+    import voyager
+
+    array = _array_of(exporter, "float32", 2)
+    index = voyager.Index(voyager.Space.Euclidean, num_dimensions=array.shape[1])
+    return index.get_vectors(index.add_items(array))
+
+
+def zarr_array(exporter: Any) -> Any:
+    """A NumPy array as zarr writes it to memory and reads it again."""
+    import zarr
+
+    return zarr.array(_array_of(exporter, _NUMBERS))[...]
+
+
+def zfpy_compressed(exporter: Any) -> Any:
+    """A NumPy array, compressed without loss by zfpy and decompressed."""
+    import zfpy
+
+    array = _array_of(exporter, "float32 float64 int32 int64", 1, 2, 3, 4)
+    return zfpy.decompress_numpy(zfpy.compress_numpy(array))

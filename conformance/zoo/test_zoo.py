@@ -31,8 +31,8 @@ VERIFIED = read_json(RESULTS / "verified.json")
 REPRODUCED = read_json(RESULTS / "reproduced.json")
 ENTRIES = entries.entries(ZOO)
 COUNTED = entries.counted(ENTRIES)
-LEAST = {"findings": 56, "libraries": 31, "newest": 37, "shown": 56}
-"""What the headline has today. These numbers only grow; the aim is 35 libraries."""
+LEAST = {"findings": 79, "libraries": 45, "newest": 60, "shown": 79}
+"""What the headline has today. These numbers only grow."""
 MOST_LINES = 40
 
 
@@ -226,6 +226,18 @@ def test_the_pages_are_what_the_records_render_to():
 
 def test_the_suite_has_the_findings_of_the_records():
     assert published.PATH.read_text("utf-8") == published.text(ZOO), "run: zoo.py docs"
+
+
+@pytest.mark.parametrize(
+    "text, written",
+    [
+        ("memoryview.__getbuffer__ copies", r"memoryview.\_\_getbuffer\_\_ copies"),
+        ("with _pack_ = 1 and PyBUF_ND", r"with \_pack\_ = 1 and PyBUF_ND"),
+        ("data `a*b` < 2 * c", r"data `a*b` \< 2 \* c"),
+    ],
+)
+def test_prose_has_no_markup_of_markdown(text: str, written: str):
+    assert page._prose(text) == written
 
 
 def test_the_chart_has_the_data_of_the_records():
