@@ -158,7 +158,8 @@ class ConsumerRun(Run):
             answer = self.answers.get(export)
             if answer is not None and answer.kind == "taken":
                 return True
-        self._refusals[interface.name] = self.answers[exports[0]].reason
+        first = self.answers.get(exports[0])
+        self._refusals[interface.name] = first.reason if first else "it gave no answer"
         return False
 
     def _refuses_documented(self, interface: Interface) -> None:

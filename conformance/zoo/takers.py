@@ -24,7 +24,6 @@ __all__ = [
     "eccodes_values",
     "eigenpy_vector",
     "faiss_vectors",
-    "gt4py_as_field",
     "gt4py_from_array",
     "h5py_dataset",
     "imagecodecs_tiff",
@@ -339,14 +338,6 @@ def faiss_vectors(exporter: Any) -> Any:
     index = faiss.IndexFlatL2(array.shape[1])
     index.add(array)
     return index.reconstruct_n(0, len(array))
-
-
-def gt4py_as_field(exporter: Any) -> Any:
-    """The field of gt4py.next that is made of a NumPy array."""
-    import gt4py.next as gtx
-
-    array = _array_of(exporter, _NUMBERS)
-    return gtx.as_field([gtx.Dimension(f"D{i}") for i in range(array.ndim)], array).asnumpy()
 
 
 def gt4py_from_array(exporter: Any) -> Any:
