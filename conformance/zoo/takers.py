@@ -13,11 +13,8 @@ __all__ = [
     "arro3_array",
     "av_from_ndarray",
     "av_from_numpy_buffer",
-    "awkward_array",
     "blosc2_array",
-    "bottleneck_sum",
     "brotli_compressed",
-    "catboost_features",
     "cuda_core_view",
     "drjit_tensor",
     "duckdb_column",
@@ -36,7 +33,6 @@ __all__ = [
     "ncnn_mat",
     "netcdf4_variable",
     "nlopt_bounds",
-    "numba_copied",
     "numexpr_copied",
     "numpy_ndarray",
     "onnxruntime_from_dlpack",
@@ -54,13 +50,11 @@ __all__ = [
     "pyopencl_array",
     "rasterio_band",
     "safetensors_saved",
-    "shapely_points",
     "simpleitk_image",
     "skia_data",
     "skia_image",
     "snappy_compressed",
     "soundfile_written",
-    "sparse_coo",
     "tensorstore_read",
     "tiledb_array",
     "tinygrad_tensor",
@@ -240,25 +234,11 @@ def av_from_numpy_buffer(exporter: Any) -> Any:
     ).to_ndarray()
 
 
-def awkward_array(exporter: Any) -> Any:
-    """The numbers of an array of Awkward that is made of a NumPy array."""
-    import awkward
-
-    return awkward.to_numpy(awkward.from_numpy(_array_of(exporter, _NUMBERS)) + 0)
-
-
 def blosc2_array(exporter: Any) -> Any:
     """The elements of a compressed array of a NumPy array."""
     import blosc2
 
     return blosc2.asarray(_array_of(exporter, _NUMBERS))[:]
-
-
-def bottleneck_sum(exporter: Any) -> Any:
-    """The sums of each element with nothing else, which are the elements."""
-    import bottleneck
-
-    return bottleneck.move_sum(_array_of(exporter, "float32 float64"), 1)
 
 
 @gives_bytes
@@ -268,14 +248,6 @@ def brotli_compressed(exporter: Any) -> Any:
 
     _nbytes(exporter)
     return brotli.decompress(brotli.compress(exporter))
-
-
-def catboost_features(exporter: Any) -> Any:
-    """The features of a CatBoost pool that is made of a NumPy array."""
-    import catboost
-
-    array = _array_of(exporter, "float32", 2)
-    return catboost.Pool(array, label=list(range(len(array)))).get_features().astype("float32")
 
 
 def drjit_tensor(exporter: Any) -> Any:
@@ -440,13 +412,6 @@ def nlopt_bounds(exporter: Any) -> Any:
     return problem.get_lower_bounds()
 
 
-def numba_copied(exporter: Any) -> Any:
-    """The copy of a NumPy array that a function compiled by Numba makes."""
-    import numba
-
-    return numba.njit(lambda array: array.copy())(_array_of(exporter, _NUMBERS, 1, 2, 3))
-
-
 def numexpr_copied(exporter: Any) -> Any:
     """The copy of a NumPy array that numexpr makes."""
     import numexpr
@@ -586,16 +551,6 @@ def safetensors_saved(exporter: Any) -> Any:
     return load(save({"x": _array_of(exporter, _NUMBERS)}))["x"]
 
 
-def shapely_points(exporter: Any) -> Any:
-    """The coordinates of Shapely's points that are made of a NumPy array."""
-    import shapely
-
-    array = _array_of(exporter, "float64", 2)
-    if array.shape[1] != 2:
-        raise TypeError("points have two coordinates here")
-    return shapely.get_coordinates(shapely.points(array))
-
-
 def simpleitk_image(exporter: Any) -> Any:
     """The pixels of a SimpleITK image that is made of a NumPy array."""
     import SimpleITK
@@ -631,13 +586,6 @@ def snappy_compressed(exporter: Any) -> Any:
 
     _nbytes(exporter)
     return bytes(snappy.decompress(snappy.compress(exporter)))
-
-
-def sparse_coo(exporter: Any) -> Any:
-    """The numbers of a sparse array that is made of a NumPy array."""
-    import sparse
-
-    return sparse.COO.from_numpy(_array_of(exporter, _NUMBERS)).todense()
 
 
 def tiledb_array(exporter: Any) -> Any:
