@@ -412,6 +412,16 @@ class ResizeWhileExported(Base):
         old.unmap()
 
 
+@faulty("PB-24")
+class ShrinksWhileExported(Base):
+    """The same by a method without arguments, in another case."""
+
+    def ShrinkToFit(self) -> None:
+        old, self.block = self.block, Block(4096)
+        self.address = self.block.low
+        old.unmap()
+
+
 @faulty(advises=["PB-33"])
 class EveryRequestIsABufferError(Memory, BufferExporter):
     """A type that exports no memory answers requests with BufferError, not with TypeError."""

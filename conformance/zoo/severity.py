@@ -35,6 +35,8 @@ _OF_RULE = {
     }.items()
     for rule in rules.split()
 }
+_OF_CONSUMER_RULE = {**_OF_RULE, "PB-20": "values", "PB-24": "leak", "PB-29": "leak"}
+"""Consumers read another format than the exporter wrote, and keep what they do not release. (A second release crashes.)"""
 
 
 def of(finding: Finding, proof: Mapping[str, Any], shown: Mapping[str, Any]) -> str:
@@ -43,7 +45,8 @@ def of(finding: Finding, proof: Mapping[str, Any], shown: Mapping[str, Any]) -> 
     scripts = (shown.get(name, {}) for name in finding.environments)
     if replayed == "CRASH" or any("died of signal" in run.get("told", "") for run in scripts):
         return "memory"
-    return worst(_OF_RULE.get(rule, "form") for rule in finding.rules)
+    of_rule = _OF_CONSUMER_RULE if finding.side == "consumer" else _OF_RULE
+    return worst(of_rule.get(rule, "form") for rule in finding.rules)
 
 
 def worst(severities: Iterable[str]) -> str:

@@ -1,15 +1,18 @@
 """Info on resizing: does memory move or vanish while it is exported?
 
-Types that can grow or close do so through a handful of well-known methods. Each is first tried on a fresh
-object without exports, so that operations that the type cannot do anyway are left out; then on one that exports
-its memory. Methods that take an extent first grow the object beyond the size from which the allocator maps
-each block for itself: such a block is unmapped when it is freed, which the map of the process proves. glibc
-raises that size up to 32 MiB without a request; `_map_large_blocks` pins it to its usual start.
+Types that can grow, shrink or close do so by methods. Their names tell (`_NAME`), in any case, and a call tells the rest: of the
+arguments in `_ARGUMENTS`, the first ones that change the memory of a fresh object without exports are used. Then the
+method is called on an object that exports its memory. Before that the object is grown, if a method can do that,
+beyond the size from which the allocator maps each block for itself: such a block is unmapped when it is freed, which the map
+of the process proves. glibc raises that size up to 32 MiB without a request; `_map_large_blocks` pins it to its usual start.
 """
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -32,42 +35,109 @@ _MAPPING_THRESHOLD_BYTES = 2**17
 _GROWN_ELEMENTS = 2**18
 """Above the threshold, whatever the element type."""
 
-_METHODS: dict[str, Callable[[Any], Any]] = {
-    "append": lambda obj: obj.append(0),
-    "extend": lambda obj: obj.extend(obj[:1]),
-    "pop": lambda obj: obj.pop(),
-    "clear": lambda obj: obj.clear(),
-    "close": lambda obj: obj.close(),
-    "resize": lambda obj: obj.resize(2 * _GROWN_ELEMENTS),
-    "resize_": lambda obj: obj.resize_((2 * _GROWN_ELEMENTS,)),
-}
-_PREPARATIONS: dict[str, Callable[[Any], Any]] = {
-    "resize": lambda obj: obj.resize(_GROWN_ELEMENTS),
-    "resize_": lambda obj: obj.resize_((_GROWN_ELEMENTS,)),
-}
+_NAME = re.compile(
+    r"(?!_)\w*(append|push|extend|insert|pop|erase|remove|clear|resize|reserve|shrink|squeeze|truncate|grow|close|release"
+    r"|reset|initialize|delete|setsize|set_size|setnumberof(tuples|values))\w*",
+    re.IGNORECASE,
+)
+_ARGUMENTS: tuple[Callable[[Any, int], tuple[Any, ...]], ...] = (
+    lambda obj, extent: (extent,),
+    lambda obj, extent: ((extent,),),
+    lambda obj, extent: (bytes(extent),),
+    lambda obj, extent: (),
+    lambda obj, extent: (0,),
+    lambda obj, extent: (0, 0),
+    lambda obj, extent: (obj[:1],),
+)
+"""What methods are called with: those that take an extent come first."""
+
+
+@dataclass(frozen=True)
+class _Method:
+    """A method that changes the memory of an object: its name, and which of `_ARGUMENTS` it takes."""
+
+    name: str
+    arguments: int
+
+    def __call__(self, obj: Any, extent: int) -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            getattr(obj, self.name)(*_ARGUMENTS[self.arguments](obj, extent))
+
+
+_METHODS: dict[type, tuple[_Method, ...]] = {}
+"""The methods of each type, found once: with the first object that has an element."""
 
 
 def resize_info(again: Callable[[], Any], memory: Memory) -> dict[str, dict[str, ResizeInfo]]:
     """What came of each method, by method and interface.
 
-    Only methods that work on an object without exports, and interfaces that it has.
+    Only methods that change an object without exports, and interfaces that it has.
     """
-    info: dict[str, dict[str, ResizeInfo]] = {}
+    fresh = _fresh(again)
+    if fresh is None:
+        return {}
     _map_large_blocks()
-    for method, resize in _METHODS.items():
-        fresh = _fresh(again)
-        if fresh is None or not callable(getattr(fresh, method, None)):
+    kind = type(fresh)
+    if kind not in _METHODS:
+        span = _span(fresh, memory)
+        if span is None or span[0] == span[1]:
+            return {}
+        names = sorted(filter(_NAME.fullmatch, dir(fresh)))
+        found = (_found(name, again, memory) for name in names)
+        _METHODS[kind] = tuple(method for method in found if method is not None)
+    del fresh
+    grow = next((one for one in _METHODS[kind] if _grows(one, again, memory)), None)
+    info: dict[str, dict[str, ResizeInfo]] = {}
+    for method in _METHODS[kind]:
+        if not _works(method, again):
             continue
-        enter(f"life:resize={method}")
-        _, error = attempt(partial(resize, fresh))
-        if error is not None:
-            continue
-        info[method] = {}
-        for interface, hold in _HOLDS.items():
-            observed = _resized_while_held(again, memory, method, hold)
-            if observed is not None:
-                info[method][interface] = observed
+        seen = {
+            interface: _resized_while_held(again, memory, method, grow, hold)
+            for interface, hold in _HOLDS.items()
+        }
+        info[method.name] = {key: one for key, one in seen.items() if one is not None}
     return info
+
+
+def _found(name: str, again: Callable[[], Any], memory: Memory) -> _Method | None:
+    """The method, if it changes a fresh object."""
+    for place in range(len(_ARGUMENTS)):
+        method, fresh = _Method(name, place), _fresh(again)
+        if fresh is None or not callable(getattr(fresh, name, None)):
+            return None
+        before = _span(fresh, memory)
+        enter(f"life:resize={name}")
+        _, error = attempt(partial(method, fresh, _GROWN_ELEMENTS))
+        if error is None and _span(fresh, memory) != before:
+            return method
+    return None
+
+
+def _works(method: _Method, again: Callable[[], Any]) -> bool:
+    """Whether it works on an object of this plan, which may be read-only."""
+    fresh = _fresh(again)
+    enter(f"life:resize={method.name}")
+    return fresh is not None and attempt(partial(method, fresh, _GROWN_ELEMENTS))[1] is None
+
+
+def _grows(method: _Method, again: Callable[[], Any], memory: Memory) -> bool:
+    fresh = _fresh(again)
+    enter(f"life:resize={method.name}")
+    if fresh is None or attempt(partial(method, fresh, _GROWN_ELEMENTS))[1] is not None:
+        return False
+    low, high = _span(fresh, memory) or (0, 0)
+    return high - low >= _MAPPING_THRESHOLD_BYTES
+
+
+def _span(obj: Any, memory: Memory) -> tuple[int, int] | None:
+    """The memory of an object, from the first interface that tells."""
+    for hold in _HOLDS.values():
+        holder, array = hold(obj, memory)
+        _let_go(holder)
+        if array is not None and array.span is not None:
+            return array.span
+    return None
 
 
 _Hold = Callable[[Any, Memory], tuple[Any, "Descriptor | None"]]
@@ -88,30 +158,30 @@ def _fresh(again: Callable[[], Any]) -> Any:
 
 
 def _resized_while_held(
-    again: Callable[[], Any], memory: Memory, method: str, hold: _Hold
+    again: Callable[[], Any], memory: Memory, method: _Method, grow: _Method | None, hold: _Hold
 ) -> ResizeInfo | None:
     fresh = _fresh(again)
     if fresh is None:
         return None
-    prepare = _PREPARATIONS.get(method)
-    if prepare is not None and attempt(lambda: prepare(fresh))[1] is not None:
+    if grow is not None and attempt(partial(grow, fresh, _GROWN_ELEMENTS))[1] is not None:
         return None
     holder, array = hold(fresh, memory)
     if array is None or array.span is None:
         return None
-    enter(f"life:resize={method}")
-    _, refusal = attempt(lambda: _METHODS[method](fresh))
+    enter(f"life:resize={method.name}")
+    change = partial(method, fresh, 2 * _GROWN_ELEMENTS)
+    _, refusal = attempt(change)
     memory.map.refresh()
     info = ResizeInfo(
         refused=None if refusal is None else refusal.type,
         mapped=memory.readable(*array.span),
-        same_address=_address(fresh, memory, hold) == array.address,
+        same_address=_address(fresh, memory, hold) in (None, array.address),
     )
     enter("life:release")
     _let_go(holder)
     del holder
     if refusal is not None:
-        _, error = attempt(lambda: _METHODS[method](fresh))
+        _, error = attempt(change)
         info.allowed_after = error is None
     return info
 
