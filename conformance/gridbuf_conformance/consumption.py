@@ -12,7 +12,7 @@ from functools import cached_property
 from itertools import product
 from math import prod
 
-from . import elements
+from . import elements, own_eyes
 from .descriptors import Descriptor, descriptors_of, sample_indices
 from .elements import Element
 from .exports import Export
@@ -99,7 +99,21 @@ class Consumption:
         None as well where the result has nothing that could be looked into.
         """
         mistakes = [self._mistake_of(name, array) for name, array in self.arrays.items()]
-        return None if not mistakes or None in mistakes else mistakes[0]
+        if mistakes and None not in mistakes:
+            return mistakes[0]
+        return self._mistake_of_looks()
+
+    def _mistake_of_looks(self) -> tuple[str, str] | None:
+        """The first look at the result, with its library's own eyes, that shows another array.
+
+        A library may choose another type for a copy (`_is_converted`). Then its numbers are not compared.
+        """
+        if any(map(self._is_converted, self.arrays.values())):
+            return None
+        if not self.arrays and "DP" not in self.export.interface.groups:
+            return None
+        looks = (own_eyes.mistake(self.export, name, info) for name, info in self.info.looks.items())
+        return next(filter(None, looks), None)
 
     def _mistake_of(self, name: str, array: Descriptor) -> tuple[str, str] | None:
         export = self.export

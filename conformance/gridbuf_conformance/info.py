@@ -572,11 +572,22 @@ class ExportInfo:
 
 
 @dataclass
+class LookInfo:
+    """One look at a result with its library's own eyes (`measure.eyes`): the shape and the texts of the sampled
+    numbers, or the signal of which the process died. All None: nothing was to be seen."""
+
+    shape: list[int] | None = None
+    values: list[str] | None = None
+    died: str | None = None
+
+
+@dataclass
 class ConsumptionInfo:
     """One call of a consumer: what it raised or returned, and what the exporter saw.
 
     `returned`: when the call ended; `kept`: when the suite had dropped the exporter, and the result lived;
-    `after`: when the result was gone, too. `block` is the memory's (low, high).
+    `after`: when the result was gone, too. `block` is the memory's (low, high). `looks`: the result as its own
+    library sees it. `keywords`: the arguments of the call beyond the exporter.
     """
 
     error: ErrorInfo | None = None
@@ -585,6 +596,8 @@ class ConsumptionInfo:
     gives_bytes: bool = False
     unchanged: bool = True
     result: ArrayInfo | None = None
+    looks: dict[str, LookInfo] = field(default_factory=dict)
+    keywords: dict[str, bool | str | None] = field(default_factory=dict)
     returned: ExportInfo = field(default_factory=ExportInfo)
     kept: ExportInfo = field(default_factory=ExportInfo)
     after: ExportInfo = field(default_factory=ExportInfo)
@@ -592,11 +605,15 @@ class ConsumptionInfo:
 
 @dataclass
 class ConsumerObservation:
-    """One export in front of a consumer, and its plain form where that was asked."""
+    """One export in front of a consumer, and its plain form where that was asked.
+
+    `others` are further calls with the same export, each with one keyword of the consumer.
+    """
 
     export: str
     main: ConsumptionInfo
     control: ConsumptionInfo | None = None
+    others: list[ConsumptionInfo] = field(default_factory=list)
 
 
 # -- JSON ----------------------------------------------------------------------------------------

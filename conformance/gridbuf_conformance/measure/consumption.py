@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+from .. import own_eyes
 from ..abi.device import Devices
 from ..abi.libraries import python_api
 from ..abi.memory import Memory
@@ -29,6 +30,7 @@ from ..info import ArrayInfo, ConsumerObservation, ConsumptionInfo, ErrorInfo, E
 from ..steps import enter
 from ..values import attempt, error_info
 from .content import walk
+from .eyes import look
 from .observation import light_info
 
 __all__ = ["consume"]
@@ -87,6 +89,8 @@ def _consumed(
     if error is None:
         memory.map.refresh()  # an exporter that took its memory back has closed its pages
         info.result = _result_info(result, memory)
+        if own_eyes.can_be_compared(export) and not info.gives_bytes:
+            info.looks = look(result)
     enter("consume:drop=exporter")
     subject.forget()
     gc.collect()

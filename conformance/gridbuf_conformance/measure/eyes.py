@@ -1,0 +1,168 @@
+"""A consumer's result seen with the eyes of its own library: its lists, its NumPy array, a sum, its printed values.
+
+The interfaces of a result say where its elements are. They do not say which values the library itself computes with:
+a library that forgets strides or an offset exports the right memory and adds the wrong numbers. Each look here
+is one documented method of the result, and gives numbers.
+
+Looks run in a fork, so that a crash is an observation. The threads of a library do not exist in a fork, and a look that
+waits for them hangs. From then on, looks at results of that type run in this process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import faulthandler
+import json
+import os
+import select
+import signal
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from .. import printed
+from ..descriptors import sample_indices
+from ..info import LookInfo
+from ..steps import enter
+
+__all__ = ["look"]
+
+_LIMIT_S = 2.0
+_ELEMENTS_LIMIT = 256
+_METHODS = ("tolist", "to_pylist", "numpy", "to_numpy", "__array__")
+_DEATHS = frozenset({"SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL"})
+_Fork = tuple[list[tuple[str, dict[str, Any]]], "str | None"]
+_types_with_threads: set[type] = set()
+"""Types whose looks hung in a fork."""
+
+
+def look(result: Any) -> dict[str, LookInfo]:
+    """What each look at a result shows: a shape and values, or the signal of which the process died.
+
+    A look that the result does not have, that raises an error or that gives no numbers has no entry.
+    """
+    looks = dict(_looks(result))
+    if not looks:
+        return {}
+    enter("eyes")
+    if hasattr(os, "fork") and type(result) not in _types_with_threads:
+        seen = _seen_in_forks(looks)
+        if seen is not None:
+            return seen
+        _types_with_threads.add(type(result))
+    return {name: LookInfo(**info) for name, info in _seen(looks)}
+
+
+def _looks(result: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
+    kind = type(result)
+    for name in _METHODS:
+        if callable(getattr(kind, name, None)):
+            yield f"x.{name}()", lambda name=name: _listed(getattr(result, name)())
+    if hasattr(kind, "__add__"):
+        yield "x + 0", lambda: _listed(result + 0)
+    if kind.__repr__ is not object.__repr__:
+        yield "repr(x)", lambda: printed.values(repr(result))
+
+
+def _listed(array: Any) -> Any:
+    """The numbers of an array as nested lists."""
+    if isinstance(array, (list, bool, int, float, complex)):
+        return array
+    for name in _METHODS:
+        method = getattr(array, name, None)
+        if callable(method):
+            made = method()
+            return made if isinstance(made, (list, int, float, complex)) else made.tolist()
+    raise TypeError("it has no way to a list")
+
+
+def _seen(looks: dict[str, Callable[[], Any]]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The looks, one after the other. An empty entry is a look without numbers."""
+    for name, take in looks.items():
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                yield name, _described(take())
+        except Exception:
+            yield name, {}
+
+
+def _described(nested: Any) -> dict[str, Any]:
+    """The shape of nested lists and the texts of the sampled numbers; empty if they are not an array of numbers."""
+    shape: list[int] = []
+    inner = nested
+    while isinstance(inner, list):
+        shape.append(len(inner))
+        if not inner:
+            return {}
+        inner = inner[0]
+    values = []
+    for index in sample_indices(tuple(shape), _ELEMENTS_LIMIT):
+        element = nested
+        for position in index:
+            element = element[position]
+        if not isinstance(element, (bool, int, float, complex, str)):
+            return {}
+        values.append(element if isinstance(element, str) else repr(element))
+    return {"shape": shape, "values": values}
+
+
+def _seen_in_forks(looks: dict[str, Callable[[], Any]]) -> dict[str, LookInfo] | None:
+    """The looks in a fork, and after a death the rest of them in another fork; None if one of them hung."""
+    found: dict[str, LookInfo] = {}
+    left = dict(looks)
+    while left:
+        lines, death = _run_fork(left)
+        for name, info in lines:
+            del left[name]
+            found[name] = LookInfo(**info)
+        if death is None:
+            return None
+        if left:
+            name = next(iter(left))
+            del left[name]
+            found[name] = LookInfo(died=death if death in _DEATHS else None)
+    return found
+
+
+def _run_fork(looks: dict[str, Callable[[], Any]]) -> _Fork:
+    """The looks that were taken, and how the fork ended: the name of a signal, "" or None for a fork that hung."""
+    receiver, sender = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of forks of processes with threads: a fork that hangs is ended
+        pid = os.fork()
+    if not pid:
+        _be_the_fork(sender, looks)
+    os.close(sender)
+    text, is_whole = _read(receiver)
+    os.close(receiver)
+    if not is_whole:
+        os.kill(pid, signal.SIGKILL)
+    status = os.waitpid(pid, 0)[1]
+    lines = [tuple(json.loads(line)) for line in text.splitlines(keepends=True) if line.endswith(b"\n")]
+    if not is_whole:
+        return lines, None
+    return lines, signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else ""
+
+
+def _be_the_fork(sender: int, looks: dict[str, Callable[[], Any]]) -> None:
+    """Takes the looks and ends this process: nothing of it may run on."""
+    try:
+        faulthandler.disable()  # a death here is expected
+        with contextlib.suppress(BaseException):
+            for line in _seen(looks):
+                os.write(sender, json.dumps(line).encode() + b"\n")
+    finally:
+        os._exit(0)
+
+
+def _read(receiver: int) -> tuple[bytes, bool]:
+    """Everything that the fork wrote, and whether it came to its end in time."""
+    text, end = b"", time.monotonic() + _LIMIT_S
+    while (left := end - time.monotonic()) > 0 and select.select([receiver], [], [], left)[0]:
+        part = os.read(receiver, 65536)
+        if not part:
+            return text, True
+        text += part
+    return text, False
