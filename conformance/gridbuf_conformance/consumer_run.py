@@ -40,7 +40,9 @@ _DEATHS_OF_A_KIND = 2
 _DEATHS_OF_A_KIND_WHILE_SHRINKING = 12
 _DEATHS_IN_ALL = 60
 _TIMEOUTS_IN_ALL = 6
-_EXPORTS_OF_THE_RESULT = frozenset({"probe", "ai", "as", "cai", "pb", "dp", "dl", "dx", "gt", "eyes"})
+_EXPORTS_OF_THE_RESULT = frozenset(
+    {"probe", "ai", "as", "cai", "pb", "dp", "dl", "dx", "gt", "eyes"}
+)
 """The steps, up to their colon, at which code of the result's own type runs."""
 _EXIT_RULE = "DP-32"
 """The rule that fails if a process dies while it ends: no export is active then."""

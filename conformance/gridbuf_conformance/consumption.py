@@ -112,7 +112,9 @@ class Consumption:
             return None
         if not self.arrays and "DP" not in self.export.interface.groups:
             return None
-        looks = (own_eyes.mistake(self.export, name, info) for name, info in self.info.looks.items())
+        looks = (
+            own_eyes.mistake(self.export, name, info) for name, info in self.info.looks.items()
+        )
         return next(filter(None, looks), None)
 
     def _mistake_of(self, name: str, array: Descriptor) -> tuple[str, str] | None:

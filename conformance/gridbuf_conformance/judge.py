@@ -203,7 +203,7 @@ class _Judged:
             return Verdict(Outcome.UNSUPPORTED, note=_MISSING[interface])
         for id_ in rule.preconditions:
             before = self.verdict(id_)
-            if before.outcome is Outcome.FAIL:
+            if before.outcome is Outcome.FAIL and before.blocks:
                 return _blocked_by(id_)
             if before.outcome in (Outcome.BLOCKED, Outcome.ERROR):
                 return before if before.outcome is Outcome.BLOCKED else _blocked_by(id_)

@@ -64,6 +64,8 @@ class Verdict:
         Explains a verdict that is not a failure: the id of the blocking rule, or the reason of a refusal.
     drawing : dict, optional
         The data of a layout drawing.
+    blocks : bool
+        Whether a failure blocks the rules that build on this one. False if it is about something besides what they look at.
     """
 
     outcome: Outcome
@@ -71,6 +73,7 @@ class Verdict:
     actual: str = ""
     note: str = ""
     drawing: dict[str, Any] | None = None
+    blocks: bool = True
 
     @property
     def failed(self) -> bool:

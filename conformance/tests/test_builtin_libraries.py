@@ -49,6 +49,8 @@ PYARROW_TENSOR = {
     "PB-12",  # a tensor in C order grants F_CONTIGUOUS, for the same reason
 }
 LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
+    "torch.negative": (TORCH_VERSION, {"XA-08"}, set()),  # the memory is exported as it is
+    "torch.fake": (TORCH_VERSION, {"DL-27"}, set()),  # a capsule with elements at NULL
     "numpy.scalar": (
         NUMPY_VERSION,
         {

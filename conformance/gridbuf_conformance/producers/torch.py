@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ..plan import Plan
 from ..producer import Capabilities, Unsupported
 from .base import HostProducer, viewed
 
-__all__ = ["TorchProducer"]
+__all__ = ["FakeProducer", "NegativeProducer", "TorchProducer"]
 
 _DTYPES = {
     **{name: getattr(torch, name) for name in ("float64", "float32", "float16", "bfloat16")},
@@ -56,3 +58,27 @@ class TorchProducer(HostProducer):
         if name == "transpose":
             return obj.permute(*arguments[0]) if arguments[0] else obj
         return viewed(obj, operation, broadcast=torch.Tensor.expand)
+
+
+class NegativeProducer(TorchProducer):
+    """Tensors whose negative bit is set: the memory has the negatives of the elements."""
+
+    name = "torch.negative"
+    capabilities = replace(
+        TorchProducer.capabilities, dtypes=("float64", "float32"), layouts="C", max_nbytes=2**20
+    )
+
+    def make(self, plan: Plan) -> torch.Tensor:
+        values = super().make(plan)
+        return torch.complex(torch.zeros_like(values), -values).conj().imag
+
+
+class FakeProducer(TorchProducer):
+    """Tensors of `FakeTensorMode`: shapes and element types without memory."""
+
+    name = "torch.fake"
+    capabilities = replace(TorchProducer.capabilities, layouts="C")
+
+    def make(self, plan: Plan) -> torch.Tensor:
+        with FakeTensorMode():
+            return torch.empty(plan.shape, dtype=_DTYPES[plan.dtype])

@@ -16,10 +16,15 @@ def ok(note: str = "") -> Verdict:
 
 
 def fail(
-    expected: str, actual: str, *, note: str = "", drawing: dict[str, Any] | None = None
+    expected: str,
+    actual: str,
+    *,
+    note: str = "",
+    drawing: dict[str, Any] | None = None,
+    blocks: bool = True,
 ) -> Verdict:
     """The rule is broken. The judge turns this into ADVISORY or FRAGILE for a rule that is not a MUST."""
-    return Verdict(Outcome.FAIL, expected, actual, note, drawing)
+    return Verdict(Outcome.FAIL, expected, actual, note, drawing, blocks)
 
 
 def advise(expected: str, actual: str, *, note: str = "") -> Verdict:
