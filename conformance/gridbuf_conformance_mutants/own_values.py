@@ -240,7 +240,7 @@ class ArrayInterfaceAddsInMemoryOrder(_SeeingArrayInterface):
 
 
 class _Copy:
-    """A copy of the elements in row-major order, in memory of its own."""
+    """A copy of the elements in row-major order, in separate memory."""
 
     def __init__(self, array: Any, *, is_wrong: bool = False) -> None:
         entries = array.__array_interface__
