@@ -60,7 +60,10 @@ def test_an_object_without_values_has_no_looks():
 @pytest.mark.parametrize(
     "text, values",
     [
-        ("tensor([[1., 2.],\n        [3., 4.]], dtype=torch.float64)", [["1.", "2."], ["3.", "4."]]),
+        (
+            "tensor([[1., 2.],\n        [3., 4.]], dtype=torch.float64)",
+            [["1.", "2."], ["3.", "4."]],
+        ),
         ("Tensor(shape=[2], dtype=float32,\n       [1.5e-10, 2.])", ["1.5e-10", "2."]),
         ("[True False]", ["True", "False"]),
         ("array([1, 2, ..., 9])", None),
@@ -84,7 +87,10 @@ def test_a_printed_number_is_as_exact_as_its_digits():
 
 def test_another_shape_is_a_mistake_except_in_print():
     export = Export(shape=(2,))
-    assert mistake(export, "x.tolist()", LookInfo([1], ["0"])) == ("shape [2]", "shape [1], by x.tolist()")
+    assert mistake(export, "x.tolist()", LookInfo([1], ["0"])) == (
+        "shape [2]",
+        "shape [1], by x.tolist()",
+    )
     assert mistake(export, "repr(x)", LookInfo([1], ["0"])) is None
 
 

@@ -130,7 +130,9 @@ def _run_fork(looks: dict[str, Callable[[], Any]]) -> _Fork:
     """The looks that were taken, and how the fork ended: the name of a signal, "" or None for a fork that hung."""
     receiver, sender = os.pipe()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of forks of processes with threads: a fork that hangs is ended
+        warnings.simplefilter(
+            "ignore"
+        )  # of forks of processes with threads: a fork that hangs is ended
         pid = os.fork()
     if not pid:
         _be_the_fork(sender, looks)
@@ -140,7 +142,9 @@ def _run_fork(looks: dict[str, Callable[[], Any]]) -> _Fork:
     if not is_whole:
         os.kill(pid, signal.SIGKILL)
     status = os.waitpid(pid, 0)[1]
-    lines = [tuple(json.loads(line)) for line in text.splitlines(keepends=True) if line.endswith(b"\n")]
+    lines = [
+        tuple(json.loads(line)) for line in text.splitlines(keepends=True) if line.endswith(b"\n")
+    ]
     if not is_whole:
         return lines, None
     return lines, signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else ""

@@ -47,7 +47,9 @@ def shared_as_told(c: Consumption) -> Verdict:
         return ok(f"refused: {c.error.type}")
     if not c.can_be_read:
         return unsupported("the result cannot be looked into")
-    return ok() if c.aliases else fail("the exported memory, or an error, after copy=False", "a copy")
+    return (
+        ok() if c.aliases else fail("the exported memory, or an error, after copy=False", "a copy")
+    )
 
 
 def _refused(c: Consumption, control: Consumption | None, expects: str) -> Verdict:
