@@ -115,8 +115,24 @@ def judge_export(
     main = Consumption(observation.main, export)
     info, plain = observation.control, export.control
     control = None if info is None or plain is None else Consumption(info, plain)
+    others = [Consumption(other, export) for other in observation.others]
     rules = catalogue.load()
-    return {id_: _verdict_of_consumer(rules[id_], main, control) for id_ in rule_ids}
+    return {id_: _verdict_of_calls(rules[id_], main, control, others) for id_ in rule_ids}
+
+
+def _verdict_of_calls(
+    rule: Rule, main: Consumption, control: Consumption | None, others: list[Consumption]
+) -> Verdict:
+    """The worst verdict on the plain call and on those with a keyword."""
+    first = _verdict_of_consumer(rule, main, control)
+    verdicts = [first]
+    for call in others:
+        verdict = _verdict_of_consumer(rule, call, None)
+        ((name, value),) = call.info.keywords.items()
+        note = f"called with {name}={value!r}"
+        verdicts.append(replace(verdict, note=f"{verdict.note}; {note}" if verdict.note else note))
+    outcome = worst(verdict.outcome for verdict in verdicts)
+    return first if first.outcome is outcome else next(v for v in verdicts if v.outcome is outcome)
 
 
 def _verdict_of_consumer(rule: Rule, main: Consumption, control: Consumption | None) -> Verdict:

@@ -35,7 +35,7 @@ MODULES = (
 )
 """The modules of the zoo, by what their defects are about."""
 
-CONSUMER_MODULES = ("consume_dlpack", "consume_exchange", "host_consumers")
+CONSUMER_MODULES = ("consume_dlpack", "consume_exchange", "host_consumers", "own_values")
 """The same for consumers (`consumer`): functions that take arrays wrongly."""
 
 

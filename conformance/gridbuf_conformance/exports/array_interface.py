@@ -286,7 +286,7 @@ def _empty_only(plan: Plan) -> str:
 
 _SEEN = ("AI-28", "XA-15")
 """The observations of every consumer that takes an array interface."""
-_ANY_ARRAY = ("XA-15", "AI-22", "AI-25", "AI-34", "AI-28")
+_ANY_ARRAY = ("XA-15", "AI-22", "AI-25", "AI-34", "AI-28", "XA-19")
 _EXPORTED = ("PB-24", "PB-25", "PB-31", "PB-35")
 
 

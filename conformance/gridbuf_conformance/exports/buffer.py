@@ -404,7 +404,7 @@ def _empty_only(plan: Plan) -> str:
 
 _KEPT = ("PB-24", "PB-25", "PB-31", "PB-35", "XA-15")
 """The observations of every consumer that takes a buffer."""
-_ANY_ARRAY = ("XA-15", "PB-32", "PB-20", "PB-22", *_KEPT[:-1], "XA-06")
+_ANY_ARRAY = ("XA-15", "PB-32", "PB-20", "PB-22", *_KEPT[:-1], "XA-06", "XA-19")
 _VARIANTS: tuple[Variant, ...] = (
     Variant(PLAIN, _ANY_ARRAY, "right-or-error", "as the documents say", adapt=plans.solid),
     BufferVariant(

@@ -14,7 +14,7 @@ from ctypes import c_int64, c_void_p
 from dataclasses import dataclass
 from typing import Any
 
-from ..abi.dlpack import CPU, FLAG_READONLY, Managed, VersionedManaged
+from ..abi.dlpack import CPU, FLAG_COPIED, FLAG_READONLY, Managed, VersionedManaged
 from ..abi.libraries import python_api
 from ..info import ExportInfo, TensorCounts, Value
 from ..values import describe
@@ -189,17 +189,20 @@ class ObservedDLPack(ObservedExport):
             name = unknown[0] if unknown else "a positional argument"
             raise TypeError(f"__dlpack__() got an unexpected argument: {name}")
         self._check(**keywords)
-        return self.answer(keywords.get("max_version"))
+        return self.answer(keywords.get("max_version"), copied=bool(keywords.get("copy")))
 
-    def answer(self, max_version: Any) -> object:
+    def answer(self, max_version: Any, *, copied: bool = False) -> object:
         """The capsule for a consumer that understands `max_version`, bent by the variant."""
         variant = self.variant if isinstance(self.variant, DLPackVariant) else None
         versioned = max_version is not None and max_version[0] >= 1
         if variant is not None and variant.other_form:
             versioned = not versioned
-        if self.block.plan.readonly and not versioned:
+        block = Block(self.block.plan.replaced(readonly=False)) if copied else self.block
+        if block.plan.readonly and not versioned:
             raise BufferError("a legacy capsule cannot say read-only; pass max_version=(1, 0)")
-        counted = CountedTensor(self.block, versioned=versioned)
+        counted = CountedTensor(block, versioned=versioned)
+        if copied and isinstance(counted.managed, VersionedManaged):
+            counted.managed.flags |= FLAG_COPIED
         counted.managed.tensor.device_type, counted.managed.tensor.device_id = self.device
         if variant is not None:
             variant.bend(counted)
@@ -219,8 +222,6 @@ class ObservedDLPack(ObservedExport):
             raise TypeError(f"max_version is {max_version!r}, must be a tuple of two ints")
         if dl_device is not None and tuple(map(int, dl_device)) != self.device:
             raise BufferError(f"dl_device is {dl_device!r}, must be {self.device}: it is there")
-        if copy:
-            raise BufferError("copy is True, must be None or False: this exporter makes no copies")
 
     # -- what the suite sees -------------------------------------------------------------------
 

@@ -31,6 +31,7 @@ from ..steps import enter
 from ..values import attempt, error_info
 from .content import walk
 from .eyes import look
+from .keywords import keywords_for
 from .observation import light_info
 
 __all__ = ["consume"]
@@ -53,7 +54,12 @@ def consume(
     if needed:
         enter("control")
     plain = _consumed(function, control, devices) if needed and control else None
-    return ConsumerObservation(export.export, main, plain)
+    others = []
+    if main.error is None and main.asked and not main.gives_bytes:
+        for keywords in keywords_for(function, export):
+            enter("consume:keywords")
+            others.append(_consumed(function, export, devices, keywords))
+    return ConsumerObservation(export.export, main, plain, others)
 
 
 def _is_in_question(export: Export, info: ConsumptionInfo) -> bool:
@@ -71,9 +77,14 @@ def _holds_content(export: Export, info: ConsumptionInfo) -> bool:
 
 
 def _consumed(
-    function: Callable[[Any], Any], export: Export, devices: Devices | None
+    function: Callable[..., Any],
+    export: Export,
+    devices: Devices | None,
+    keywords: dict[str, bool | str | None] | None = None,
 ) -> ConsumptionInfo:
     """One call, and all that follows from it."""
+    if keywords:
+        function = _with_keywords(function, keywords)
     block = Block(export.plan, **export.interface.memory_of(export))
     subject = export.interface.make(export, block)
     block = subject.block  # an interface to device memory has made its own
@@ -85,6 +96,7 @@ def _consumed(
         asked=subject.was_asked(),
         block=[block.low, block.high],
         gives_bytes=bool(getattr(function, "gives_bytes", False)),
+        keywords=keywords or {},
     )
     if error is None:
         memory.map.refresh()  # an exporter that took its memory back has closed its pages
@@ -104,6 +116,12 @@ def _consumed(
         info.after = _after_unseen(function, export)
     _put_away(subject)
     return info
+
+
+def _with_keywords(
+    function: Callable[..., Any], keywords: dict[str, bool | str | None]
+) -> Callable[[Any], Any]:
+    return lambda exporter: function(exporter, **keywords)
 
 
 def _after_unseen(function: Callable[[Any], Any], export: Export) -> ExportInfo:

@@ -1,4 +1,4 @@
-"""A consumer's result seen with the eyes of its own library: its lists, its NumPy array, a sum, its printed values.
+"""The result of a consumer as its own library sees it: its lists, its NumPy array, a sum, its printed values.
 
 The interfaces of a result say where its elements are. They do not say which values the library itself computes with:
 a library that forgets strides or an offset exports the right memory and adds the wrong numbers. Each look here

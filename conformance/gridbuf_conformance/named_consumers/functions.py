@@ -42,6 +42,11 @@ def gives_bytes(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return function
 
 
+def _given(**keywords: Any) -> dict[str, Any]:
+    """The keywords that were passed: older versions of a library do not have them."""
+    return {name: value for name, value in keywords.items() if value is not None}
+
+
 # -- the standard library --------------------------------------------------------------------------
 
 
@@ -107,20 +112,20 @@ def pyarrow_py_buffer(exporter: Any) -> Any:
     return pyarrow.py_buffer(exporter)
 
 
-def jax_asarray(exporter: Any) -> Any:
+def jax_asarray(exporter: Any, *, copy: bool | None = None) -> Any:
     """`jax.numpy.asarray(exporter)`, with numbers of 64 bits switched on."""
     import jax
 
     jax.config.update("jax_enable_x64", True)
-    return jax.numpy.asarray(exporter)
+    return jax.numpy.asarray(exporter, **_given(copy=copy))
 
 
-def jax_from_dlpack(exporter: Any) -> Any:
+def jax_from_dlpack(exporter: Any, *, copy: bool | None = None) -> Any:
     """`jax.dlpack.from_dlpack(exporter)`, with numbers of 64 bits switched on."""
     import jax
 
     jax.config.update("jax_enable_x64", True)
-    return jax.dlpack.from_dlpack(exporter)
+    return jax.dlpack.from_dlpack(exporter, **_given(copy=copy))
 
 
 def tensorflow_from_dlpack(exporter: Any) -> Any:
@@ -137,11 +142,11 @@ def tensorflow_constant(exporter: Any) -> Any:
     return tensorflow.constant(exporter)
 
 
-def paddle_from_dlpack(exporter: Any) -> Any:
+def paddle_from_dlpack(exporter: Any, *, copy: bool | None = None) -> Any:
     """`paddle.from_dlpack(exporter)`."""
     import paddle
 
-    return paddle.from_dlpack(exporter)
+    return paddle.from_dlpack(exporter, **_given(copy=copy))
 
 
 def warp_from_dlpack(exporter: Any) -> Any:

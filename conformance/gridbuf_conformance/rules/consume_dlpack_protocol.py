@@ -11,7 +11,7 @@ from __future__ import annotations
 from ..consumption import Consumption
 from ..info import NONE, TensorCounts, Value
 from ..outcomes import Outcome, Verdict
-from .consumer_common import taken, unclean_verdict
+from .consumer_common import copied_as_told, taken, unclean_verdict
 from .consumer_registry import consumer_check
 from .verdicts import advise, fail, fragile, ok, unsupported, untested
 
@@ -94,9 +94,15 @@ def stream_is_passed(c: Consumption, control: Consumption | None) -> Verdict:
     return untested("there is no CUDA device whose streams could be used")
 
 
+@consumer_check("DP-20")
+def copies_if_told_to(c: Consumption, control: Consumption | None) -> Verdict:
+    return copied_as_told(c)
+
+
 @consumer_check("DP-21")
 def nothing_is_copied_against_its_word(c: Consumption, control: Consumption | None) -> Verdict:
     forbids = any(call.get("copy") == Value("bool", False) for call in c.returned.calls)
+    forbids = forbids or c.info.keywords.get("copy") is False
     if not forbids or not c.accepted or 0 in c.export.view_map.shape:
         return unsupported("copy=False is not what it asked for")
     if not c.can_be_read:

@@ -12,7 +12,7 @@ from ..consumption import Consumption
 from ..exports import PLAIN
 from ..info import ExportInfo
 from ..outcomes import Verdict
-from .consumer_common import taken
+from .consumer_common import copied_as_told, shared_as_told, taken
 from .consumer_registry import consumer_check
 from .verdicts import advise, fail, ok, unsupported
 
@@ -140,6 +140,14 @@ def method_returns_a_memoryview(c: Consumption, control: Consumption | None) -> 
     if _about(c) != "PB-28" or c.is_wrapped:
         return ok()
     return taken(c, control)
+
+
+@consumer_check("XA-19")
+def copy_is_obeyed(c: Consumption, control: Consumption | None) -> Verdict:
+    """For copy=False the text speaks of input with a buffer only."""
+    if c.export.interface.name == "buffer" and c.info.keywords.get("copy") is False:
+        return shared_as_told(c)
+    return copied_as_told(c)
 
 
 # -- life ------------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from ..consumption import Consumption
 from ..outcomes import Outcome, Verdict
 from .verdicts import fail, fragile, ok, unsupported
 
-__all__ = ["taken", "unclean_verdict"]
+__all__ = ["copied_as_told", "shared_as_told", "taken", "unclean_verdict"]
 
 
 def taken(c: Consumption, control: Consumption | None) -> Verdict:
@@ -28,6 +28,28 @@ def unclean_verdict(c: Consumption) -> Verdict:
     """A refusal that is not a clean error. No text demands a class of error, but none may be lost."""
     judged = fragile if c.error.type in ("AssertionError", "MemoryError") else fail
     return judged("the array, or a clean error", f"{c.refusal} ({c.unclean})")
+
+
+def copied_as_told(c: Consumption) -> Verdict:
+    """Whether a call with copy=True gave separate memory, or an error."""
+    if c.info.keywords.get("copy") is not True:
+        return unsupported("copy=True is not a keyword of this call")
+    if not c.accepted:
+        return ok(f"refused: {c.error.type}")
+    return fail("separate memory, after copy=True", "the exported memory") if c.aliases else ok()
+
+
+def shared_as_told(c: Consumption) -> Verdict:
+    """Whether a call with copy=False gave the exported memory, or an error."""
+    if c.info.keywords.get("copy") is not False:
+        return unsupported("copy=False is not a keyword of this call")
+    if not c.accepted:
+        return ok(f"refused: {c.error.type}")
+    if not c.can_be_read:
+        return unsupported("the result cannot be looked into")
+    return (
+        ok() if c.aliases else fail("the exported memory, or an error, after copy=False", "a copy")
+    )
 
 
 def _refused(c: Consumption, control: Consumption | None, expects: str) -> Verdict:
