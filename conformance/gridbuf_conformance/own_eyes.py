@@ -70,12 +70,12 @@ def _number(export: Export, index: tuple[int, ...]) -> Number:
 
 def _agrees(expected: Number, text: str, name: str) -> bool:
     """Whether a text is the number; in doubt it is."""
-    actual = {"True": True, "False": False}.get(text)
     try:
-        if actual is None:
-            actual = int(text) if text.lstrip("+-").isdigit() else complex(text)
+        actual: Number = int(text) if text.lstrip("+-").isdigit() else complex(text)
     except ValueError:
-        return True
+        if text not in ("True", "False"):
+            return True
+        actual = text == "True"
     if actual == expected:
         return True
     if isinstance(expected, int) and isinstance(actual, int):

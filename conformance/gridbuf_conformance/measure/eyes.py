@@ -19,6 +19,7 @@ import signal
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 from .. import printed
@@ -58,11 +59,15 @@ def _looks(result: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
     kind = type(result)
     for name in _METHODS:
         if callable(getattr(kind, name, None)):
-            yield f"x.{name}()", lambda name=name: _listed(getattr(result, name)())
+            yield f"x.{name}()", partial(_called, result, name)
     if hasattr(kind, "__add__"):
         yield "x + 0", lambda: _listed(result + 0)
-    if kind.__repr__ is not object.__repr__:
+    if getattr(kind, "__repr__") is not getattr(object, "__repr__"):
         yield "repr(x)", lambda: printed.values(repr(result))
+
+
+def _called(result: Any, name: str) -> Any:
+    return _listed(getattr(result, name)())
 
 
 def _listed(array: Any) -> Any:
