@@ -12,6 +12,8 @@ from typing import Any
 __all__ = ["tolerance_of", "values"]
 
 _TOKEN = re.compile(r"[\[\]]|[^\s,\[\]]+")
+_SHAPE = re.compile(r"\w\[[^\[\]]*\]")
+"""Brackets directly behind a word have a shape: `float64[2, 3]`."""
 _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$|True$|False$|nan$|[-+]?inf$")
 
 
@@ -23,7 +25,7 @@ def values(text: str) -> list[Any] | None:
     """
     found: list[Any] | None = None
     stack: list[list[Any]] = []
-    for token in _TOKEN.findall(text):
+    for token in _TOKEN.findall(_SHAPE.sub(" ", text)):
         if token == "[":
             stack.append([])
         elif token == "]":

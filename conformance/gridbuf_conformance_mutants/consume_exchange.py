@@ -29,10 +29,15 @@ class TableImporter(Importer):
             return super().__call__(exporter)
         table = Table.from_address(_api.PyCapsule_GetPointer(capsule, _NAME))
         address = ctypes.c_void_p()
-        if table.major != 1 or _FROM_OBJECT(table.from_object)(exporter, ctypes.byref(address)):
+        if not self.knows(table) or _FROM_OBJECT(table.from_object)(
+            exporter, ctypes.byref(address)
+        ):
             return super().__call__(exporter)
         assert address.value is not None
         return self.taken(address.value, VersionedManaged.from_address(address.value))
+
+    def knows(self, table: Any) -> bool:
+        return bool(table.major == 1)
 
     def table_of(self, kind: type) -> Any:
         """The capsule of the very type; one that is inherited is another type's."""
@@ -44,6 +49,14 @@ class TableImporter(Importer):
 
 
 strict = TableImporter()
+
+
+@wrong("DX-03")
+class UsesALaterTable(TableImporter):
+    """The version of a table is not looked at."""
+
+    def knows(self, table: Any) -> bool:
+        return True
 
 
 @wrong("DX-11")

@@ -70,6 +70,8 @@ def test_an_object_without_values_has_no_looks():
         ("<Array object at 0x7f00>", None),
         ("array(['a', 'b'])", None),
         ("a ] b [1]", None),
+        ("float64[2]@cpu:0", None),
+        ("uint8[1] [7]", ["7"]),
     ],
 )
 def test_printed_values_are_nested_as_the_brackets(text: str, values: Any):

@@ -129,10 +129,13 @@ class CountedTensor:
 
 
 @_DESTRUCTOR
-def _destructor(capsule: int) -> None:
-    """An unused capsule releases its tensor; a used capsule has another name."""
-    name = _api.PyCapsule_GetName(capsule)
-    counted = _counted_tensors.get(_api.PyCapsule_GetPointer(capsule, name))
+def _destructor(capsule: int, api: Any = _api, tensors: Any = _counted_tensors) -> None:
+    """An unused capsule releases its tensor; a used capsule has another name.
+
+    A capsule may go when the process ends, and the names of this module before it: so they are defaults.
+    """
+    name = api.PyCapsule_GetName(capsule)
+    counted = tensors.get(api.PyCapsule_GetPointer(capsule, name))
     if counted is not None and counted.name == name and not name.startswith(b"used_"):
         counted.destroyed += 1
 

@@ -79,7 +79,9 @@ def _allocate(prototype: int, out: int, context: int, set_error: int) -> int:
 
 
 _FUNCTIONS = (_allocate, _from_object, _to_object, _bare_from_object, _current_stream)
-_TABLE = ExchangeTable(1, 3, None, *(ctypes.cast(f, c_void_p).value for f in _FUNCTIONS))
+_POINTERS = [ctypes.cast(f, c_void_p).value for f in _FUNCTIONS]
+_TABLE = ExchangeTable(1, 3, None, *_POINTERS)
+_LATER_TABLE = ExchangeTable(2, 0, None, *_POINTERS)
 
 
 class _WithTable(Exporter):
@@ -98,7 +100,14 @@ class _Withdrawn(_WithTable):
 
 
 setattr(_Withdrawn, ATTRIBUTE, None)
-_TYPES = {"derived-type": _Derived, "withdrawn-table": _Withdrawn}
+
+
+class _Later(Exporter):
+    """A type whose table is of another major version. Here its functions work; elsewhere they are others."""
+
+
+setattr(_Later, ATTRIBUTE, _api.PyCapsule_New(ctypes.addressof(_LATER_TABLE), _NAME, None))
+_TYPES = {"derived-type": _Derived, "withdrawn-table": _Withdrawn, "major-2-table": _Later}
 
 
 class ObservedExchange(ObservedDLPack):
@@ -160,6 +169,12 @@ INTERFACES = (
                 ("DX-11", "DL-19", "DL-21"),
                 "right-or-error",
                 "the exporter's type has None in the place of its base's table",
+            ),
+            Variant(
+                "major-2-table",
+                ("DX-03", "DL-19", "DL-21"),
+                "right-or-error",
+                "the table says version 2.0",
             ),
         ),
         taken_rule="DX-08",

@@ -1,4 +1,4 @@
-"""Consumer checks of the C exchange table: DX-08 and DX-11."""
+"""Consumer checks of the C exchange table: DX-03, DX-08 and DX-11."""
 
 from __future__ import annotations
 
@@ -8,6 +8,16 @@ from .consumer_registry import consumer_check
 from .verdicts import advise, fail, ok, unsupported
 
 _UNUSED = "the table is not used"
+
+
+@consumer_check("DX-03")
+def later_table_is_not_used(c: Consumption, control: Consumption | None) -> Verdict:
+    """The layout of a table of another major version is not known: its version alone may be read."""
+    if c.export.variant.name != "major-2-table":
+        return unsupported("the table is of version 1")
+    if "Later" in c.after.table_calls:
+        return fail("a table of major version 2 is not used", "its functions were called")
+    return ok()
 
 
 @consumer_check("DX-08")

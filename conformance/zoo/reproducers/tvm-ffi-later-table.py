@@ -1,0 +1,37 @@
+"""tvm_ffi.from_dlpack calls functions of an exchange table of major version 2, whose layout it cannot know."""
+
+import ctypes as c
+import subprocess
+import sys
+
+if len(sys.argv) == 1:
+    child = subprocess.run([sys.executable, __file__, "child"], stderr=subprocess.DEVNULL)
+    sys.exit(
+        f"defect: the process died of signal {-child.returncode}" if child.returncode < 0 else 0
+    )
+
+import numpy as np
+import tvm_ffi
+
+# DLPackExchangeAPIHeader of dlpack.h: version 2.0, no older table. What follows is not version 1's: no functions.
+table = (c.c_uint64 * 16)(2, 0, *[8] * 14)
+c.pythonapi.PyCapsule_New.restype = c.py_object
+c.pythonapi.PyCapsule_New.argtypes = [c.c_void_p, c.c_char_p, c.c_void_p]
+
+
+class Exporter:
+    __dlpack_c_exchange_api__ = c.pythonapi.PyCapsule_New(
+        c.addressof(table), b"dlpack_exchange_api", None
+    )
+
+    def __init__(self, array):
+        self.array = array
+
+    def __dlpack__(self, **keywords):
+        return self.array.__dlpack__(**keywords)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+tvm_ffi.from_dlpack(Exporter(np.zeros(3)))
