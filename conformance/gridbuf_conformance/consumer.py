@@ -22,7 +22,8 @@ class Consumer:
     Parameters
     ----------
     function : callable
-        The function, with one argument.
+        The function, with one argument. It is also called with each of the keywords `copy`, `device` and `dtype`
+        that its signature has.
     name : str
         The name in reports.
     version : str, optional
