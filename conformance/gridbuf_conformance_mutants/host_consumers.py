@@ -45,6 +45,14 @@ class _TakesDataInterface(DataInterfaceConsumer):
 # -- the array interface ---------------------------------------------------------------------------
 
 
+@wrong(weakens=("AI-02",))
+class GuessesTheType(_TakesArrayInterface):
+    """Takes elements without a type for float64."""
+
+    def typestr(self, entries):
+        return super().typestr({"typestr": "<f8", **entries})
+
+
 @wrong("AI-04")
 class DiesOfManyDimensions(_TakesArrayInterface):
     """Copies the extents into an array of 64 whatever their number is."""

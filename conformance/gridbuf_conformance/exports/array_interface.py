@@ -175,8 +175,11 @@ def _entry(key: str, value: Any) -> Callable[[dict[str, Any], ObservedArrayInter
     return bend
 
 
-def _without_strides(entries: dict[str, Any], observed: ObservedArrayInterface) -> None:
-    entries.pop("strides")
+def _without(key: str) -> Callable[[dict[str, Any], ObservedArrayInterface], None]:
+    def bend(entries: dict[str, Any], observed: ObservedArrayInterface) -> None:
+        entries.pop(key)
+
+    return bend
 
 
 def _explicit_strides(entries: dict[str, Any], observed: ObservedArrayInterface) -> None:
@@ -321,7 +324,7 @@ _VARIANTS: tuple[Variant, ...] = (
     Variant(PLAIN, _ANY_ARRAY, "right-or-error", "as NumPy's documents say", adapt=plans.solid),
     # strides
     _dict_variant(
-        "absent-strides", "AI-23", "right", "the key strides is missing", _without_strides
+        "absent-strides", "AI-23", "right", "the key strides is missing", _without("strides")
     ),
     _dict_variant(
         "explicit-strides",
@@ -371,6 +374,11 @@ _VARIANTS: tuple[Variant, ...] = (
         adapt=_pair,
         misfit=lambda plan: _pair_misfit(plan) or _one_axis(plan),
     ),
+    # required keys
+    _dict_variant(
+        "absent-typestr", "AI-02", "error", "the key typestr is missing", _without("typestr")
+    ),
+    _dict_variant("absent-shape", "AI-02", "error", "the key shape is missing", _without("shape")),
     # shape
     _dict_variant(
         "zero-dim", "AI-24", "right-or-error", "shape is (): one element", adapt=plans.zero_dim
