@@ -6,7 +6,8 @@
     python conformance/zoo/zoo.py verify [FINDING…]       replay findings, write results/verified.json
     python conformance/zoo/zoo.py reproduce [FINDING…]    run their scripts, write results/reproduced.json
     python conformance/zoo/zoo.py docs [--check]          write docs/zoo.md, docs/zoo/*.md, the chart and the data of the suite
-    python conformance/zoo/zoo.py all                     all of these; starts again where it was interrupted
+    python conformance/zoo/zoo.py all                     what has no result yet of run, verify and reproduce, then docs
+    python conformance/zoo/zoo.py all --again             all of it; interrupted, go on with `all`
 
 `run`, `verify` and `reproduce` make one virtual environment for each library and version, from wheels of the package index. They
 need the interpreters that environments.toml names. Everything else needs neither.
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -38,6 +40,8 @@ _ROOT = FOLDER.parents[1]
 _VERIFIED = RESULTS / "verified.json"
 _REPRODUCED = RESULTS / "reproduced.json"
 _Key = TypeVar("_Key")
+Tell = Callable[[str], None]
+"""Prints one line of progress."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -71,19 +75,19 @@ def _run(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
     if options.missing:
         chosen = [environment for environment in chosen if not _is_run(environment)]
 
-    def judge(environment: Environment) -> bool:
+    def judge(environment: Environment, tell: Tell) -> bool:
         try:
             result = runs.checked(environment, options.folder)
         except venvs.CannotMake as error:
-            console.print(f"[yellow]![/] {environment.name}: {error}")
+            tell(f"! {environment.name}: {error}")
             return False
         write_json(RESULTS / f"{environment.name}.json", result)
-        console.print(f"[green]✓[/] {environment.name}: {_told(result)}")
+        tell(f"✓ {environment.name}: {_told(result)}")
         if options.discard:
             venvs.discard(environment, options.folder)
         return True
 
-    return 0 if all(_on_all(judge, chosen, options.jobs)) else 1
+    return 0 if all(_on_all(judge, chosen, options, console)) else 1
 
 
 def _versions(
@@ -119,18 +123,18 @@ def _verify(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
     if options.missing:
         chosen = [f for f in chosen if not runs.is_verified(results.get(f.id, {}))]
     used = sorted({name for f in chosen for name in (f.affected, f.passes) if name})
-    _on_all(lambda name: _made(zoo.environments[name], options, console), used, options.jobs)
+    _on_all(lambda name, tell: _made(zoo.environments[name], options, tell), used, options, console)
     writing = Lock()
 
-    def prove(finding: Finding) -> bool:
+    def prove(finding: Finding, tell: Tell) -> bool:
         result = runs.verified(finding, zoo, options.folder)
-        console.print(_proof(finding, result))
+        tell(_proof(finding, result))
         with writing:  # after each, so that results are kept if the rest is interrupted
             results[finding.id] = result
             write_json(_VERIFIED, results)
         return runs.is_verified(result)
 
-    codes = _on_all(prove, chosen, options.jobs)
+    codes = _on_all(prove, chosen, options, console)
     for name in used if options.discard else ():
         venvs.discard(zoo.environments[name], options.folder)
     return 0 if all(codes) else 1
@@ -147,17 +151,17 @@ def _reproduce(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
                 todo.setdefault(environment.name, []).append(finding)
     writing = Lock()
 
-    def show(name: str) -> bool:
+    def show(name: str, tell: Tell) -> bool:
         environment = zoo.environments[name]
         try:
             python = venvs.make(environment, options.folder)
         except venvs.CannotMake as error:
-            console.print(f"[yellow]![/] {name}: {error}")
+            tell(f"! {name}: {error}")
             return False
         for finding in todo[name]:
             result = scripts.run(finding, environment, python)
             sign = {scripts.SHOWN: "✗", scripts.GONE: "✓"}.get(scripts.outcome(result), "?")
-            console.print(f"{sign} {name}: {finding.id}: {result['told']}", markup=False)
+            tell(f"{sign} {name}: {finding.id}: {result['told']}")
             with writing:
                 results.setdefault(finding.id, {})[name] = result
                 write_json(_REPRODUCED, results)
@@ -165,22 +169,29 @@ def _reproduce(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
             venvs.discard(environment, options.folder)
         return True
 
-    return 0 if all(_on_all(show, sorted(todo), options.jobs)) else 1
+    return 0 if all(_on_all(show, sorted(todo), options, console)) else 1
 
 
 def _all(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
     """Everything that has no result yet, one environment after the other, and then the pages."""
+    if options.again:
+        for path in set(RESULTS.glob("*.json")) - {versions.PATH}:
+            path.unlink()
     options.names, options.missing, options.versions = [], True, False
-    steps = (_run, _verify, _reproduce)
-    codes = [step(zoo, options, console) for step in steps]
-    return max(*codes, _docs(zoo, argparse.Namespace(check=False), console))
+    begin, codes = time.monotonic(), []
+    for title, step in (("run", _run), ("verify", _verify), ("reproduce", _reproduce)):
+        console.print(f"== {title}, after {(time.monotonic() - begin) / 60:.0f} min")
+        codes.append(step(zoo, options, console))
+    codes.append(_docs(zoo, argparse.Namespace(check=False), console))
+    console.print(f"== done, after {(time.monotonic() - begin) / 60:.0f} min")
+    return max(codes)
 
 
-def _made(environment: Environment, options: argparse.Namespace, console: Console) -> None:
+def _made(environment: Environment, options: argparse.Namespace, tell: Tell) -> None:
     try:
         venvs.make(environment, options.folder)
     except venvs.CannotMake as error:
-        console.print(f"[yellow]![/] {error}")
+        tell(f"! {error}")
 
 
 def _docs(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
@@ -209,7 +220,7 @@ def _content(path: Path) -> str:
 
 def _proof(finding: Finding, result: dict[str, Any]) -> str:
     """One line: what the affected version and the other one came to."""
-    sign = "[green]✓[/]" if runs.is_verified(result) else "[red]✗[/]"
+    sign = "✓" if runs.is_verified(result) else "✗"
     told = f"{finding.replay_rule} {result['affected']['outcome']} on {finding.affected}"
     if "passes" in result:
         told += f", {result['passes']['outcome']} on {finding.passes}"
@@ -233,9 +244,20 @@ def _named(known: Any, names: Sequence[str], kind: str) -> list[Any]:
     return [known[name] for name in names] if names else list(known.values())
 
 
-def _on_all(act: Callable[[_Key], Any], items: Sequence[_Key], jobs: int) -> list[Any]:
-    with ThreadPoolExecutor(jobs) as pool:
-        return list(pool.map(act, items))
+def _on_all(
+    act: Callable[[_Key, Tell], Any],
+    items: Sequence[_Key],
+    options: argparse.Namespace,
+    console: Console,
+) -> list[Any]:
+    """Calls `act` for each item, `options.jobs` at once. The lines that it tells begin with the number of the item."""
+
+    def numbered(pair: tuple[int, _Key]) -> Any:
+        number, item = pair
+        return act(item, lambda line: console.print(f"{number}/{len(items)} {line}", markup=False))
+
+    with ThreadPoolExecutor(options.jobs) as pool:
+        return list(pool.map(numbered, enumerate(items, 1)))
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -249,6 +271,11 @@ def _parser() -> argparse.ArgumentParser:
     verify = command.add_parser("verify", help="replay these findings (or all); 1 if one fails")
     reproduce = command.add_parser("reproduce", help="run the scripts of these findings (or all)")
     everything = command.add_parser("all", help="run, verify, reproduce and docs; resumes")
+    everything.add_argument(
+        "--again",
+        action="store_true",
+        help="forget all results first, except those of run --versions",
+    )
     for parser, act in (
         (run, _run),
         (verify, _verify),
