@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ..consumption import Consumption
 from ..info import NONE, TensorCounts, Value
-from ..outcomes import Outcome, Verdict
+from ..outcomes import Outcome, Verdict, worst
 from .consumer_common import copied_as_told, taken, unclean_verdict
 from .consumer_registry import consumer_check
 from .verdicts import advise, fail, fragile, ok, unsupported, untested
@@ -21,7 +21,16 @@ _NOT_SEEN = "the result cannot be looked into"
 
 @consumer_check("DP-05")
 def used_capsules_are_refused(c: Consumption, control: Consumption | None) -> Verdict:
-    return taken(c, control)
+    takers = sum(call.accepted for call in c.calls)
+    if takers > 1:
+        return fail("one thread takes the capsule, the other gets an error", f"{takers} took it")
+    return _worst_of([taken(call, control) for call in c.calls or [c]])
+
+
+def _worst_of(verdicts: list[Verdict]) -> Verdict:
+    """The worst verdict on the calls of several threads."""
+    outcome = worst(verdict.outcome for verdict in verdicts)
+    return next(verdict for verdict in verdicts if verdict.outcome is outcome)
 
 
 @consumer_check("DP-08")
@@ -137,6 +146,8 @@ def errors_pass_through(c: Consumption, control: Consumption | None) -> Verdict:
 
 @consumer_check("DP-30")
 def result_is_the_array(c: Consumption, control: Consumption | None) -> Verdict:
+    if c.calls:
+        return _worst_of([taken(call, control) for call in c.calls])
     if not c.accepted:
         return unsupported(f"refused: {c.error.type}")
     if c.mistake is None:
