@@ -325,7 +325,7 @@ class ReadsTheContext(Importer):
             ctypes.string_at(managed.manager_ctx, 8)
 
 
-@wrong("DP-08")
+@wrong("DP-08", "DP-05", "DL-19")
 class NeverRenames(Importer):
     """The capsule keeps its name, and its destructor deletes the tensor as well."""
 
@@ -372,7 +372,7 @@ class LosesExceptions(Importer):
             raise SystemError("returned NULL without setting an exception") from None
 
 
-@wrong("DP-05")
+@wrong("DP-05", "DL-19")
 class TakesUsedCapsules(Importer):
     """A capsule that says that it was used is taken again."""
 

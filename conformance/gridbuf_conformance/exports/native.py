@@ -81,7 +81,8 @@ _RELEASE_CODE = (  # of (exporter, view); Py_buffer.internal is at byte 72
     b"\xb8\x0a\x00\x00\x00\x0f\x05"  # system call 10: mprotect
     b"\xc3"  # ret
 )
-_CALLS, _OWNER = (getattr(Frame, name).offset.to_bytes(4, "little") for name in ("calls", "owner"))
+_CALLS = Frame.calls.offset.to_bytes(4, "little")
+_OWNER = Frame.owner.offset.to_bytes(4, "little")
 
 
 def _call(name: str) -> bytes:
@@ -91,18 +92,27 @@ def _call(name: str) -> bytes:
 
 
 def _python_deleter_code() -> bytes:
-    release = (
-        _call("PyGILState_Ensure") + b"\x41\x89\xc4"  # mov r12d, eax
-        b"\x48\x8b\xbb" + _OWNER + b"\x48\xc7\x83" + _OWNER + bytes(4)  # rdi = owner; owner = NULL
-        + _call("Py_DecRef") + b"\x44\x89\xe7"  # mov edi, r12d
-        + _call("PyGILState_Release")
+    release = b"".join(
+        (
+            _call("PyGILState_Ensure"),
+            b"\x41\x89\xc4",  # mov r12d, eax
+            b"\x48\x8b\xbb" + _OWNER,  # mov rdi, [rbx + owner]
+            b"\x48\xc7\x83" + _OWNER + bytes(4),  # mov qword [rbx + owner], 0
+            _call("Py_DecRef"),
+            b"\x44\x89\xe7",  # mov edi, r12d
+            _call("PyGILState_Release"),
+        )
     )
-    return (
-        b"\x53\x41\x54\x48\x83\xec\x08"  # push rbx; push r12; sub rsp, 8
-        b"\x48\x89\xfb"  # mov rbx, rdi
-        b"\xf0\x83\x83" + _CALLS + b"\x01"  # lock add dword [rbx + calls], 1
-        + _call("Py_IsInitialized") + b"\x85\xc0\x74" + bytes([len(release)])  # if 0: return
-        + release + b"\x48\x83\xc4\x08\x41\x5c\x5b\xc3"  # add rsp, 8; pop r12; pop rbx; ret
+    return b"".join(
+        (
+            b"\x53\x41\x54\x48\x83\xec\x08",  # push rbx; push r12; sub rsp, 8
+            b"\x48\x89\xfb",  # mov rbx, rdi
+            b"\xf0\x83\x83" + _CALLS + b"\x01",  # lock add dword [rbx + calls], 1
+            _call("Py_IsInitialized"),
+            b"\x85\xc0\x74" + bytes([len(release)]),  # if it is 0: skip the release
+            release,
+            b"\x48\x83\xc4\x08\x41\x5c\x5b\xc3",  # add rsp, 8; pop r12; pop rbx; ret
+        )
     )
 
 

@@ -117,13 +117,13 @@ def _consumed(
             info.looks = look(result)
     if export.variant.threads:
         info.calls = _call_infos(calls, memory)
-    calls.clear()
     enter("consume:drop=exporter")
     subject.forget()
     gc.collect()
     info.kept = replace(subject.info(), free=subject.is_free())
     enter("consume:drop=result")
     del result
+    calls.clear()
     _settle(subject)
     info.after = replace(subject.info(), free=subject.is_free())
     info.unchanged = block.is_unchanged()

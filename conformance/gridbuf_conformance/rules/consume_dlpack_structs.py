@@ -73,8 +73,8 @@ def deleter_runs_once(c: Consumption, control: Consumption | None) -> Verdict:
 
 @consumer_check("DL-20")
 def deleter_may_run_python(c: Consumption, control: Consumption | None) -> Verdict:
-    if c.accepted and c.export.variant.expects == "error":
-        return unsupported("DL-23 looks at types that are accepted")
+    if c.export.variant.expects == "error":
+        return ok("the process lives on; DL-23 and DP-09 look at the answer")
     return taken(c, control)
 
 
