@@ -420,18 +420,17 @@ class BelievesWhatItAskedFor(Importer):
 
 @wrong("DL-19", "DP-31")
 class HasOneTensorForAllThreads(Importer):
-    """The tensor that is being taken is remembered in the importer, where another thread replaces it."""
-
-    def turn(self) -> Any:
-        return nullcontext()
+    """The tensor that was taken last is remembered in the importer, and deleted in place of the others."""
 
     def owner(self, address: int, managed: Managed | VersionedManaged) -> Any:
-        self._taken = address, managed
-        time.sleep(_PAUSE_S)
-        return super().owner(*self._taken)
+        self._last = address, managed.deleter, managed.manager_ctx
+        return super().owner(address, managed)
+
+    def delete(self, address: int, deleter: int | None, context: int | None) -> None:
+        super().delete(*self._last)
 
 
-@wrong(weakens=("DP-30",))
+@wrong(weakens=("DP-32",))
 class RefusesASecondThread(Importer):
     """An import while another one is under way is an error."""
 

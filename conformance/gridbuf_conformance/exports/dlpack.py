@@ -455,11 +455,12 @@ _VARIANTS: tuple[Variant, ...] = (
     ),
     _variant(
         "threads",
-        "DP-30",
+        "DP-32",
         "right",
         f"{_THREADS} threads import at the same time, each gets a capsule",
         exporter=MeetingExporter,
         threads=_THREADS,
+        also=("DP-30",),
         compared=True,
         is_robust=True,
         **_NOT_EMPTY,

@@ -146,8 +146,10 @@ def errors_pass_through(c: Consumption, control: Consumption | None) -> Verdict:
 
 @consumer_check("DP-30")
 def result_is_the_array(c: Consumption, control: Consumption | None) -> Verdict:
-    if c.calls:
-        return _worst_of([taken(call, control) for call in c.calls])
+    return _worst_of([_is_the_array(call) for call in c.calls or [c]])
+
+
+def _is_the_array(c: Consumption) -> Verdict:
     if not c.accepted:
         return unsupported(f"refused: {c.error.type}")
     if c.mistake is None:
@@ -174,6 +176,17 @@ def memory_lives_with_the_result(c: Consumption, control: Consumption | None) ->
 
 @consumer_check("DP-32")
 def survives_and_errs_cleanly(c: Consumption, control: Consumption | None) -> Verdict:
+    if c.calls:
+        return _worst_of([_is_taken_by_a_thread(call, control) for call in c.calls])
+    return _is_survived(c)
+
+
+def _is_taken_by_a_thread(c: Consumption, control: Consumption | None) -> Verdict:
+    """No text speaks of threads; what a consumer takes from one thread it takes from four."""
+    return ok() if c.accepted else taken(c, control)
+
+
+def _is_survived(c: Consumption) -> Verdict:
     if c.accepted:
         return ok()
     if c.error.type == "SystemError":
