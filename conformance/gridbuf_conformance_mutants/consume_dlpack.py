@@ -383,6 +383,19 @@ class TakesUsedCapsules(Importer):
         return super().name_of(capsule)
 
 
+class HoldsTheCapsule(Importer):
+    """A right consumer that takes over nothing: the capsule deletes the tensor with the last array over it."""
+
+    def rename(self, capsule: Any, name: bytes) -> None:
+        self._held = capsule
+
+    def owner(self, address: int, managed: Managed | VersionedManaged) -> Any:
+        return self.__dict__.pop("_held")
+
+
+holds_the_capsule = HoldsTheCapsule()
+
+
 @wrong("DP-05", "DL-19")
 class RenamesAfterAPause(Importer):
     """Other threads run between the check of a capsule's name and the renaming."""
