@@ -324,7 +324,7 @@ def test_threads_get_their_capsules_at_the_same_time(variant, tensors):
     with ThreadPoolExecutor(export.variant.threads) as pool:
         ids = list(pool.map(ask, range(export.variant.threads)))
     assert len(set(ids)) == len(subject.handed_out) == tensors
-    assert set(before) == {export.variant.threads}, "nobody had a capsule before all had asked"
+    assert set(before) == {export.variant.threads}, "no thread has a capsule before all have asked"
     assert len(subject.info().calls) == export.variant.threads
 
 
