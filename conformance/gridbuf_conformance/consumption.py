@@ -38,6 +38,15 @@ class Consumption:
         self.info = info
         self.export = export
 
+    @cached_property
+    def calls(self) -> list[Consumption]:
+        """The call of each thread, for an export that several threads import; else none."""
+        infos = [
+            replace(self.info, error=call.error, result=call.result, looks={}, calls=[])
+            for call in self.info.calls
+        ]
+        return [Consumption(info, self.export) for info in infos]
+
     # -- refused -------------------------------------------------------------------------------
 
     @property

@@ -582,12 +582,21 @@ class LookInfo:
 
 
 @dataclass
+class CallInfo:
+    """The call of one of several threads: what it raised, or what it returned."""
+
+    error: ErrorInfo | None = None
+    result: ArrayInfo | None = None
+
+
+@dataclass
 class ConsumptionInfo:
     """One call of a consumer: what it raised or returned, and what the exporter saw.
 
     `returned`: when the call ended; `kept`: when the suite had dropped the exporter, and the result lived;
     `after`: when the result was gone, too. `block` is the memory's (low, high). `looks`: the result as its own
-    library sees it. `keywords`: the arguments of the call beyond the exporter.
+    library sees it. `keywords`: the arguments of the call beyond the exporter. `calls`: of several threads, each;
+    the other fields are then about the first one that took the export.
     """
 
     error: ErrorInfo | None = None
@@ -598,6 +607,7 @@ class ConsumptionInfo:
     result: ArrayInfo | None = None
     looks: dict[str, LookInfo] = field(default_factory=dict)
     keywords: dict[str, bool | str | None] = field(default_factory=dict)
+    calls: list[CallInfo] = field(default_factory=list)
     returned: ExportInfo = field(default_factory=ExportInfo)
     kept: ExportInfo = field(default_factory=ExportInfo)
     after: ExportInfo = field(default_factory=ExportInfo)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import time
+from contextlib import nullcontext
 from typing import Any
 
 from .capsules import Managed, Tensor, VersionedManaged
@@ -41,6 +42,19 @@ class RefusesNullStrides(Importer):
         if tensor.ndim and not tensor.strides:
             raise BufferError("strides is NULL, must be given")
         return super().strides_of(tensor, shape, itemsize)
+
+
+@wrong(weakens=("DL-08",))
+class TrustsVersion12(Importer):
+    """Strides of version 1.2 are read like any."""
+
+    interfaces = ("dlpack",)
+
+    def check_version(self, managed: Managed | VersionedManaged) -> None:
+        super().check_version(managed)
+        if isinstance(managed, VersionedManaged) and managed.minor >= 2:
+            if managed.tensor.ndim and not managed.tensor.strides:
+                _read_null()
 
 
 @wrong("DL-14", "DP-30")
@@ -279,6 +293,19 @@ class RefusesNullDeleters(Importer):
             raise BufferError("the deleter is NULL")
 
 
+@wrong(weakens=("DL-20",))
+class DeletesOnAThreadAndKeepsTheGil(Importer):
+    """The deleter is called on a thread of C, for which the importer waits with the GIL."""
+
+    interfaces = ("dlpack",)
+
+    def delete(self, address: int, deleter: int | None, context: int | None) -> None:
+        if deleter:
+            thread = ctypes.c_ulong()
+            _api.pthread_create(ctypes.byref(thread), None, deleter, address)
+            _api.pthread_join(thread, None)
+
+
 @wrong("DL-28")
 class DeletesOnlyWithContext(Importer):
     """The deleter is called only if manager_ctx is not NULL."""
@@ -298,7 +325,7 @@ class ReadsTheContext(Importer):
             ctypes.string_at(managed.manager_ctx, 8)
 
 
-@wrong("DP-08")
+@wrong("DP-08", "DP-05", "DL-19")
 class NeverRenames(Importer):
     """The capsule keeps its name, and its destructor deletes the tensor as well."""
 
@@ -345,7 +372,7 @@ class LosesExceptions(Importer):
             raise SystemError("returned NULL without setting an exception") from None
 
 
-@wrong("DP-05")
+@wrong("DP-05", "DL-19")
 class TakesUsedCapsules(Importer):
     """A capsule that says that it was used is taken again."""
 
@@ -356,6 +383,32 @@ class TakesUsedCapsules(Importer):
         return super().name_of(capsule)
 
 
+class HoldsTheCapsule(Importer):
+    """A right consumer that takes over nothing: the capsule deletes the tensor with the last array over it."""
+
+    def rename(self, capsule: Any, name: bytes) -> None:
+        self._held = capsule
+
+    def owner(self, address: int, managed: Managed | VersionedManaged) -> Any:
+        return self.__dict__.pop("_held")
+
+
+holds_the_capsule = HoldsTheCapsule()
+
+
+@wrong("DP-05", "DL-19")
+class RenamesAfterAPause(Importer):
+    """Other threads run between the check of a capsule's name and the renaming."""
+
+    def turn(self) -> Any:
+        return nullcontext()
+
+    def rename(self, capsule: Any, name: bytes) -> None:
+        time.sleep(_PAUSE_S)
+        super().rename(capsule, name)
+
+
+_PAUSE_S = 0.05
 _UNUSED = {b"used_dltensor": b"dltensor", b"used_dltensor_versioned": b"dltensor_versioned"}
 
 
@@ -376,6 +429,34 @@ class BelievesWhatItAskedFor(Importer):
         except TypeError:
             self._asked = b"dltensor"
             return exporter.__dlpack__()
+
+
+@wrong("DL-19", "DP-31")
+class HasOneTensorForAllThreads(Importer):
+    """The tensor that was taken last is remembered in the importer, and deleted in place of the others."""
+
+    def owner(self, address: int, managed: Managed | VersionedManaged) -> Any:
+        self._last = address, managed.deleter, managed.manager_ctx
+        return super().owner(address, managed)
+
+    def delete(self, address: int, deleter: int | None, context: int | None) -> None:
+        super().delete(*self._last)
+
+
+@wrong(weakens=("DP-32",))
+class RefusesASecondThread(Importer):
+    """An import while another one is under way is an error."""
+
+    _is_busy = False
+
+    def __call__(self, exporter: Any) -> Any:
+        if self._is_busy:
+            raise BufferError("another import is under way")
+        self._is_busy = True
+        try:
+            return super().__call__(exporter)
+        finally:
+            self._is_busy = False
 
 
 # -- the methods ---------------------------------------------------------------------------------
@@ -491,6 +572,8 @@ _api.PyCapsule_GetName.argtypes = [ctypes.py_object]
 _api.PyCapsule_GetPointer.restype = ctypes.c_void_p
 _api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 _api.PyCapsule_SetName.argtypes = [ctypes.py_object, ctypes.c_char_p]
+_api.pthread_create.argtypes = [ctypes.c_void_p] * 4
+_api.pthread_join.argtypes = [ctypes.c_ulong, ctypes.c_void_p]
 
 
 def _read_null() -> None:

@@ -59,6 +59,16 @@ class UsesALaterTable(TableImporter):
         return True
 
 
+@wrong(weakens=("DL-08",))
+class TrustsTheTablesStrides(TableImporter):
+    """The strides of a table's tensor are read whether there are any."""
+
+    def taken(self, address: int, managed: VersionedManaged) -> Any:
+        if managed.tensor.ndim:
+            ctypes.string_at(ctypes.cast(managed.tensor.strides, ctypes.c_void_p).value or 8, 8)
+        return super().taken(address, managed)
+
+
 @wrong("DX-11")
 class UsesABasesTable(TableImporter):
     """The first table in the order of the base types is used, whatever the type itself says."""

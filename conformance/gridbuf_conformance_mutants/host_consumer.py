@@ -189,6 +189,7 @@ class ArrayStructConsumer:
         struct = ArrayStruct.from_address(self.pointer(capsule))
         self.refuse(struct)
         shape, strides = self.shape(struct), self.strides(struct)
+        self.refuse_null(struct, shape)
         self.read_descr(struct)
         typestr = self.typestr(struct)
         readonly = self.is_readonly(struct)
@@ -204,11 +205,21 @@ class ArrayStructConsumer:
         if struct.nd > NDIM_LIMIT:
             raise ValueError(f"{struct.nd} dimensions, this consumer has at most {NDIM_LIMIT}")
 
+    def refuse_null(self, struct: ArrayStruct, shape: tuple[int, ...]) -> None:
+        if not struct.data and 0 not in shape:
+            raise ValueError("data is NULL, and there are elements")
+
     def shape(self, struct: ArrayStruct) -> tuple[int, ...]:
-        return _numbers(struct.shape, struct.nd)
+        return self.numbers(struct, "shape")
 
     def strides(self, struct: ArrayStruct) -> tuple[int, ...] | None:
-        return _numbers(struct.strides, struct.nd)
+        return self.numbers(struct, "strides")
+
+    def numbers(self, struct: ArrayStruct, field: str) -> tuple[int, ...]:
+        pointer = getattr(struct, field)
+        if struct.nd and not pointer:
+            raise ValueError(f"{field} is NULL, must hold {struct.nd} numbers")
+        return _numbers(pointer, struct.nd)
 
     def read_descr(self, struct: ArrayStruct) -> Any:
         announced = struct.flags & 0x800

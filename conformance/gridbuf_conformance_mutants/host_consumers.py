@@ -298,6 +298,25 @@ class DiesOfManyDimensionsInAStruct(_TakesArrayStruct):
         super().refuse(struct)
 
 
+@wrong(weakens=("AS-04",))
+class FollowsNullInAStruct(_TakesArrayStruct):
+    """The arrays of a struct are read whether there are any."""
+
+    def numbers(self, struct, field):
+        pointer = getattr(struct, field)
+        if struct.nd:
+            ctypes.string_at(pointer or 8, 8)
+        return super().numbers(struct, field)
+
+
+@wrong(weakens=("AS-04",))
+class TakesNullForMemory(_TakesArrayStruct):
+    """Elements at address 0 are taken."""
+
+    def refuse_null(self, struct, shape):
+        return None
+
+
 @wrong("AS-05")
 class NeedsTheContiguousFlag(_TakesArrayStruct):
     """Takes a clear flag for a claim."""
@@ -360,6 +379,17 @@ class TakesNoFormatForSigned(_TakesBuffer):
 
     def format(self, view):
         return super().format(view) if view.struct.format else "b"
+
+
+@wrong(weakens=("PB-09",))
+class FollowsNullStrides(_TakesBuffer):
+    """Strides that were requested are read whether there are any."""
+
+    def strides(self, view):
+        if view.struct.ndim:
+            address = ctypes.cast(view.struct.strides, ctypes.c_void_p).value
+            ctypes.string_at(address or 8, 8)
+        return super().strides(view)
 
 
 @wrong("PB-10")
@@ -555,6 +585,14 @@ class WantsAVersion(_TakesDataInterface):
 
     def refuse(self, entry):
         entry["version"]
+
+
+@wrong(weakens=("GT-02",))
+class GuessesTheEntrysType(_TakesDataInterface):
+    """An entry without a type holds float64."""
+
+    def copied(self, entry):
+        return super().copied({"typestr": "<f8", **entry})
 
 
 @wrong("GT-06")

@@ -7,6 +7,8 @@ It checks everything before it takes anything: what it refuses is left unconsume
 from __future__ import annotations
 
 import ctypes
+import threading
+from contextlib import AbstractContextManager
 from typing import Any
 
 from .capsules import Managed, Tensor, VersionedManaged
@@ -30,6 +32,9 @@ _KINDS: dict[bytes, type[Managed] | type[VersionedManaged]] = {
     b"dltensor": Managed,
     b"dltensor_versioned": VersionedManaged,
 }
+
+
+_turn = threading.Lock()
 
 
 class Owner:
@@ -59,7 +64,13 @@ class Importer:
     interfaces = ("dlpack", "dlpack-legacy")
 
     def __call__(self, exporter: Any) -> Any:
-        return self.take(self.ask(exporter))
+        capsule = self.ask(exporter)
+        with self.turn():
+            return self.take(capsule)
+
+    def turn(self) -> AbstractContextManager[Any]:
+        """One thread at a time checks a capsule and renames it."""
+        return _turn
 
     # -- asking ----------------------------------------------------------------------------------
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import json
 import sys
+import weakref
+from concurrent.futures import ThreadPoolExecutor
 from importlib.resources import files
 from typing import Any
 
@@ -211,6 +213,7 @@ def test_the_plain_capsule_says_what_the_plan_asks():
     [
         ("byte-offset", {"shape": (3,)}, {"byte_offset": 64}),
         ("null-strides", {"shape": (3,)}, {"strides": None}),
+        ("null-strides-1-2", {"shape": (3,)}, {"strides": None, "version": [1, 2]}),
         ("null-deleter", {"shape": (3,)}, {"deleter": "NULL"}),
         ("later-minor", {"shape": (3,)}, {"version": [1, 99]}),
         ("major-2", {"shape": (3,)}, {"version": [2, 0]}),
@@ -277,6 +280,57 @@ def test_a_tensor_that_was_taken_is_left_alone_by_its_capsule():
     subject.forget()
     (tensor,) = subject.info().handed_out
     assert (tensor.deleter_calls, tensor.destructor_calls) == (1, 0)
+
+
+@pytest.mark.parametrize("is_foreign", [False, True], ids=["with-the-gil", "on-another-thread"])
+def test_a_deleter_in_python_drops_the_last_references(is_foreign):
+    subject, _ = made("dlpack:python-deleter", shape=(3,))
+    (tensor,), exporter = subject.handed_out, weakref.ref(subject.exporter)
+    exported = Exported(tensor.held, Memory())
+    exported.mark_used()
+    subject.forget()
+    assert exporter() is not None and tensor.finalized == 0 and not subject.is_free()
+    assert exported.delete_on_foreign_thread() if is_foreign else exported.delete()
+    del exported
+    assert exporter() is None and tensor.finalized == 1
+    (counts,) = subject.info().handed_out
+    assert (counts.deleter_calls, counts.destructor_calls) == (1, 0)
+    subject.close()
+    assert tensor.finalized == 1
+
+
+def test_an_unused_capsule_with_a_deleter_in_python_goes_when_the_suite_forgets_it():
+    subject, _ = made("dlpack:python-deleter", shape=(3,))
+    (tensor,), exporter = subject.handed_out, weakref.ref(subject.exporter)
+    subject.forget()
+    (counts,) = subject.info().handed_out
+    assert (counts.deleter_calls, counts.destructor_calls) == (0, 1) and exporter() is None
+    subject.close()
+    assert tensor.finalized == 1
+
+
+@pytest.mark.parametrize(("variant", "tensors"), [("shared-capsule", 1), ("threads", 4)])
+def test_threads_get_their_capsules_at_the_same_time(variant, tensors):
+    export = adapted(Plan(), interfaces()["dlpack"], interfaces()["dlpack"].variants[variant])
+    subject = export.interface.make(export, Block(export.plan))
+    arrived, before = [], []
+
+    def ask(number):
+        arrived.append(number)
+        capsule = subject.exporter.__dlpack__(max_version=(1, 0))
+        before.append(len(arrived))
+        return id(capsule)
+
+    with ThreadPoolExecutor(export.variant.threads) as pool:
+        ids = list(pool.map(ask, range(export.variant.threads)))
+    assert len(set(ids)) == len(subject.handed_out) == tensors
+    assert set(before) == {export.variant.threads}, "no thread has a capsule before all have asked"
+    assert len(subject.info().calls) == export.variant.threads
+
+
+def test_a_thread_that_comes_alone_gets_its_capsule_nevertheless():
+    _, info = made("dlpack:shared-capsule", shape=(3,))
+    assert info.name == "dltensor_versioned"
 
 
 def test_written_metadata_is_seen():

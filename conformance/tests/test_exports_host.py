@@ -12,13 +12,20 @@ import pytest
 
 from gridbuf_conformance import consumer_run
 from gridbuf_conformance.abi import pybuffer
-from gridbuf_conformance.abi.arraystruct import read_array_struct
+from gridbuf_conformance.abi.arraystruct import ArrayStruct, read_array_struct
+from gridbuf_conformance.abi.capsule import capsule_pointer
 from gridbuf_conformance.abi.device import Devices
 from gridbuf_conformance.abi.memory import Memory
 from gridbuf_conformance.descriptors import Descriptor, descriptors_of, of_array_struct
 from gridbuf_conformance.exports import Block, Export, Interface, Variant, export_of, interfaces
-from gridbuf_conformance.exports.cuda_interface import PENDING_BYTE, unavailable
+from gridbuf_conformance.exports.cuda_interface import (
+    PENDING_BYTE,
+    ObservedCudaInterface,
+    unavailable,
+)
 from gridbuf_conformance.exports.drawing import adapted, listed
+from gridbuf_conformance.info import ConsumerObservation, ConsumptionInfo, ErrorInfo
+from gridbuf_conformance.judge import judge_export
 from gridbuf_conformance.measure.observation import light_info
 from gridbuf_conformance.plan import Plan
 
@@ -139,6 +146,13 @@ class TestArrayStruct:
         assert subject.is_free()
         assert subject.info().destroyed == [1]
 
+    @pytest.mark.parametrize("field", ["shape", "strides", "data"])
+    def test_one_pointer_is_null(self, field: str) -> None:
+        capsule = put(f"array-struct:null-{field}", shape=(2, 3)).exporter.__array_struct__
+        struct = ArrayStruct.from_address(capsule_pointer(capsule))
+        null = {name for name in ("shape", "strides", "data") if not getattr(struct, name)}
+        assert null == {field} and struct.nd == 2
+
 
 class TestBuffer:
     def test_requests_are_answered_as_the_documents_say(self) -> None:
@@ -153,6 +167,14 @@ class TestBuffer:
         held.release()
         assert subject.is_free()
         assert subject.info().requests[-1] == "F_CONTIGUOUS"
+
+    @pytest.mark.parametrize("variant", ["buffer", "buffer:null-strides"])
+    def test_strides_are_null_below_strides_and_in_one_variant_always(self, variant: str) -> None:
+        subject = put(variant, shape=(2, 3))
+        for name, is_null in (("ND", True), ("STRIDES", ":" in variant)):
+            held = pybuffer.request(subject.exporter, pybuffer.REQUESTS[name])
+            assert (not held.view.strides) is is_null and held.view.shape
+            held.release()
 
     def test_a_release_keeps_the_exception_that_is_on_its_way(self) -> None:
         subject = put("buffer:dims-65")
@@ -205,6 +227,12 @@ class TestDataInterface:
         assert subject.info().events == ["acquire", "release"]
         assert subject.block.is_unchanged()
 
+    @pytest.mark.parametrize("key", ["shape", "typestr", "data", "strides"])
+    def test_one_key_is_missing(self, key: str) -> None:
+        entry = put(f"data-interface:absent-{key}").exporter.__gt_data_interface__[None]
+        plain = put("data-interface").exporter.__gt_data_interface__[None]
+        assert plain.keys() - entry.keys() == {key}
+
     def test_what_was_never_acquired_is_put_back(self) -> None:
         subject = put("data-interface", fill=5)
         subject.forget()
@@ -228,6 +256,23 @@ class TestCudaArrayInterface:
             pytest.skip("this machine has a CUDA device")
         report = consumer_run.check_consumer("memoryview", rules="CAI-*,PB-24", isolate=False)
         assert {o for id_, o in report.outcomes.items() if id_ != "PB-24"} == {"UNTESTED"}
+
+    @pytest.mark.parametrize("key", ["shape", "typestr", "data", "version", "strides"])
+    def test_one_key_is_missing(self, key: str) -> None:
+        export = export_of(Plan(), f"cuda-array-interface:absent-{key}")
+        subject = object.__new__(ObservedCudaInterface)  # without memory of a device
+        subject.export, subject.block, subject.variant = export, Block(export.plan), export.variant
+        subject.reads = 0
+        keys = {"shape", "typestr", "data", "version", "strides", "stream"}
+        assert subject.answer().keys() == keys - {key}
+
+    @pytest.mark.parametrize("key", ["shape", "typestr", "data"])
+    def test_a_missing_key_that_is_guessed_is_fragile(self, key: str) -> None:
+        export = export_of(Plan(), f"cuda-array-interface:absent-{key}")
+        refused = ConsumptionInfo(error=ErrorInfo("KeyError", text=key))
+        for info, outcome in ((ConsumptionInfo(), "FRAGILE"), (refused, "PASS")):
+            observation = ConsumerObservation(export.export, info)
+            assert judge_export(observation, export, ["CAI-02"])["CAI-02"].outcome == outcome
 
     @pytest.mark.skipif(bool(unavailable()), reason=f"no CUDA device here: {unavailable()}")
     def test_the_plain_export_says_where_the_device_memory_is(self) -> None:

@@ -184,6 +184,14 @@ def _no_arrays(struct: Struct) -> None:
     struct.shape = struct.strides = None
 
 
+def _null_strides(struct: Struct) -> None:
+    struct.strides = None
+
+
+def _null_shape(struct: Struct) -> None:
+    struct.shape = None
+
+
 def _no_claims(struct: Struct) -> None:
     """Nothing is said of order and alignment; that the numbers are native ones is."""
     struct.raw.flags &= ~(C_ORDER | F_ORDER | ALIGNED)
@@ -309,6 +317,16 @@ _VARIANTS: tuple[Variant, ...] = (
         misfit=_empty_only,
         is_robust=True,
     ),
+    _variant(
+        "null-strides",
+        "AS-04",
+        "right-or-error",
+        "strides is NULL; the memory is in row-major order",
+        _null_strides,
+        is_robust=True,
+    ),
+    _variant("null-shape", "AS-04", "error", "shape is NULL", _null_shape, is_robust=True),
+    _variant("null-data", "AS-04", "error", "data is NULL", _null, is_robust=True),
     *(
         _variant(
             f"dims-{ndim}",

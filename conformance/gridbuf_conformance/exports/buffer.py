@@ -63,6 +63,7 @@ class Answer:
     shape: Sequence[int]
     strides: Sequence[int]
     suboffsets: Sequence[int] | None = None
+    has_strides: bool = True
     kept: list[Any] = field(default_factory=list)
 
     @classmethod
@@ -108,7 +109,7 @@ class Answer:
         view.format = None if wanted is None else static_text(wanted)
         asked = {
             "shape": (self.shape, asks(flags, ND)),
-            "strides": (self.strides, asks(flags, STRIDES)),
+            "strides": (self.strides, asks(flags, STRIDES) and self.has_strides),
             "suboffsets": (self.suboffsets, asks(flags, INDIRECT)),
         }
         arrays = []
@@ -320,6 +321,10 @@ def _null(answer: Answer, block: Block) -> None:
     answer.buf = 0
 
 
+def _null_strides(answer: Answer, block: Block) -> None:
+    answer.has_strides = False
+
+
 def _junk_strides(answer: Answer, block: Block) -> None:
     pairs = zip(answer.shape, answer.strides)
     answer.strides = tuple(stride if extent > 1 else 2**60 + 1 for extent, stride in pairs)
@@ -458,6 +463,15 @@ _VARIANTS: tuple[Variant, ...] = (
         adapt=_rows,
         misfit=_rows_misfit,
         bend=_negative_suboffsets,
+        control=plans.plain,
+    ),
+    BufferVariant(
+        "null-strides",
+        ("PB-09", *_KEPT),
+        "right-or-error",
+        "strides is NULL, whatever the request; the memory is in row-major order",
+        adapt=plans.plain,
+        bend=_null_strides,
         control=plans.plain,
     ),
     BufferVariant(

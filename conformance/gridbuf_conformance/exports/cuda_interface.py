@@ -163,8 +163,11 @@ def _explicit_strides(entries: dict[str, Any], observed: ObservedCudaInterface) 
     entries["strides"] = observed.block.strides
 
 
-def _absent_strides(entries: dict[str, Any], observed: ObservedCudaInterface) -> None:
-    entries.pop("strides")
+def _without(key: str) -> Callable[[dict[str, Any], ObservedCudaInterface], None]:
+    def bend(entries: dict[str, Any], observed: ObservedCudaInterface) -> None:
+        del entries[key]
+
+    return bend
 
 
 def _mask(entries: dict[str, Any], observed: ObservedCudaInterface) -> None:
@@ -214,7 +217,20 @@ def _any(plan: Plan) -> str:
 
 _VARIANTS: tuple[Variant, ...] = (
     Variant(PLAIN, ("CAI-13", "CAI-26", *_SEEN), "right-or-error", "version 3", adapt=plans.solid),
-    _variant("absent-strides", "CAI-10", "right", "the key strides is missing", _absent_strides),
+    _variant(
+        "absent-strides", "CAI-10", "right", "the key strides is missing", _without("strides")
+    ),
+    *(
+        _variant(f"absent-{key}", "CAI-02", "error", f"the key {key} is missing", _without(key))
+        for key in ("shape", "typestr", "data")
+    ),
+    _variant(
+        "absent-version",
+        "CAI-02",
+        "right-or-error",
+        "the key version is missing",
+        _without("version"),
+    ),
     _variant(
         "explicit-strides", "CAI-10", "right", "contiguous strides, written out", _explicit_strides
     ),

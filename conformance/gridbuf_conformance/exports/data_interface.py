@@ -139,6 +139,13 @@ def _four_keys(entries: dict[Any, Any], observed: ObservedDataInterface) -> None
     del entries[None]["version"]
 
 
+def _without(key: str) -> Callable[[dict[Any, Any], ObservedDataInterface], None]:
+    def bend(entries: dict[Any, Any], observed: ObservedDataInterface) -> None:
+        del entries[None][key]
+
+    return bend
+
+
 def _unknown_key(entries: dict[Any, Any], observed: ObservedDataInterface) -> None:
     entries[None]["conformance_suite"] = "this key means nothing"
 
@@ -177,6 +184,27 @@ _VARIANTS: tuple[Variant, ...] = (
         "the entry has shape, typestr, data and strides, and no version",
         adapt=plans.plain,
         bend=_four_keys,
+    ),
+    *(
+        EntriesVariant(
+            f"absent-{key}",
+            ("GT-02",),
+            "error",
+            f"the entry does not have the key {key}",
+            adapt=plans.plain,
+            bend=_without(key),
+            is_robust=True,
+        )
+        for key in ("shape", "typestr", "data")
+    ),
+    EntriesVariant(
+        "absent-strides",
+        ("GT-02", *_SEEN),
+        "right-or-error",
+        "the entry does not have the key strides; the memory is in row-major order",
+        adapt=plans.plain,
+        bend=_without("strides"),
+        is_robust=True,
     ),
     EntriesVariant(
         "unknown-key",

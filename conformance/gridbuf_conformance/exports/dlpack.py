@@ -22,17 +22,19 @@ from .dlpack_exporter import (
     CountedTensor,
     DLPackVariant,
     Exporter,
+    MeetingExporter,
     ObservedDLPack,
     ObservedLegacyDLPack,
 )
 from .variant import PLAIN, Interface, Variant
 
-__all__ = ["INTERFACES", "PLAIN_CAPABILITIES"]
+__all__ = ["INTERFACES", "NULL_STRIDES_1_2", "PLAIN_CAPABILITIES"]
 
 _BYTE_OFFSET = 64
 _MANY_DIMENSIONS = 65
 _LANES = 4
 _UNKNOWN = 200
+_THREADS = 4
 
 
 # -- bending the struct ------------------------------------------------------------------------------
@@ -45,6 +47,12 @@ def _with_byte_offset(counted: CountedTensor) -> None:
 
 def _without_strides(counted: CountedTensor) -> None:
     counted.strides = None
+
+
+def _without_strides_in_1_2(counted: CountedTensor) -> None:
+    counted.strides = None
+    if isinstance(counted.managed, VersionedManaged):
+        counted.managed.minor = 2
 
 
 def _with_pointer(counted: CountedTensor) -> None:
@@ -66,6 +74,15 @@ def _with_wild_metadata(counted: CountedTensor) -> None:
 
 def _without_deleter(counted: CountedTensor) -> None:
     counted.deleter = None
+
+
+def _with_python_deleter(counted: CountedTensor) -> None:
+    counted.delete_by_python()
+
+
+def _of_unknown_type_with_python_deleter(counted: CountedTensor) -> None:
+    counted.delete_by_python()
+    counted.managed.tensor.code = _UNKNOWN
 
 
 def _without_context(counted: CountedTensor) -> None:
@@ -314,6 +331,21 @@ _VARIANTS: tuple[Variant, ...] = (
         bend=_without_deleter,
     ),
     _variant(
+        "python-deleter",
+        "DL-20",
+        "right",
+        "the deleter acquires the GIL and runs Python code, which drops the exporter and the capsule",
+        bend=_with_python_deleter,
+    ),
+    _variant(
+        "python-deleter-unknown-code",
+        "DL-20",
+        "error",
+        f"the same deleter, of a tensor of type code {_UNKNOWN}, which is none that there is",
+        bend=_of_unknown_type_with_python_deleter,
+        **_NOT_EMPTY,
+    ),
+    _variant(
         "null-context",
         "DL-28",
         "right",
@@ -412,6 +444,28 @@ _VARIANTS: tuple[Variant, ...] = (
         **_NOT_EMPTY,
     ),
     _variant(
+        "shared-capsule",
+        "DP-05",
+        "right-or-error",
+        "two threads get the same capsule at the same time",
+        exporter=MeetingExporter,
+        threads=2,
+        shares_capsule=True,
+        **_NOT_EMPTY,
+    ),
+    _variant(
+        "threads",
+        "DP-32",
+        "right",
+        f"{_THREADS} threads import at the same time, each gets a capsule",
+        exporter=MeetingExporter,
+        threads=_THREADS,
+        also=("DP-30",),
+        compared=True,
+        is_robust=True,
+        **_NOT_EMPTY,
+    ),
+    _variant(
         "no-capsule",
         "DP-32",
         "error",
@@ -428,7 +482,18 @@ _VARIANTS: tuple[Variant, ...] = (
     ),
 )
 
+NULL_STRIDES_1_2 = _variant(
+    "null-strides-1-2",
+    "DL-08",
+    "right-or-error",
+    "strides is NULL in version 1.2, which does not allow it",
+    bend=_without_strides_in_1_2,
+    is_robust=True,
+    **_DENSE,
+)
+"""Of exporters with the versioned struct, through a capsule or the C exchange table."""
 _MODERN: tuple[Variant, ...] = (
+    NULL_STRIDES_1_2,
     _variant(
         "later-minor",
         "DL-23",

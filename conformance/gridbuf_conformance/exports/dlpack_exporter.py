@@ -9,6 +9,8 @@ exception that is on its way.
 from __future__ import annotations
 
 import ctypes
+import threading
+import weakref
 from collections.abc import Callable, Sequence
 from ctypes import c_int64, c_void_p
 from dataclasses import dataclass
@@ -20,13 +22,22 @@ from ..info import ExportInfo, TensorCounts, Value
 from ..values import describe
 from .export import Export
 from .memory import Block
-from .native import IS_NATIVE, Frame, deleter_address
+from .native import IS_NATIVE, Frame, deleter_address, python_deleter_address
 from .variant import ObservedExport, Variant
 
-__all__ = ["ObservedDLPack", "DLPackVariant", "CountedTensor", "Exporter", "ObservedLegacyDLPack"]
+__all__ = [
+    "CountedTensor",
+    "DLPackVariant",
+    "Exporter",
+    "MeetingExporter",
+    "ObservedDLPack",
+    "ObservedLegacyDLPack",
+]
 
 VERSION = (1, 1)
 """What a versioned capsule is stamped with: before 1.2, where NULL strides are legal."""
+_MEETING_S = 0.5
+"""How long a thread waits for the others; a consumer may let only one in at a time."""
 _DESTRUCTOR = ctypes.PYFUNCTYPE(None, c_void_p)
 _LEGACY, _VERSIONED = b"dltensor", b"dltensor_versioned"
 
@@ -39,9 +50,23 @@ _api.PyCapsule_GetName.restype = ctypes.c_char_p
 _api.PyCapsule_GetName.argtypes = [c_void_p]
 _api.PyCapsule_GetPointer.restype = c_void_p
 _api.PyCapsule_GetPointer.argtypes = [c_void_p, ctypes.c_char_p]
+_api.Py_IncRef.argtypes = _api.Py_DecRef.argtypes = [c_void_p]
 
 _counted_tensors: dict[int, CountedTensor] = {}
 """Every tensor that may still be in use, by the address of its struct."""
+
+
+class _Owner:
+    """The Python object that a tensor's deleter releases. Its finalizer drops what it keeps: the exporter and the
+    capsule."""
+
+    def __init__(self, counted: CountedTensor) -> None:
+        self._counted = counted
+        self.kept: list[Any] = []
+
+    def __del__(self) -> None:
+        self._counted.finalized += 1
+        self.kept.clear()
 
 
 class CountedTensor:
@@ -62,6 +87,8 @@ class CountedTensor:
         self.deleter: int | None = deleter_address()
         self.destroyed = 0
         self.held: Any = None
+        self.finalized = 0
+        self._owner: Callable[[], _Owner | None] = lambda: None
         self.shape: Sequence[int] | int | None = block.shape
         self.strides: Sequence[int] | int | None = [s // block.itemsize for s in block.strides]
         self._describe(versioned)
@@ -89,6 +116,34 @@ class CountedTensor:
         destructor = ctypes.cast(_destructor, c_void_p)
         self.held = _api.PyCapsule_New(self.publish(), self.name, destructor)
         return self.held
+
+    def delete_by_python(self) -> None:
+        """From now on the deleter runs Python code: it releases the last reference to an `_Owner`."""
+        owner = _Owner(self)
+        self._owner = weakref.ref(owner)
+        self.deleter = python_deleter_address()
+        self.frame.owner = id(owner)
+        _api.Py_IncRef(id(owner))
+
+    def keep(self, *objects: Any) -> None:
+        """Leaves references to the deleter's `_Owner`, if there is one."""
+        owner = self._owner()
+        if owner is not None:
+            owner.kept.extend(objects)
+
+    def forget(self) -> None:
+        """Drops the capsule. Unless the consumer holds it, its destructor runs here; or in the deleter, if the
+        consumer took the tensor and the deleter runs Python code."""
+        owner = self._owner()
+        if owner is not None and self.info().armed:
+            owner.kept.clear()
+        self.held = None
+
+    def close(self) -> None:
+        """The tensor is no longer used."""
+        _counted_tensors.pop(self.address, None)
+        owner, self.frame.owner = self.frame.owner, None
+        _api.Py_DecRef(owner)
 
     def publish(self) -> int:
         """The address of the finished struct, for an export without a capsule."""
@@ -164,6 +219,24 @@ class Exporter:
         return self._observed.hand_out(arguments, keywords)
 
 
+class MeetingExporter(Exporter):
+    """An exporter that answers several threads at the same time."""
+
+    def __init__(self, observed: ObservedDLPack) -> None:
+        super().__init__(observed)
+        self._turn = threading.Lock()
+        self._meeting = threading.Barrier(max(observed.variant.threads, 1))
+
+    def __dlpack__(self, *arguments: Any, **keywords: Any) -> object:
+        with self._turn:
+            capsule = super().__dlpack__(*arguments, **keywords)
+        try:
+            self._meeting.wait(_MEETING_S)
+        except threading.BrokenBarrierError:
+            pass  # the consumer lets in one thread after the other
+        return capsule
+
+
 class ObservedDLPack(ObservedExport):
     """An exporter with `__dlpack__`: notes the keywords of each call, and each capsule."""
 
@@ -200,6 +273,8 @@ class ObservedDLPack(ObservedExport):
         versioned = max_version is not None and max_version[0] >= 1
         if variant is not None and variant.other_form:
             versioned = not versioned
+        if variant is not None and variant.shares_capsule and self.handed_out:
+            return self.handed_out[0].held
         block = Block(self.block.plan.replaced(readonly=False)) if copied else self.block
         if block.plan.readonly and not versioned:
             raise BufferError("a legacy capsule cannot say read-only; pass max_version=(1, 0)")
@@ -210,7 +285,9 @@ class ObservedDLPack(ObservedExport):
         if variant is not None:
             variant.bend(counted)
         self.handed_out.append(counted)
-        return counted.capsule()
+        capsule = counted.capsule()
+        counted.keep(self.exporter, capsule)
+        return capsule
 
     def _check(
         self,
@@ -244,11 +321,11 @@ class ObservedDLPack(ObservedExport):
     def forget(self) -> None:
         super().forget()
         for counted in self.handed_out:
-            counted.held = None  # the destructor runs here unless the consumer holds the capsule
+            counted.forget()
 
     def close(self) -> None:
         for counted in self.handed_out:
-            _counted_tensors.pop(counted.address, None)
+            counted.close()
 
 
 class ObservedLegacyDLPack(ObservedDLPack):
@@ -271,10 +348,11 @@ class DLPackVariant(Variant):
 
     `bend` edits a tensor before its capsule is made, `exporter` is the type that the consumer is
     given, `device` what both the method and the struct say, `other_form` hands out the form of
-    capsule that was not asked for.
+    capsule that was not asked for. `shares_capsule`: every call gets the same capsule.
     """
 
     bend: Callable[[CountedTensor], None] = _straight
     exporter: Callable[[ObservedDLPack], Any] = Exporter
     device: tuple[int, int] = (CPU, 0)
     other_form: bool = False
+    shares_capsule: bool = False

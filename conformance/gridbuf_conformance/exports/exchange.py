@@ -16,8 +16,8 @@ from ..abi.dlpack import Tensor
 from ..abi.exchange import ATTRIBUTE, ExchangeTable
 from ..abi.libraries import python_api
 from ..info import ExportInfo
-from .dlpack import PLAIN_CAPABILITIES
-from .dlpack_exporter import CountedTensor, Exporter, ObservedDLPack
+from .dlpack import NULL_STRIDES_1_2, PLAIN_CAPABILITIES
+from .dlpack_exporter import CountedTensor, DLPackVariant, Exporter, ObservedDLPack
 from .export import Export
 from .memory import Block
 from .variant import PLAIN, Interface, Variant
@@ -124,7 +124,7 @@ class ObservedExchange(ObservedDLPack):
     def owned(self, kind: type) -> int:
         """The address of a managed tensor that belongs to the caller."""
         self.table_calls.append(kind.__name__.lstrip("_"))
-        counted = CountedTensor(self.block, versioned=True)
+        counted = self._counted()
         self.handed_out.append(counted)
         self._owned.append(counted)
         return counted.publish()
@@ -132,10 +132,17 @@ class ObservedExchange(ObservedDLPack):
     def borrowed(self, kind: type) -> Tensor:
         """A tensor that is valid until control returns."""
         self.table_calls.append(kind.__name__.lstrip("_"))
-        self._borrowed = CountedTensor(self.block, versioned=True)
+        self._borrowed = self._counted()
         self._borrowed.publish()
         tensor: Tensor = self._borrowed.managed.tensor
         return tensor
+
+    def _counted(self) -> CountedTensor:
+        """A tensor of the table, bent by the variant."""
+        counted = CountedTensor(self.block, versioned=True)
+        if isinstance(self.variant, DLPackVariant):
+            self.variant.bend(counted)
+        return counted
 
     def was_asked(self) -> bool:
         return bool(self.table_calls) or super().was_asked()
@@ -176,6 +183,7 @@ INTERFACES = (
                 "right-or-error",
                 "the table says version 2.0",
             ),
+            replace(NULL_STRIDES_1_2, rules=("DL-08", "DL-19", "DL-21")),
         ),
         taken_rule="DX-08",
         base="dlpack",

@@ -1,10 +1,12 @@
-"""A deleter and a release in machine code: they count their calls and do little else.
+"""Deleters and a release in machine code: they count their calls and do little else.
 
 Consumers call deleters in all sorts of places: on threads that Python has never seen, and while an
 exception is on its way. A deleter made by `ctypes` runs Python code there, which loses the
 exception that is in flight; a consumer that did nothing wrong would then fail with SystemError.
 So the deleter is a few bytes of machine code that adds one to a number behind the struct; the
-release of a buffer also closes the memory's pages if it was told to. They are written for x86-64
+release of a buffer also closes the memory's pages if it was told to. A second deleter also releases
+a Python object, as the example in DLPack's Python specification does: it acquires the GIL, and the
+object's finalizer is Python code, around which CPython keeps an exception. They are written for x86-64
 Linux; elsewhere `ctypes` has to do, and what depends on it is not judged there (`IS_NATIVE`).
 """
 
@@ -15,18 +17,31 @@ import mmap
 import platform
 import sys
 
-from ..abi.libraries import c_function
+from ..abi.libraries import c_function, python_api
 from ..abi.pybuffer import PyBuffer
 
-__all__ = ["IS_NATIVE", "Frame", "Ledger", "ViewFrame", "deleter_address", "release_function"]
+__all__ = [
+    "IS_NATIVE",
+    "Frame",
+    "Ledger",
+    "ViewFrame",
+    "deleter_address",
+    "python_deleter_address",
+    "release_function",
+]
 
 ROOM_BYTES = 128
 
 
 class Frame(ctypes.Structure):
-    """Room for one managed tensor's struct, and how often its deleter was called."""
+    """Room for one managed tensor's struct, how often its deleter was called, and the reference that the
+    second deleter releases (or NULL)."""
 
-    _fields_ = [("room", ctypes.c_ubyte * ROOM_BYTES), ("calls", ctypes.c_int32)]
+    _fields_ = [
+        ("room", ctypes.c_ubyte * ROOM_BYTES),
+        ("calls", ctypes.c_int32),
+        ("owner", ctypes.c_void_p),
+    ]
 
 
 class Ledger(ctypes.Structure):
@@ -46,7 +61,9 @@ class ViewFrame(ctypes.Structure):
     _fields_ = [("released", ctypes.c_int64), ("ledger", ctypes.POINTER(Ledger))]
 
 
-_DELETER_OFFSET, _RELEASE_OFFSET = 0, 64
+_api = python_api()
+_api.Py_DecRef.argtypes = [ctypes.c_void_p]
+_DELETER_OFFSET, _RELEASE_OFFSET, _PYTHON_DELETER_OFFSET = 0, 64, 128
 _DELETER_CODE = (
     b"\xf0\x83\x87" + ROOM_BYTES.to_bytes(4, "little") + b"\x01"  # lock add dword [rdi + 128], 1
     b"\xc3"  # ret
@@ -64,6 +81,39 @@ _RELEASE_CODE = (  # of (exporter, view); Py_buffer.internal is at byte 72
     b"\xb8\x0a\x00\x00\x00\x0f\x05"  # system call 10: mprotect
     b"\xc3"  # ret
 )
+_CALLS = Frame.calls.offset.to_bytes(4, "little")
+_OWNER = Frame.owner.offset.to_bytes(4, "little")
+
+
+def _call(name: str) -> bytes:
+    """mov rax, the address of a function of the interpreter; call rax."""
+    address = ctypes.cast(getattr(_api, name), ctypes.c_void_p).value or 0
+    return b"\x48\xb8" + address.to_bytes(8, "little") + b"\xff\xd0"
+
+
+def _python_deleter_code() -> bytes:
+    release = b"".join(
+        (
+            _call("PyGILState_Ensure"),
+            b"\x41\x89\xc4",  # mov r12d, eax
+            b"\x48\x8b\xbb" + _OWNER,  # mov rdi, [rbx + owner]
+            b"\x48\xc7\x83" + _OWNER + bytes(4),  # mov qword [rbx + owner], 0
+            _call("Py_DecRef"),
+            b"\x44\x89\xe7",  # mov edi, r12d
+            _call("PyGILState_Release"),
+        )
+    )
+    return b"".join(
+        (
+            b"\x53\x41\x54\x48\x83\xec\x08",  # push rbx; push r12; sub rsp, 8
+            b"\x48\x89\xfb",  # mov rbx, rdi
+            b"\xf0\x83\x83" + _CALLS + b"\x01",  # lock add dword [rbx + calls], 1
+            _call("Py_IsInitialized"),
+            b"\x85\xc0\x74" + bytes([len(release)]),  # if it is 0: skip the release
+            release,
+            b"\x48\x83\xc4\x08\x41\x5c\x5b\xc3",  # add rsp, 8; pop r12; pop rbx; ret
+        )
+    )
 
 
 def _machine_code() -> mmap.mmap | None:
@@ -73,7 +123,11 @@ def _machine_code() -> mmap.mmap | None:
         page = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
     except OSError:  # a system that does not allow writing code
         return None
-    for offset, code in ((_DELETER_OFFSET, _DELETER_CODE), (_RELEASE_OFFSET, _RELEASE_CODE)):
+    for offset, code in (
+        (_DELETER_OFFSET, _DELETER_CODE),
+        (_RELEASE_OFFSET, _RELEASE_CODE),
+        (_PYTHON_DELETER_OFFSET, _python_deleter_code()),
+    ):
         page[offset : offset + len(code)] = code
     return page
 
@@ -96,6 +150,21 @@ def deleter_address() -> int:
     if _page is not None:
         return ctypes.addressof(ctypes.c_char.from_buffer(_page, _DELETER_OFFSET))
     return ctypes.cast(_counting_callback, ctypes.c_void_p).value or 0
+
+
+@ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+def _releasing_callback(address: int) -> None:
+    frame = Frame.from_address(address)
+    frame.calls += 1
+    owner, frame.owner = frame.owner, None
+    _api.Py_DecRef(owner)
+
+
+def python_deleter_address() -> int:
+    """The address of a deleter that also releases `Frame.owner`, with the GIL."""
+    if _page is not None:
+        return ctypes.addressof(ctypes.c_char.from_buffer(_page, _PYTHON_DELETER_OFFSET))
+    return ctypes.cast(_releasing_callback, ctypes.c_void_p).value or 0
 
 
 _RELEASE_TYPE = ctypes.PYFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)

@@ -63,6 +63,7 @@ class Variant:
     `is_retyped` says that the elements are said to be of another type of the same size.
     `is_robust`: no text demands that a consumer takes or refuses the export; on it, the first rule has the
     level ROBUST. `compared`: the plain export is made in any case, for checks that compare the two.
+    `threads`: so many threads call the consumer with the exporter at the same time; 0 for one plain call.
 
     Raises ValueError for an expectation that there is not, and for no rules.
     """
@@ -78,6 +79,7 @@ class Variant:
     is_retyped: bool = False
     compared: bool = False
     is_robust: bool = False
+    threads: int = 0
 
     def __post_init__(self) -> None:
         if self.expects not in EXPECTATIONS:

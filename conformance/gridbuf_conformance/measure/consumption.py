@@ -1,6 +1,6 @@
 """Measuring a consumer: one exporter is put in front of it, and everything that can be seen is noted.
 
-The consumer is called once. What it returned is described through whatever interface the result
+The consumer is called once, or once by each of several threads. What it returned is described through whatever interface the result
 has, and read. Then the suite's own references are dropped, one kind after the other: first the
 exporter and its capsules, while the result lives; then the result. What is free at each point, and
 how often it was freed, is the info on life; nothing is decided by what freed memory reads as.
@@ -14,8 +14,10 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import sys
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +28,14 @@ from ..abi.memory import Memory
 from ..descriptors import descriptors_of
 from ..exports import Block, Export
 from ..exports.variant import ObservedExport
-from ..info import ArrayInfo, ConsumerObservation, ConsumptionInfo, ErrorInfo, ExportInfo
+from ..info import (
+    ArrayInfo,
+    CallInfo,
+    ConsumerObservation,
+    ConsumptionInfo,
+    ErrorInfo,
+    ExportInfo,
+)
 from ..steps import enter
 from ..values import attempt, error_info
 from .content import walk
@@ -39,6 +48,8 @@ __all__ = ["consume"]
 _CAUSES_LIMIT = 8
 _ROUNDS_OF_WAITING = 5
 _WAIT_S = 0.02
+_SWITCH_S = 1e-5
+"""How often threads take turns while several call the consumer."""
 _incref = python_api().Py_IncRef
 _incref.argtypes = [ctypes.py_object]
 
@@ -89,7 +100,8 @@ def _consumed(
     subject = export.interface.make(export, block)
     block = subject.block  # an interface to device memory has made its own
     memory = Memory(devices)
-    result, error = _called(function, subject)
+    calls = _called(function, subject)
+    result, error = next((call for call in calls if call[1] is None), calls[0])
     info = ConsumptionInfo(
         error=error,
         returned=subject.info(),
@@ -103,12 +115,15 @@ def _consumed(
         info.result = _result_info(result, memory)
         if own_eyes.can_be_compared(export) and not info.gives_bytes:
             info.looks = look(result)
+    if export.variant.threads:
+        info.calls = _call_infos(calls, memory)
     enter("consume:drop=exporter")
     subject.forget()
     gc.collect()
     info.kept = replace(subject.info(), free=subject.is_free())
     enter("consume:drop=result")
     del result
+    calls.clear()
     _settle(subject)
     info.after = replace(subject.info(), free=subject.is_free())
     info.unchanged = block.is_unchanged()
@@ -130,9 +145,9 @@ def _after_unseen(function: Callable[[Any], Any], export: Export) -> ExportInfo:
     enter("consume:again")
     block = Block(export.plan, **export.interface.memory_of(export))
     subject = export.interface.make(export, block)
-    result, _ = _called(function, subject)
+    results = _called(function, subject)
     subject.forget()
-    del result
+    results.clear()
     _settle(subject)
     info = replace(subject.info(), free=subject.is_free())
     _put_away(subject)
@@ -159,16 +174,37 @@ def _settle(subject: ObservedExport) -> None:
         time.sleep(_WAIT_S)
 
 
-def _called(
-    function: Callable[[Any], Any], subject: ObservedExport
-) -> tuple[Any, ErrorInfo | None]:
-    """(what the consumer returned, None), or (None, info on what it raised)."""
+_Call = tuple[Any, "ErrorInfo | None"]
+
+
+def _called(function: Callable[[Any], Any], subject: ObservedExport) -> list[_Call]:
+    """For each call of the consumer (what it returned, None), or (None, info on what it raised)."""
+    threads = subject.export.variant.threads
+    if not threads:
+        return [_call(function, subject.exporter)]
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_S)
     try:
-        return function(subject.exporter), None
+        with ThreadPoolExecutor(threads) as pool:
+            return list(pool.map(lambda _: _call(function, subject.exporter), range(threads)))
+    finally:
+        sys.setswitchinterval(interval)
+
+
+def _call(function: Callable[[Any], Any], exporter: Any) -> _Call:
+    try:
+        return function(exporter), None
     except KeyboardInterrupt:
         raise
     except BaseException as error:
         return None, _refusal_info(error)
+
+
+def _call_infos(calls: list[_Call], memory: Memory) -> list[CallInfo]:
+    """The info on each thread's call."""
+    return [
+        CallInfo(error, None if error else _result_info(result, memory)) for result, error in calls
+    ]
 
 
 def _refusal_info(error: BaseException) -> ErrorInfo:

@@ -1,4 +1,4 @@
-"""Consumer checks of the CUDA array interface: CAI-08, 10, 13, 15, 20, 23 and 26."""
+"""Consumer checks of the CUDA array interface: CAI-02, 08, 10, 13, 15, 20, 23 and 26."""
 
 from __future__ import annotations
 
@@ -8,6 +8,11 @@ from ..outcomes import Verdict
 from .consumer_common import taken
 from .consumer_registry import consumer_check
 from .verdicts import fail, ok, unsupported
+
+
+@consumer_check("CAI-02")
+def missing_keys_are_not_guessed(c: Consumption, control: Consumption | None) -> Verdict:
+    return taken(c, control)
 
 
 @consumer_check("CAI-08")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from ..consumption import Consumption
 from ..info import NONE, TensorCounts, Value
-from ..outcomes import Outcome, Verdict
+from ..outcomes import Outcome, Verdict, worst
 from .consumer_common import copied_as_told, taken, unclean_verdict
 from .consumer_registry import consumer_check
 from .verdicts import advise, fail, fragile, ok, unsupported, untested
@@ -21,7 +21,22 @@ _NOT_SEEN = "the result cannot be looked into"
 
 @consumer_check("DP-05")
 def used_capsules_are_refused(c: Consumption, control: Consumption | None) -> Verdict:
-    return taken(c, control)
+    takers = sum(call.accepted for call in c.calls)
+    if takers > 1 and _is_owned(c):
+        return fail("one thread takes the capsule, the other gets an error", f"{takers} took it")
+    return _worst_of([taken(call, control) for call in c.calls or [c]])
+
+
+def _is_owned(c: Consumption) -> bool:
+    """Whether the consumer took over a tensor. It may also hold the capsule, whose destructor then deletes once."""
+    disarmed = any(not tensor.armed for tensor in c.returned.handed_out)
+    return disarmed or any(tensor.deleter_calls for tensor in c.after.handed_out)
+
+
+def _worst_of(verdicts: list[Verdict]) -> Verdict:
+    """The worst verdict on the calls of several threads."""
+    outcome = worst(verdict.outcome for verdict in verdicts)
+    return next(verdict for verdict in verdicts if verdict.outcome is outcome)
 
 
 @consumer_check("DP-08")
@@ -137,6 +152,10 @@ def errors_pass_through(c: Consumption, control: Consumption | None) -> Verdict:
 
 @consumer_check("DP-30")
 def result_is_the_array(c: Consumption, control: Consumption | None) -> Verdict:
+    return _worst_of([_is_the_array(call) for call in c.calls or [c]])
+
+
+def _is_the_array(c: Consumption) -> Verdict:
     if not c.accepted:
         return unsupported(f"refused: {c.error.type}")
     if c.mistake is None:
@@ -163,6 +182,17 @@ def memory_lives_with_the_result(c: Consumption, control: Consumption | None) ->
 
 @consumer_check("DP-32")
 def survives_and_errs_cleanly(c: Consumption, control: Consumption | None) -> Verdict:
+    if c.calls:
+        return _worst_of([_is_taken_by_a_thread(call, control) for call in c.calls])
+    return _is_survived(c)
+
+
+def _is_taken_by_a_thread(c: Consumption, control: Consumption | None) -> Verdict:
+    """No text speaks of threads; what a consumer takes from one thread it takes from four."""
+    return ok() if c.accepted else taken(c, control)
+
+
+def _is_survived(c: Consumption) -> Verdict:
     if c.accepted:
         return ok()
     if c.error.type == "SystemError":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ..abi.dlpack import CPU
 from ..consumption import Consumption
+from ..exports.dlpack import NULL_STRIDES_1_2
 from ..info import NONE
 from ..outcomes import Outcome, Verdict
 from .consumer_common import taken
@@ -28,6 +29,8 @@ def flags_are_where_they_are(c: Consumption, control: Consumption | None) -> Ver
 
 @consumer_check("DL-08")
 def null_strides_are_row_major(c: Consumption, control: Consumption | None) -> Verdict:
+    if c.export.variant is NULL_STRIDES_1_2 and c.returned.handed_out and not is_versioned(c):
+        return unsupported(_NEVER_VERSIONED)
     return taken(c, control)
 
 
@@ -66,6 +69,13 @@ def deleter_runs_once(c: Consumption, control: Consumption | None) -> Verdict:
     if c.export.variant.name == "null-deleter":
         return taken(c, control)
     return ok() if c.after.handed_out else unsupported("no capsule was asked for")
+
+
+@consumer_check("DL-20")
+def deleter_may_run_python(c: Consumption, control: Consumption | None) -> Verdict:
+    if c.export.variant.expects == "error":
+        return ok("the process lives on; DL-23 and DP-09 look at the answer")
+    return taken(c, control)
 
 
 @consumer_check("DL-21")
