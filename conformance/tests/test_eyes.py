@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from typing import Any
 
@@ -85,6 +86,13 @@ def test_a_printed_number_is_as_exact_as_its_digits():
     assert mistake(export, "repr(x)", LookInfo([1], [short])) is None
     assert mistake(export, "x.tolist()", LookInfo([1], [short])) is not None
     assert mistake(export, "repr(x)", LookInfo([1], [f"{2 * value:.3e}"])) is not None
+
+
+def test_the_bits_of_a_bfloat16_are_not_a_mistake():
+    export = Export(shape=(1,), dtype="bfloat16")
+    bits = int.from_bytes(export.viewed_element_bytes((0,)), sys.byteorder)
+    assert mistake(export, "x.tolist()", LookInfo([1], [str(bits)])) is None
+    assert mistake(export, "x.tolist()", LookInfo([1], [str(bits + 1)])) is not None
 
 
 def test_another_shape_is_a_mistake_except_in_print():
