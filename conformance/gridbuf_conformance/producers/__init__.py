@@ -172,8 +172,18 @@ BUILT_IN: dict[str, Entry] = {
         *(
             _library(f"torch.{name}", "torch", kind, summary, rules=rules)
             for name, kind, summary, rules in (
-                ("fake", "FakeProducer", "torch.Tensor of FakeTensorMode, without memory", _REFUSED),
-                ("meta", "MetaProducer", "torch.Tensor on the device meta, without memory", _REFUSED),
+                (
+                    "fake",
+                    "FakeProducer",
+                    "torch.Tensor of FakeTensorMode, without memory",
+                    _REFUSED,
+                ),
+                (
+                    "meta",
+                    "MetaProducer",
+                    "torch.Tensor on the device meta, without memory",
+                    _REFUSED,
+                ),
                 ("freed", "FreedProducer", "torch.Tensor whose storage was freed", _REFUSED),
                 ("sparse", "SparseProducer", "sparse torch.Tensor", _REFUSED),
                 ("strided", "StridedProducer", "torch.as_strided with unusual strides", "D*,XA-*"),

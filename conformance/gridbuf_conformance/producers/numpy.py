@@ -39,10 +39,14 @@ def _dtypes() -> dict[str, np.dtype]:
 
 
 def _record(info: DType) -> np.dtype:
-    names, kinds, offsets, shapes = zip(*info.fields)
-    formats = list(zip(kinds, shapes))
-    layout = {"names": names, "formats": formats, "offsets": offsets, "itemsize": info.itemsize}
-    return np.dtype(layout)
+    return np.dtype(
+        {
+            "names": [name for name, _, _, _ in info.fields],
+            "formats": [(kind, repeat) for _, kind, _, repeat in info.fields],
+            "offsets": [offset for _, _, offset, _ in info.fields],
+            "itemsize": info.itemsize,
+        }
+    )
 
 
 _DTYPES = _dtypes()
@@ -173,7 +177,7 @@ class FieldProducer(NumPyProducer):
         return np.lib.stride_tricks.as_strided(result, plan.shape, strides, writeable=writable)
 
 
-class MappedProducer(NumPyProducer):
+class MappedProducer(HostProducer):
     """`numpy.memmap` of a temporary file: for read-only plans the pages refuse writing."""
 
     name = "numpy.memmap"
@@ -185,5 +189,13 @@ class MappedProducer(NumPyProducer):
         with tempfile.TemporaryFile() as file:
             file.write(plan.content())
             file.flush()
-            mode = "r" if plan.readonly else "r+"
-            return np.memmap(file, numpy_dtype(plan), mode, shape=plan.shape)
+            dtype = numpy_dtype(plan)
+            if plan.readonly:
+                return np.memmap(file, dtype, "r", shape=plan.shape)
+            return np.memmap(file, dtype, "r+", shape=plan.shape)
+
+    def version(self) -> str:
+        return np.__version__
+
+    def apply_view(self, obj: np.ndarray, operation: Sequence[Any]) -> np.ndarray:
+        return NumPyProducer().apply_view(obj, operation)
