@@ -129,7 +129,7 @@ class _OwnBuffer(ExportsArrayInterface, Memory, ExportsBuffer):
 INTERFACES: dict[str, type[Memory]] = {
     "the array interface": Exports.ArrayInterface,
     "the array interface of a buffer": _ExportedBuffer,
-    "the array interface of its own buffer": _OwnBuffer,
+    "the array interface of the own buffer": _OwnBuffer,
     "the array struct": Exports.ArrayStruct,
     "the buffer protocol": Exports.Buffer,
     "DLPack": Exports.DLPack,

@@ -92,6 +92,9 @@ class FakeProducer(TorchProducer):
     capabilities = replace(TorchProducer.capabilities, layouts="C")
     has_memory = False
 
+    def __init__(self) -> None:
+        self.make(Plan())  # the first use imports hundreds of modules: not on the time of a plan
+
     def make(self, plan: Plan) -> torch.Tensor:
         with FakeTensorMode():
             return torch.empty(plan.shape, dtype=_DTYPES[plan.dtype])
