@@ -31,7 +31,7 @@ VERIFIED = read_json(RESULTS / "verified.json")
 REPRODUCED = read_json(RESULTS / "reproduced.json")
 ENTRIES = entries.entries(ZOO)
 COUNTED = entries.counted(ENTRIES)
-LEAST = {"findings": 87, "libraries": 47, "newest": 66, "shown": 87}
+LEAST = {"findings": 91, "libraries": 47, "newest": 66, "shown": 91}
 """What the headline has today. These numbers only grow."""
 MOST_LINES = 40
 
