@@ -11,8 +11,8 @@ type. The formula uses nothing but integers, so that a producer in any language 
 2. byte k of element i is `table[(769 * seed + i * itemsize + k) mod 4093]`;
 3. the bytes are then made a valid value of the type (`DType.valid`): a bool is the lowest bit of
    its byte, a character keeps its lowest byte, a long double gets its integer bit and zeroed
-   padding, and a type of less than a byte keeps its lowest bits: in a plan's content each such
-   element has its own byte, in memory they are packed (`packed`);
+   padding, the padding of a record is zeroed, and a type of less than a byte keeps its lowest bits: in
+   a plan's content each such element has its own byte, in memory they are packed (`packed`);
 4. for the byte order "swapped", the bytes of each number in the element are reversed.
 
 No byte is above 0x7b before step 3: every floating-point pattern is finite and none is a NaN,
@@ -52,10 +52,17 @@ class DType:
     format: str | None
     dlpack: tuple[int, int] | None
     numbers: tuple[tuple[int, int], ...]
-    fields: tuple[tuple[str, str, int, int], ...] = ()
-    """For the structured type: (name, type name, offset in bytes, repeat count)."""
+    fields: tuple[tuple[str, str, int, tuple[int, ...]], ...] = ()
+    """For a record: (name, type name, offset in bytes, shape of the sub-array)."""
+    padding: tuple[tuple[int, int], ...] = ()
+    """For a record: (offset, width) in bytes of what belongs to no field; its content is not judged."""
     packed_bits: int | None = None
     """For a type of less than a byte: how many bits of memory an element takes."""
+
+    @property
+    def is_common(self) -> bool:
+        """Whether plans ask for the type without a declaration."""
+        return self.packed_bits is None and self.name not in ("padded", "str1")
 
     @property
     def has_byteorder(self) -> bool:
@@ -64,6 +71,9 @@ class DType:
 
     def valid(self, raw: bytearray) -> None:
         """Turns raw bytes of whole elements into valid values, in place (step 3)."""
+        for offset, width in self.padding:
+            for k in range(offset, offset + width):
+                raw[k :: self.itemsize] = bytes(len(raw) // self.itemsize)
         if self.fields:
             return
         if self.packed_bits is not None:
@@ -151,9 +161,18 @@ def _below_a_byte(name: str, kind: str, code: int, bits: int) -> DType:
 
 def _structured() -> DType:
     """Packed record of 13 bytes: no power of two divides it, and it has a field that repeats."""
-    fields = (("a", "int8", 0, 1), ("b", "float64", 1, 1), ("c", "int16", 9, 2))
+    fields = (("a", "int8", 0, ()), ("b", "float64", 1, ()), ("c", "int16", 9, (2,)))
     numbers = ((0, 1), (1, 8), (9, 2), (11, 2))
     return DType("struct", "V", 13, "|V13", "T{b:a:=d:b:(2)h:c:}", None, numbers, fields)
+
+
+def _padded() -> DType:
+    """Record of 32 bytes as a C compiler lays it out: padding inside and at its end, and a sub-array of two axes."""
+    fields = (("a", "int8", 0, ()), ("b", "float64", 8, ()), ("c", "int16", 16, (2, 3)))
+    numbers = ((0, 1), (8, 8), *((16 + 2 * k, 2) for k in range(6)))
+    padding = ((1, 7), (28, 4))
+    written = "T{b:a:7x=d:b:(2,3)h:c:4x}"
+    return DType("padded", "V", 32, "|V32", written, None, numbers, fields, padding)
 
 
 def _dtypes() -> tuple[DType, ...]:
@@ -198,6 +217,8 @@ def _dtypes() -> tuple[DType, ...]:
         _below_a_byte("float6_e3m2fn", "f", 16, 6),
         _below_a_byte("int4", "i", 0, 4),
         _below_a_byte("uint4", "u", 1, 4),
+        _padded(),
+        _plain("str1", "U", 4, _order("U1"), "w", None),
     )
 
 

@@ -508,13 +508,15 @@ class DriverInfo:
 class Observation:
     """All that was measured of one product: it, its views, a second product, and their life.
 
-    `gt4py` holds GT4Py's attributes by name. `live` marks an object without a plan.
+    `gt4py` holds GT4Py's attributes by name. `live` marks an object without a plan, `has_memory` is False where the
+    producer says that its objects have no memory to export.
     """
 
     type: str
     pointer_bytes: int
     map_known: bool
     live: bool
+    has_memory: bool = True
     root: ArrayInfo = field(default_factory=ArrayInfo)
     repeated: list[ArrayInfo] = field(default_factory=list)
     gt4py: dict[str, Value] = field(default_factory=dict)

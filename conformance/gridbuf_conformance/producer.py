@@ -65,8 +65,8 @@ class Capabilities:
     Parameters
     ----------
     dtypes : tuple of str, optional
-        Names of `plan.DTYPES`. Plans have types of less than a byte (int4, float4 …) only if they are
-        declared here.
+        Names of `plan.DTYPES`. Plans have types of less than a byte (int4, float4 …), padded records and
+        single characters (str1) only if they are declared here.
     min_ndim, max_ndim : int, optional
         Bounds of the number of dimensions.
     max_extent : int, optional
@@ -202,6 +202,9 @@ class Producer:
         The name in reports.
     capabilities : Capabilities
         The arrays that the producer can make.
+    has_memory : bool
+        False for objects without one block of strided memory: sparse, meta, traced or deleted arrays. Every
+        export of them must be refused (DP-25).
 
     Examples
     --------
@@ -220,6 +223,7 @@ class Producer:
 
     name = "producer"
     capabilities = Capabilities()
+    has_memory = True
 
     def version(self) -> str:
         """The version of the library that makes the arrays.

@@ -76,7 +76,10 @@ _BOUNDARY_ALIGNMENTS_BYTES = (
     2**20,
 )
 _HUGE_BYTES = (2**31, 2**32, 2**33, 2**31 - 2**12, 2**31 + 2**12, 2**32 - 2**12, 2**32 + 2**12)
-_HUGE_SHAPES = ((1024, 1024, 1024), (1025, 1024, 1024), (1024, 1024, 256), (1000, 1000, 300))
+_HUGE_SHAPES = (
+    *((1024, 1024, 1024), (1025, 1024, 1024), (1024, 1024, 256), (1000, 1000, 300)),
+    *((3, 1024, 1024, 256), (2, 2048, 1024, 1024)),  # the outermost stride reaches 2^31
+)
 _MAX_FILL = 2**16
 DRAWS_PER_PLAN = 3
 """How many draws `sample` makes for each plan it is to return."""
@@ -130,9 +133,10 @@ def rank_plans(can: Capabilities) -> st.SearchStrategy[Plan] | None:
 def huge_plans(can: Capabilities) -> st.SearchStrategy[Plan] | None:
     """Plans of 2 to 8 GiB, without content; None if the capabilities exclude every one of them."""
     native = [name for name in _dtypes(can) if "native" in _byteorders(can, name)]
+    single = [name for name in native[4:] if DTYPES[name].itemsize == 1][:1]  # most elements
     shapes = [
         (name, shape)
-        for name in native[:4]
+        for name in native[:4] + single
         for shape in _huge_shapes(DTYPES[name].itemsize)
         if _is_within(can, shape, DTYPES[name].itemsize)
     ]
@@ -260,12 +264,12 @@ def _alignments(can: Capabilities, listed: Sequence[int]) -> st.SearchStrategy[i
 
 
 def _dtypes(can: Capabilities) -> list[str]:
-    """The element types that can be asked, simplest first; those of less than a byte only if they are declared."""
+    """The element types that can be asked, simplest first; the uncommon ones only if they are declared."""
     most_bytes = can.max_nbytes or UNTOUCHED_FROM_BYTES
     return [
         name
         for name, dtype in DTYPES.items()
-        if (dtype.packed_bits is None if can.dtypes is None else name in can.dtypes)
+        if (dtype.is_common if can.dtypes is None else name in can.dtypes)
         and dtype.itemsize <= most_bytes
         and _byteorders(can, name)
     ]
@@ -446,13 +450,15 @@ def _draw_bounds(draw: st.DrawFn, extent: int) -> tuple[int, int | None, int]:
 
 def _huge_shapes(itemsize: int) -> Iterator[tuple[int, ...]]:
     for shape in _HUGE_SHAPES:
-        if Plan(shape=shape, fill=None).element_count * itemsize >= UNTOUCHED_FROM_BYTES:
+        nbytes = Plan(shape=shape, fill=None).element_count * itemsize
+        if UNTOUCHED_FROM_BYTES <= nbytes <= max(_HUGE_BYTES):
             yield shape
     for nbytes in _HUGE_BYTES:
         elements = nbytes // itemsize
         yield (elements,)
         yield (2**15 + 1, elements // 2**15)
         yield (elements // 64, 8, 8)
+        yield (elements // 2**13, 16, 32, 16)
 
 
 def _is_within(can: Capabilities, shape: tuple[int, ...], itemsize: int) -> bool:

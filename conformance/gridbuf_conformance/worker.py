@@ -198,6 +198,7 @@ def _observe(
             apply_view=getattr(producer, "apply_view", python_view),
             devices=devices,
             on_stream=getattr(producer, "on_stream", None),
+            has_memory=getattr(producer, "has_memory", True),
         )
     except Exception:
         return {"kind": "error", "reason": traceback.format_exc()}

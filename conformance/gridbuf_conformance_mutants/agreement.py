@@ -59,6 +59,18 @@ class DictForgetsTheLayout(DictAndBuffer):
         return {**super().array_interface(), "strides": None}
 
 
+@faulty("XA-01", "XA-03")
+class OwnBufferFromItsEnd(DictAndBuffer):
+    """`data` is None; `offset` and strides of 4-byte numbers go backwards through the own buffer, which goes forwards."""
+
+    def array_interface(self) -> dict:
+        answer = super().array_interface()
+        if self.ndim != 1 or self.is_empty or self.item_bytes != 4:
+            return answer
+        start = self.total_bytes - self.item_bytes
+        return {**answer, "data": None, "offset": start, "strides": (-self.item_bytes,)}
+
+
 @faulty("XA-04")
 class BooleansAreBytesInDLPack(DictAndDLPack):
     """Booleans are unsigned 8-bit integers in DLPack."""
@@ -155,6 +167,18 @@ class PagesRefuseReading(Mutant):
 
     class array_type(DictAndBuffer):
         """The array interface next to the buffer protocol."""
+
+
+class PagesRefuseWriting(Mutant):
+    """All interfaces say writable, as the plan does; the pages refuse writing."""
+
+    breaks = frozenset({"AI-25", "AS-05", "DL-04", "PB-13"})
+
+    def produce(self, plan: Plan) -> object:
+        array = super().produce(plan)
+        if plan.fill is not None:
+            array.block.protect(writable=False)
+        return array
 
 
 _libc = ctypes.CDLL(None)

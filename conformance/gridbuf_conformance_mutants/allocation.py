@@ -210,6 +210,24 @@ class SizesAreSigned32Bits(_Allocator):
         return Block(min(length_bytes, 2**31 - 1))
 
 
+class FourExtentsWrapAt32Bits(_Allocator):
+    """Byte counts of arrays with four dimensions are computed in 32 bits."""
+
+    breaks = frozenset({"GT-24"})
+    plans = (
+        Plan(shape=(2, 3, 2, 2), fill=1),
+        Plan(shape=(3, 1024, 1024, 256), fill=None),
+        Plan(shape=(2, 2048, 1024, 1024), dtype="int8", fill=None),
+    )
+
+    def allocate(self, plan: Plan) -> Memory:
+        self._ndim = plan.ndim
+        return super().allocate(plan)
+
+    def block(self, length_bytes: int) -> Block:
+        return Block(length_bytes % 2**32 if self._ndim == 4 else length_bytes)
+
+
 class NegativeDataDimension(_Allocator):
     """Data dimensions are named "-1", "-2"."""
 

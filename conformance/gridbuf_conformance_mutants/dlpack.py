@@ -661,6 +661,45 @@ class RefusesWithRuntimeError(WithBuffer):
         super().check_describable(versioned)
 
 
+class RefusesOddStridesOfOneElement(Mutant):
+    """Axes of extent 1 have a stride that no other element needs; the export refuses it."""
+
+    breaks = frozenset()
+    advises = frozenset({"DP-26"})
+
+    def strides(self, plan: Plan, element: Element) -> tuple[int, ...]:
+        pairs = zip(super().strides(plan, element), plan.shape)
+        return tuple(s + (n == 1 < element.itemsize) for s, n in pairs)
+
+    class array_type(WithBuffer):
+        def check_describable(self, versioned: bool) -> None:
+            if any(stride % self.item_bytes for stride in self.strides):
+                raise BufferError("a stride is not a multiple of the item size")
+            super().check_describable(versioned)
+
+
+class ExportsWhatIsNotThere(Mutant):
+    """The producer says that its arrays have no memory; they are exported, at the address of something else."""
+
+    has_memory = False
+    breaks = frozenset({"DP-25"})
+
+    class array_type(WithBuffer):
+        """DLPack next to the buffer protocol."""
+
+
+class ExportsNothingAtNull(Mutant):
+    """Arrays without memory are exported with elements at NULL."""
+
+    has_memory = False
+    breaks = frozenset({"DL-27", "DL-13", "DP-25"})
+
+    class array_type(Exports.DLPack):
+        def describe_tensor(self, export: Export) -> None:
+            super().describe_tensor(export)
+            export.managed.tensor.data = None
+
+
 class StrideTruncated(Mutant):
     """Rows lie one byte further apart than their numbers; the export cuts that byte off the stride."""
 

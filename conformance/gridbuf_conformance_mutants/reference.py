@@ -351,6 +351,13 @@ class Array(
     """All host interfaces over one memory."""
 
 
+class Unexportable(ExportsDLPack, Memory):
+    """An array without memory: every export is refused."""
+
+    def __dlpack__(self, **keywords: object) -> object:
+        raise BufferError("this array has no memory that could be exported")
+
+
 class Reference:
     """Makes what the plan asks, whatever it asks of these element types."""
 
@@ -410,3 +417,11 @@ class Reference:
 
     def apply_view(self, array: Memory, operation: Sequence) -> Memory:
         return array.viewed(operation)
+
+
+class MemorylessReference(Reference):
+    """The right producer of arrays without memory."""
+
+    name = "memoryless reference"
+    has_memory = False
+    array_type = Unexportable

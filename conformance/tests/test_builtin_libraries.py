@@ -50,7 +50,17 @@ PYARROW_TENSOR = {
 }
 LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
     "torch.negative": (TORCH_VERSION, {"XA-08"}, set()),  # the memory is exported as it is
-    "torch.fake": (TORCH_VERSION, {"DL-27"}, set()),  # a capsule with elements at NULL
+    # a capsule with elements at NULL
+    "torch.fake": (TORCH_VERSION, {"DL-27", "DP-25"}, set()),
+    "torch.freed": (TORCH_VERSION, {"DL-27", "DP-25"}, set()),
+    "torch.readonly": (TORCH_VERSION, {"DL-04"}, set()),  # it warns, and has no read-only tensors
+    "torch.strided": (TORCH_VERSION, TORCH, TORCH_ADVICE),
+    # the exchange table refuses with RuntimeError, __dlpack__ with BufferError
+    "torch.meta": (TORCH_VERSION, set(), {"DX-12"}),
+    "torch.sparse": (TORCH_VERSION, set(), {"DX-12"}),
+    # RuntimeError and an error on tracers
+    "jax.deleted": (JAX_VERSION, set(), {"DP-25"}),
+    "jax.traced": (JAX_VERSION, set(), {"DP-25"}),
     "numpy.scalar": (
         NUMPY_VERSION,
         {
@@ -179,6 +189,7 @@ LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
     ),
     "tensorflow.string": ("2.21.0", {"DP-25"}, set()),  # a failed CHECK ends the process
     "array_api_strict": ("2.6.1", set(), {"DL-12"}),
+    "array_api_strict.devices": ("2.6.1", set(), {"DL-12"}),
     "awkward": ("2.14.0", set(), {"DL-12", "DP-14"}),
     "skia": ("144.1", set(), {"AI-19"}),
     "blosc2": ("4.14.1", set(), set()),
@@ -301,6 +312,7 @@ def test_every_library_has_its_verdict() -> None:
         "gt4py.next",
     }
     others |= {"array", "bytes", "bytearray", "memoryview", "ctypes", "mmap", "cupy", "numba"}
+    others |= {"ctypes.special", "numpy.field", "numpy.memmap", "numpy.references"}
     judged = LIBRARIES.keys() | others
     left = {name for name in producers.BUILT_IN if not name.startswith("gridbuf")} - judged
     assert left == set()

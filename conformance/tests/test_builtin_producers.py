@@ -13,9 +13,12 @@ import pytest
 from judged import NUMPY, NUMPY_VERSION, advice, checked, failure
 
 from gridbuf_conformance import catalogue, check
+from gridbuf_conformance.plan import Plan
+from gridbuf_conformance.producer_run import check_plans
 
-# A packed Structure of 13 bytes is exported with format "B", one byte; right from Python 3.12 on.
-PACKED = {"PB-04"} if sys.version_info < (3, 12) else set()
+# A packed Structure of 13 bytes is exported with format "B", one byte, and a padded one without its padding; both are
+# right from Python 3.12 on.
+PACKED = {"PB-04", "PB-20"} if sys.version_info < (3, 12) else set()
 CTYPES = (
     PACKED
     | {
@@ -25,6 +28,9 @@ CTYPES = (
         "PB-12",  # a 2-d array in C order grants F_CONTIGUOUS, for the same reason
     }
 )
+PADDED = {
+    "PB-20",  # big-endian and unaligned records: the format leaves out the padding at the end
+}
 NUMPY_ADVICE = {
     "DL-12",  # an empty array exports its real address; the header asks for NULL, the Python text does not
     "XA-06",  # structured arrays: `flags &= NPY_ARR_HAS_DESCR` clears "writable" in __array_struct__
@@ -55,12 +61,44 @@ def test_ctypes() -> None:
 
 def test_numpy() -> None:
     report = checked("numpy", NUMPY_VERSION)
-    assert set(report.failed) == NUMPY
+    assert set(report.failed) == NUMPY | PADDED
     assert advice(report) == NUMPY_ADVICE
     assert report.exit_code == 1
     found = failure(report, "PB-01")
     assert "ValueError" in found["actual"]
     assert found["replay"].startswith("gridbuf-conformance replay numpy PB-01 ")
+
+
+@pytest.mark.parametrize(
+    ("name", "broken"),
+    [
+        ("numpy.field", NUMPY | PADDED),
+        ("numpy.memmap", NUMPY),
+        ("numpy.references", NUMPY | {"AI-06", "AS-03"}),  # "StringDType()", kind "T"
+    ],
+)
+def test_unusual_arrays_of_numpy(name: str, broken: set[str]) -> None:
+    report = checked(name, NUMPY_VERSION)
+    assert set(report.failed) == broken
+    assert advice(report) <= NUMPY_ADVICE
+
+
+def test_fields_of_records_reach_the_rule_on_uneven_strides() -> None:
+    assert checked("numpy.field").outcomes["DP-26"] == "PASS"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "actual"),
+    [
+        ("float64", "itemsize 8"),  # a union: "B"
+        ("uint32", "itemsize 4"),  # two bit-fields: two integers
+        ("str1", "itemsize 4"),  # wchar_t: "<u"
+    ],
+)
+def test_what_only_ctypes_has(dtype: str, actual: str) -> None:
+    report = check_plans("ctypes.special", [Plan(shape=(3,), dtype=dtype)], rules="PB-04")
+    assert report.failed == ("PB-04",), report.to_json()
+    assert failure(report, "PB-04")["actual"].startswith(actual)
 
 
 def test_gridbuf_breaks_nothing_and_answers_its_range() -> None:

@@ -33,6 +33,7 @@ RIGHT_PRODUCERS = (
     DEVICE_REFERENCE,
     "gridbuf_conformance_mutants.mirrors:MirrorReference",
     "gridbuf_conformance_mutants.packed:PackedReference",
+    "gridbuf_conformance_mutants.reference:MemorylessReference",
 )
 ON_DEVICE = tuple(plan for kind in ("gpu", "pinned", "managed") for plan in on_device(kind))
 MUTANTS = [pytest.param(mutant, id=mutant.__qualname__) for mutant in zoo()]

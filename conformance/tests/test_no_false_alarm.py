@@ -24,7 +24,13 @@ from gridbuf_conformance_mutants.device import DeviceReference
 from gridbuf_conformance_mutants.elements import ELEMENTS, Element
 from gridbuf_conformance_mutants.memory import Block
 from gridbuf_conformance_mutants.packed import PLANS as PACKED_PLANS
-from gridbuf_conformance_mutants.reference import Array, Exports, ExportsArrayInterface, Memory
+from gridbuf_conformance_mutants.reference import (
+    Array,
+    Exports,
+    ExportsArrayInterface,
+    ExportsBuffer,
+    Memory,
+)
 
 
 class _PaddedRecord(Element):
@@ -112,9 +118,18 @@ class _ExportedBuffer(Memory, ExportsArrayInterface):
         return {**described, "data": exported.toreadonly() if self.readonly else exported}
 
 
+class _OwnBuffer(ExportsArrayInterface, Memory, ExportsBuffer):
+    """The array interface over the object's own buffer."""
+
+    def array_interface(self) -> dict[str, Any]:
+        described = super().array_interface()
+        return {**described, "data": None} if self.is_contiguous("C") else described
+
+
 INTERFACES: dict[str, type[Memory]] = {
     "the array interface": Exports.ArrayInterface,
     "the array interface of a buffer": _ExportedBuffer,
+    "the array interface of the own buffer": _OwnBuffer,
     "the array struct": Exports.ArrayStruct,
     "the buffer protocol": Exports.Buffer,
     "DLPack": Exports.DLPack,
@@ -145,6 +160,31 @@ def test_an_odd_array_breaks_nothing(name: str, interface: str) -> None:
     report = check(made(INTERFACES[interface], ODDITIES[name]))
     assert_nothing_is_broken(report)
     assert "PASS" in report.outcomes.values()
+
+
+class _Rows(array.array):  # type: ignore[type-arg]
+    """Two rows over a buffer of one dimension, which is mere memory."""
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return {"version": 3, "shape": (2, 2), "typestr": "<i4", "data": None}
+
+
+def test_an_array_over_its_own_flat_buffer_breaks_nothing() -> None:
+    assert_nothing_is_broken(check(_Rows("i", [1, 2, 3, 4])))
+
+
+class _Backwards(array.array):  # type: ignore[type-arg]
+    """The array interface reads the own buffer from its end, the buffer from its start."""
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        form = {"version": 3, "shape": (4,), "typestr": "<i4", "strides": (-4,)}
+        return {**form, "data": None, "offset": 12}
+
+
+def test_a_live_array_that_disagrees_with_its_own_buffer_is_found() -> None:
+    assert set(check(_Backwards("i", [1, 2, 3, 4])).failed) == {"XA-01", "XA-03"}
 
 
 STANDARD: dict[str, Callable[[], Any]] = {

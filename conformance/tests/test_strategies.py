@@ -139,6 +139,9 @@ def test_huge_plans_surround_two_and_four_gibibytes_and_are_never_filled():
         assert any(size > power for size in sizes if size < power + 2**28)
         assert power in sizes
     assert all(plan.fill is None and plan.nbytes >= UNTOUCHED_FROM_BYTES for plan in plans)
+    four = [plan for plan in plans if plan.ndim == 4]
+    assert min(plan.nbytes for plan in four) <= 2**31 and max(plan.nbytes for plan in four) >= 2**32
+    assert any(plan.element_count >= 2**31 for plan in four)
     aligned = [plan for plan in plans if plan.alignment_size > 1]
     assert any(plan.shape == (1024, 1024, 1024) for plan in plans) and aligned
 

@@ -2,7 +2,8 @@
 
 `parse` computes the size of one item and, for a format that is one plain number, its kind and byte order.
 Prefixes: `@` (the default) has native sizes and alignment, `^` native sizes without alignment, `= < > !`
-standard sizes without alignment. Both spellings of complex numbers (`Zd` and CPython 3.14's `D`) are read.
+standard sizes without alignment. Bits (`3t` is a field of three) take up the bytes that they fill together.
+Both spellings of complex numbers (`Zd` and CPython 3.14's `D`) are read.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ _KINDS = {
     **dict.fromkeys("wu", "text"),
     **dict.fromkeys("P&X", "pointer"),
     "x": "padding",
+    "t": "bits",
 }
 _STANDARD_BYTES = {
     **dict.fromkeys("xcbB?sp", 1),
@@ -53,7 +55,7 @@ class Format:
 
     `size_bytes` is one item as written; `padded_bytes` the same with the trailing padding that a C compiler
     adds (only in aligned mode is it ever larger); `aligned_bytes` what it would take if every prefix were
-    `@`. `kind` is "int", "uint", "float", "complex", "bool", "bytes", "text", "object", "pointer" or
+    `@`. `kind` is "int", "uint", "float", "complex", "bool", "bytes", "text", "object", "pointer", "bits" or
     "struct"; `order` is "<", ">" or "|" where order cannot matter.
     """
 
@@ -94,7 +96,7 @@ class _Item:
 
 
 def _element(items: list[_Item]) -> tuple[str, str, str | None]:
-    if len(items) != 1 or items[0].repeated or items[0].kind in ("struct", "padding"):
+    if len(items) != 1 or items[0].repeated or items[0].kind in ("struct", "padding", "bits"):
         return "struct", "|", None
     item = items[0]
     native = item.letter if item.native and item.letter in _PLATFORM_LETTERS else None
@@ -115,6 +117,7 @@ class _Parser:
         self.force_aligned = force_aligned
         self.offset = 0
         self.alignment = 1
+        self.bits = 0
         self.depth = 0
 
     def items(self, end: str | None = None) -> list[_Item]:
@@ -124,6 +127,7 @@ class _Parser:
             character = self.text[self.position]
             if character == end:
                 self.position += 1
+                self._fill_up_bytes()
                 return found
             if character.isspace():
                 self.position += 1
@@ -136,6 +140,7 @@ class _Parser:
                 found.append(self._item())
         if end is not None:
             raise BadFormat(f"{self.text!r} ends before the closing {end!r}")
+        self._fill_up_bytes()
         return found
 
     def _item(self) -> _Item:
@@ -149,6 +154,10 @@ class _Parser:
         count = int(digits.group()) if digits else 1
         letter = self._next("an element")
         prefix = self.prefix
+        if letter == "t":
+            self.bits += count * shape
+            return _Item("bits", "|", letter, False, False)
+        self._fill_up_bytes()
         size, alignment, kind = self._element(letter)
         self._place(size, alignment, count * shape)
         one_string = letter in "spwu" and shape == 1
@@ -228,6 +237,11 @@ class _Parser:
             self.offset = _rounded_up(self.offset, alignment)
             self.alignment = max(self.alignment, alignment)
         self.offset += size * count
+
+    def _fill_up_bytes(self) -> None:
+        """Bits that were read so far end here: what follows starts at a whole byte."""
+        self.offset += -(-self.bits // 8)
+        self.bits = 0
 
     def _order(self, kind: str, size: int) -> str:
         if kind in ("struct", "bytes", "object", "pointer", "padding") or size == 1:

@@ -45,9 +45,9 @@ def typestr_of(plan: Plan) -> str:
 def record_fields(plan: Plan) -> list[tuple[Any, ...]]:
     """The fields of the record type, as `descr` lists them."""
     fields = []
-    for name, kind, _, count in plan.dtype_info.fields:
+    for name, kind, _, repeat in plan.dtype_info.fields:
         of_field = typestr_of(Plan(dtype=kind, byteorder=_order(kind, plan.byteorder)))
-        fields.append((name, of_field, (count,)) if count > 1 else (name, of_field))
+        fields.append((name, of_field, repeat) if repeat else (name, of_field))
     return fields
 
 

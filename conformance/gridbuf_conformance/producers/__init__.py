@@ -123,6 +123,9 @@ def _library(
 FROM_SOURCE = "in gridbuf's repository: pip install ."
 """How gridbuf is installed: it is not on the package index yet."""
 
+_REFUSED = "DL-27,DP-25,DX-05,DX-12"
+"""The rules for objects without memory: no export is right."""
+
 _GRIDBUF = {"needs": "gridbuf", "install": FROM_SOURCE}
 
 BUILT_IN: dict[str, Entry] = {
@@ -133,6 +136,13 @@ BUILT_IN: dict[str, Entry] = {
         _entry("bytearray", "standard", "ByteArrayProducer", "bytearray"),
         _entry("memoryview", "standard", "MemoryViewProducer", "memoryview.cast over bytes"),
         _entry("ctypes", "standard", "CtypesProducer", "ctypes arrays and simple types"),
+        _entry(
+            "ctypes.special",
+            "standard",
+            "CtypesSpecialProducer",
+            "ctypes unions, bit-fields and wide characters",
+            rules="PB-04,PB-07,PB-20,PB-21,XA-08",
+        ),
         _entry("mmap", "standard", "MmapProducer", "mmap.mmap of anonymous pages or a file"),
         _entry(
             "numpy",
@@ -159,14 +169,26 @@ BUILT_IN: dict[str, Entry] = {
             install="pip install torch",
             rules="XA-08",
         ),
-        _entry(
-            "torch.fake",
-            "torch",
-            "FakeProducer",
-            "torch.Tensor of FakeTensorMode, without memory",
-            needs="torch",
-            install="pip install torch",
-            rules="DL-27",
+        *(
+            _library(f"torch.{name}", "torch", kind, summary, rules=rules)
+            for name, kind, summary, rules in (
+                (
+                    "fake",
+                    "FakeProducer",
+                    "torch.Tensor of FakeTensorMode, without memory",
+                    _REFUSED,
+                ),
+                (
+                    "meta",
+                    "MetaProducer",
+                    "torch.Tensor on the device meta, without memory",
+                    _REFUSED,
+                ),
+                ("freed", "FreedProducer", "torch.Tensor whose storage was freed", _REFUSED),
+                ("sparse", "SparseProducer", "sparse torch.Tensor", _REFUSED),
+                ("strided", "StridedProducer", "torch.as_strided with unusual strides", "D*,XA-*"),
+                ("readonly", "ReadOnlyProducer", "torch.frombuffer of read-only pages", "DL-04"),
+            )
         ),
         _entry(
             "jax",
@@ -176,6 +198,10 @@ BUILT_IN: dict[str, Entry] = {
             needs="jax",
             install="pip install jax",
         ),
+        _library(
+            "jax.deleted", "jax", "DeletedProducer", "jax.Array after delete()", rules=_REFUSED
+        ),
+        _library("jax.traced", "jax", "TracedProducer", "JAX's tracers", rules=_REFUSED),
         _library(
             "pyarrow",
             "pyarrow",
@@ -230,6 +256,20 @@ BUILT_IN: dict[str, Entry] = {
             "ScalarProducer",
             "NumPy's scalars, such as numpy.float64(1)",
             rules="AI-33,PB-*,XA-02",
+        ),
+        _library(
+            "numpy.field",
+            "numpy",
+            "FieldProducer",
+            "fields of packed records, with unusual strides",
+        ),
+        _library("numpy.memmap", "numpy", "MappedProducer", "numpy.memmap of a file"),
+        _library(
+            "numpy.references",
+            "numpy",
+            "ReferencesProducer",
+            "NumPy arrays of objects and of StringDType",
+            rules="AI-*,AS-*,PB-*,DP-25,DX-12,XA-04,XA-14",
         ),
         _library(
             "ml_dtypes",
@@ -308,6 +348,14 @@ BUILT_IN: dict[str, Entry] = {
             "array_api_strict",
             "StrictProducer",
             "array-api-strict, judged by the methods that are its own",
+            install="array-api-strict",
+            rules="DP-*,DL-*,DX-*,XA-*",
+        ),
+        _library(
+            "array_api_strict.devices",
+            "array_api_strict",
+            "DeviceProducer",
+            "array-api-strict's arrays on other devices than CPU_DEVICE",
             install="array-api-strict",
             rules="DP-*,DL-*,DX-*,XA-*",
         ),

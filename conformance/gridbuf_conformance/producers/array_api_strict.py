@@ -16,7 +16,7 @@ from ..producer import Capabilities, Unsupported
 from .base import HostProducer, viewed
 from .numpy import NumPyProducer
 
-__all__ = ["StrictProducer"]
+__all__ = ["DeviceProducer", "StrictProducer"]
 
 _NUMPY = NumPyProducer()
 _DTYPES = (
@@ -53,3 +53,13 @@ class StrictProducer(HostProducer):
             ]
             return obj[(*(slice(None),) * axis, selected, ...)]
         return Unsupported(f"array_api_strict: {name} of {arguments} is not in the standard")
+
+
+class DeviceProducer(StrictProducer):
+    """Arrays on the devices "device1" and "device2", which are names: the memory is the host's."""
+
+    name = "array_api_strict.devices"
+
+    def make(self, plan: Plan) -> Any:
+        device = xp.Device(f"device{1 + (plan.fill or 0) % 2}")
+        return xp.asarray(_NUMPY.make(plan), device=device, copy=False)

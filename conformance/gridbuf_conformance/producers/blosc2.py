@@ -18,7 +18,7 @@ __all__ = ["Blosc2Producer"]
 _DTYPES = tuple(
     name
     for name in NumPyProducer.capabilities.dtypes or ()
-    if name not in ("struct", "longdouble", "clongdouble")
+    if name not in ("struct", "padded", "str1", "longdouble", "clongdouble")
 )
 
 

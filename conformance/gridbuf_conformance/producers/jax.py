@@ -14,7 +14,7 @@ from ..producer import Capabilities, Unsupported
 from .base import HostProducer
 from .numpy import numpy_dtype
 
-__all__ = ["JaxProducer"]
+__all__ = ["DeletedProducer", "JaxProducer", "TracedProducer"]
 
 _SPECIAL = tuple(
     name
@@ -57,3 +57,27 @@ class JaxProducer(HostProducer):
 
     def apply_view(self, obj: jax.Array, operation: Sequence[Any]) -> Unsupported:
         return Unsupported("jax: its views are new arrays")
+
+
+class DeletedProducer(JaxProducer):
+    """Arrays after `delete()`, which is also what becomes of donated arguments."""
+
+    name = "jax.deleted"
+    has_memory = False
+
+    def make(self, plan: Plan) -> jax.Array:
+        result = super().make(plan)
+        result.delete()
+        return result
+
+
+class TracedProducer(JaxProducer):
+    """The tracers that a function sees under `jax.jit`: shapes and element types without memory."""
+
+    name = "jax.traced"
+    has_memory = False
+
+    def make(self, plan: Plan) -> jax.Array:
+        seen: list[jax.Array] = []
+        jax.eval_shape(seen.append, super().make(plan))
+        return seen[0]

@@ -1,17 +1,29 @@
-"""NumPy's `ndarray`, allocated by `numpy.empty` and, for any layout, transposed; and its scalars."""
+"""NumPy's `ndarray`, allocated by `numpy.empty` and, for any layout, transposed; its scalars, and unusual arrays."""
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
+from ..dtypes import DType
 from ..plan import DTYPES, Plan
 from ..producer import Capabilities, Unsupported
 from .base import HostProducer, viewed
 
-__all__ = ["MAX_NDIM", "NumPyProducer", "numpy_dtype", "write_content"]
+__all__ = [
+    "MAX_NDIM",
+    "FieldProducer",
+    "MappedProducer",
+    "NumPyProducer",
+    "ReferencesProducer",
+    "ScalarProducer",
+    "numpy_dtype",
+    "write_content",
+]
 
 MAX_NDIM = 64 if int(np.__version__.partition(".")[0]) >= 2 else 32
 """The most dimensions that this NumPy's arrays have."""
@@ -19,17 +31,22 @@ MAX_NDIM = 64 if int(np.__version__.partition(".")[0]) >= 2 else 32
 
 def _dtypes() -> dict[str, np.dtype]:
     """NumPy's type for each of the plans' element types that it has one for."""
-    records = {
-        info.name: np.dtype(
-            [(name, kind, (count,) if count > 1 else ()) for name, kind, _, count in info.fields]
-        )
-        for info in DTYPES.values()
-        if info.fields
-    }
-    texts = {"bytes5": np.dtype("S5"), "str3": np.dtype("U3")}
+    records = {info.name: _record(info) for info in DTYPES.values() if info.fields}
+    texts = {"bytes5": np.dtype("S5"), "str3": np.dtype("U3"), "str1": np.dtype("U1")}
     special = {**records, **texts}
     plain = (name for name in DTYPES if name not in special and DTYPES[name].typestr is not None)
     return {**{name: np.dtype(name) for name in plain}, **special}
+
+
+def _record(info: DType) -> np.dtype:
+    return np.dtype(
+        {
+            "names": [name for name, _, _, _ in info.fields],
+            "formats": [(kind, repeat) for _, kind, _, repeat in info.fields],
+            "offsets": [offset for _, _, offset, _ in info.fields],
+            "itemsize": info.itemsize,
+        }
+    )
 
 
 _DTYPES = _dtypes()
@@ -44,7 +61,10 @@ def numpy_dtype(plan: Plan) -> np.dtype:
 def write_content(target: np.ndarray, plan: Plan) -> None:
     """Copy the plan's content in, by index and not by address; nothing if the plan asks for none."""
     if plan.fill is not None:
-        target[...] = np.frombuffer(plan.content(), numpy_dtype(plan)).reshape(plan.shape)
+        content = np.frombuffer(plan.content(), numpy_dtype(plan)).reshape(plan.shape)
+        if plan.dtype_info.padding:  # records are copied field by field
+            target, content = target.view(f"V{plan.itemsize}"), content.view(f"V{plan.itemsize}")
+        target[...] = content
 
 
 class NumPyProducer(HostProducer):
@@ -90,7 +110,7 @@ class ScalarProducer(HostProducer):
 
     name = "numpy.scalar"
     capabilities = Capabilities(
-        dtypes=tuple(name for name in _DTYPES if name not in ("struct", "bytes5")),
+        dtypes=tuple(name for name in _DTYPES if name not in ("struct", "padded", "bytes5")),
         max_ndim=0,
         byteorders=("native",),
         readonly=(True,),
@@ -106,3 +126,76 @@ class ScalarProducer(HostProducer):
 
     def apply_view(self, obj: np.generic, operation: Sequence[Any]) -> Unsupported:
         return Unsupported("numpy: a scalar has no views")
+
+
+class ReferencesProducer(HostProducer):
+    """Arrays of references, whose elements are not in the array's memory: Python objects and strings of any width.
+
+    `bytes5` is asked as `object`, `str3` as `StringDType` (from NumPy 2 on).
+    """
+
+    name = "numpy.references"
+    capabilities = Capabilities(
+        dtypes=("bytes5", *(("str3",) if hasattr(np.dtypes, "StringDType") else ())),
+        max_ndim=4,
+        max_nbytes=2**12,
+        layouts="C",
+        byteorders=("native",),
+        readonly=(False,),
+    )
+
+    def version(self) -> str:
+        return np.__version__
+
+    def make(self, plan: Plan) -> np.ndarray:
+        values = np.frombuffer(plan.content(), numpy_dtype(plan)).reshape(plan.shape)
+        return values.astype(object if plan.dtype == "bytes5" else np.dtypes.StringDType())
+
+    def apply_view(self, obj: np.ndarray, operation: Sequence[Any]) -> np.ndarray:
+        return NumPyProducer().apply_view(obj, operation)
+
+
+class FieldProducer(NumPyProducer):
+    """The field of a packed record: strides that are not multiples of the item's size, also along axes of extent 1.
+
+    Axes of extent 1, and those of arrays without elements, have any stride at all.
+    """
+
+    name = "numpy.field"
+    capabilities = replace(NumPyProducer.capabilities, layouts="C", max_nbytes=2**20)
+
+    def make(self, plan: Plan) -> np.ndarray:
+        record = np.dtype([("before", "i1"), ("value", numpy_dtype(plan))])
+        result = np.zeros(plan.shape, record)["value"]
+        write_content(result, plan)
+        pairs = zip(result.strides, plan.shape)
+        strides = [
+            17 - 1000 * axis if extent == 1 or not result.size else stride
+            for axis, (stride, extent) in enumerate(pairs)
+        ]
+        writable = not plan.readonly
+        return np.lib.stride_tricks.as_strided(result, plan.shape, strides, writeable=writable)
+
+
+class MappedProducer(HostProducer):
+    """`numpy.memmap` of a temporary file: for read-only plans the pages refuse writing."""
+
+    name = "numpy.memmap"
+    capabilities = replace(NumPyProducer.capabilities, layouts="C", max_nbytes=2**20)
+
+    def make(self, plan: Plan) -> np.ndarray | Unsupported:
+        if not plan.nbytes:
+            return Unsupported("numpy.memmap: a mapping has at least one byte")
+        with tempfile.TemporaryFile() as file:
+            file.write(plan.content())
+            file.flush()
+            dtype = numpy_dtype(plan)
+            if plan.readonly:
+                return np.memmap(file, dtype, "r", shape=plan.shape)
+            return np.memmap(file, dtype, "r+", shape=plan.shape)
+
+    def version(self) -> str:
+        return np.__version__
+
+    def apply_view(self, obj: np.ndarray, operation: Sequence[Any]) -> np.ndarray:
+        return NumPyProducer().apply_view(obj, operation)

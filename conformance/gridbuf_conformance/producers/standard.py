@@ -15,6 +15,7 @@ import platform
 import sys
 import tempfile
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, cast
 
 from ..plan import UNTOUCHED_FROM_BYTES, Plan
@@ -26,6 +27,7 @@ __all__ = [
     "ByteArrayProducer",
     "BytesProducer",
     "CtypesProducer",
+    "CtypesSpecialProducer",
     "MemoryViewProducer",
     "MmapProducer",
 ]
@@ -101,6 +103,11 @@ class MmapProducer(_FlatBytesProducer):
             return mmap.mmap(file.fileno(), plan.nbytes, access=mmap.ACCESS_READ)
 
 
+_TEXT_CODES = {
+    "str1": code for code in "uw" if code in array.typecodes and array.array(code).itemsize == 4
+}
+"""`array.array` of characters: "w" from Python 3.13 on; before, "u", whose width is the platform's."""
+
 _ARRAY_CODES = {
     **{f"int{8 * array.array(code).itemsize}": code for code in "bhiq"},
     **{f"uint{8 * array.array(code).itemsize}": code for code in "BHIQ"},
@@ -114,7 +121,7 @@ class ArrayProducer(_StandardProducer):
 
     name = "array"
     capabilities = Capabilities(
-        dtypes=tuple(_ARRAY_CODES),
+        dtypes=tuple(_ARRAY_CODES | _TEXT_CODES),
         min_ndim=1,
         max_ndim=1,
         max_nbytes=_TOUCHED_BYTES,
@@ -124,7 +131,7 @@ class ArrayProducer(_StandardProducer):
     )
 
     def make(self, plan: Plan) -> array.array[Any]:
-        return array.array(_ARRAY_CODES[plan.dtype], plan.content())
+        return array.array((_ARRAY_CODES | _TEXT_CODES)[plan.dtype], plan.content())
 
 
 def _castable(format_letter: str) -> bool:
@@ -194,6 +201,7 @@ _CTYPES: dict[str, Any] = {
 
 
 _FIELDS: Any = [("a", ctypes.c_int8), ("b", ctypes.c_double), ("c", ctypes.c_int16 * 2)]
+_PADDED_FIELDS: Any = [("a", ctypes.c_int8), ("b", ctypes.c_double), ("c", ctypes.c_int16 * 3 * 2)]
 _SWAPPED_STRUCTURE: Any = (
     ctypes.BigEndianStructure if sys.byteorder == "little" else ctypes.LittleEndianStructure
 )
@@ -215,7 +223,20 @@ class _SwappedRecord(_SWAPPED_STRUCTURE):  # type: ignore[misc]  # the byte orde
     _fields_ = _FIELDS
 
 
-_CTYPES["struct"] = _Record
+class _Padded(ctypes.Structure):
+    """The padded record of the plans, as the platform's compiler lays it out."""
+
+    _fields_ = _PADDED_FIELDS
+
+
+class _SwappedPadded(_SWAPPED_STRUCTURE):  # type: ignore[misc]
+    """The same in the other byte order."""
+
+    _fields_ = _PADDED_FIELDS
+
+
+_CTYPES |= {"struct": _Record, "padded": _Padded}
+_SWAPPED_RECORDS = {_Record: _SwappedRecord, _Padded: _SwappedPadded}
 
 
 class CtypesProducer(_StandardProducer):
@@ -243,7 +264,37 @@ class CtypesProducer(_StandardProducer):
         native = _CTYPES[plan.dtype]
         if plan.byteorder == "native":
             return native
-        if native is _Record:
-            return _SwappedRecord
+        if native in _SWAPPED_RECORDS:
+            return _SWAPPED_RECORDS[native]
         both = (getattr(native, f"__ctype_{order}__", None) for order in ("be", "le"))
         return next((kind for kind in both if kind not in (None, native)), None)
+
+
+class _Union(ctypes.Union):
+    """A number or its bytes: the format of a buffer cannot say that."""
+
+    _fields_: Any = [("value", ctypes.c_double), ("bytes", ctypes.c_uint8 * 8)]
+
+
+class _BitFields(ctypes.Structure):
+    """A number of 32 bits in two fields."""
+
+    _fields_: Any = [("low", ctypes.c_uint32, 3), ("high", ctypes.c_uint32, 29)]
+
+
+class CtypesSpecialProducer(CtypesProducer):
+    """`ctypes`: a union for float64, bit-fields for uint32, wide characters for text.
+
+    No element type of the plans names them. They are judged by the sizes of their buffers and by their content.
+    """
+
+    name = "ctypes.special"
+    capabilities = replace(
+        CtypesProducer.capabilities,
+        dtypes=("float64", "uint32", *(("str1",) if ctypes.sizeof(ctypes.c_wchar) == 4 else ())),
+        byteorders=("native",),
+    )
+
+    @staticmethod
+    def _element_type(plan: Plan) -> Any:
+        return {"float64": _Union, "uint32": _BitFields, "str1": ctypes.c_wchar}[plan.dtype]

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import mmap
+import tempfile
+import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,7 +16,16 @@ from ..plan import Plan
 from ..producer import Capabilities, Unsupported
 from .base import HostProducer, viewed
 
-__all__ = ["FakeProducer", "NegativeProducer", "TorchProducer"]
+__all__ = [
+    "FakeProducer",
+    "FreedProducer",
+    "MetaProducer",
+    "NegativeProducer",
+    "ReadOnlyProducer",
+    "SparseProducer",
+    "StridedProducer",
+    "TorchProducer",
+]
 
 _DTYPES = {
     **{name: getattr(torch, name) for name in ("float64", "float32", "float16", "bfloat16")},
@@ -78,7 +90,91 @@ class FakeProducer(TorchProducer):
 
     name = "torch.fake"
     capabilities = replace(TorchProducer.capabilities, layouts="C")
+    has_memory = False
+
+    def __init__(self) -> None:
+        self.make(Plan())  # the first use imports hundreds of modules: not on the time of a plan
 
     def make(self, plan: Plan) -> torch.Tensor:
         with FakeTensorMode():
             return torch.empty(plan.shape, dtype=_DTYPES[plan.dtype])
+
+
+class MetaProducer(TorchProducer):
+    """Tensors on the device `meta`: shapes and element types without memory."""
+
+    name = "torch.meta"
+    capabilities = replace(TorchProducer.capabilities, layouts="C")
+    has_memory = False
+
+    def make(self, plan: Plan) -> torch.Tensor:
+        return torch.empty(plan.shape, dtype=_DTYPES[plan.dtype], device="meta")
+
+
+class FreedProducer(TorchProducer):
+    """Tensors whose storage was resized to no bytes, as FSDP frees parameters between uses."""
+
+    name = "torch.freed"
+    capabilities = replace(
+        TorchProducer.capabilities, dtypes=("float64", "float32"), layouts="C", max_nbytes=2**20
+    )
+    has_memory = False
+
+    def make(self, plan: Plan) -> torch.Tensor | Unsupported:
+        if not plan.nbytes:
+            return Unsupported("torch.freed: a tensor without elements has no storage to free")
+        result = super().make(plan)
+        result.untyped_storage().resize_(0)
+        return result
+
+
+class SparseProducer(TorchProducer):
+    """Sparse tensors: by coordinates, and as compressed rows for int64 in two dimensions."""
+
+    name = "torch.sparse"
+    capabilities = replace(
+        TorchProducer.capabilities,
+        dtypes=("float64", "float32", "int64"),
+        layouts="C",
+        max_nbytes=2**16,
+    )
+    has_memory = False
+
+    def make(self, plan: Plan) -> torch.Tensor:
+        dense = super().make(plan)
+        is_compressed = plan.dtype == "int64" and plan.ndim == 2
+        return dense.to_sparse_csr() if is_compressed else dense.to_sparse()
+
+
+class StridedProducer(TorchProducer):
+    """`torch.as_strided`: any stride along axes of extent 1, and along all axes of a tensor without elements."""
+
+    name = "torch.strided"
+    capabilities = replace(TorchProducer.capabilities, layouts="C", max_nbytes=2**20)
+
+    def make(self, plan: Plan) -> torch.Tensor:
+        result = super().make(plan)
+        strides = [
+            17 + 1000 * axis if extent == 1 or not result.numel() else stride
+            for axis, (stride, extent) in enumerate(zip(result.stride(), plan.shape))
+        ]
+        return result.as_strided(plan.shape, strides)
+
+
+class ReadOnlyProducer(TorchProducer):
+    """`torch.frombuffer` of read-only pages: PyTorch warns, and the tensor knows nothing of it."""
+
+    name = "torch.readonly"
+    capabilities = replace(
+        TorchProducer.capabilities, layouts="C", max_nbytes=2**20, readonly=(True,)
+    )
+
+    def make(self, plan: Plan) -> torch.Tensor | Unsupported:
+        if not plan.nbytes:
+            return Unsupported("torch.frombuffer: a buffer has at least one byte")
+        with tempfile.TemporaryFile() as file, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            file.write(plan.content())
+            file.flush()
+            pages = mmap.mmap(file.fileno(), plan.nbytes, access=mmap.ACCESS_READ)
+            return torch.frombuffer(pages, dtype=_DTYPES[plan.dtype]).reshape(plan.shape)

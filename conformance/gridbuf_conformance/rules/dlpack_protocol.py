@@ -356,7 +356,9 @@ _NO_DLPACK_TYPE = frozenset({"object", "datetime", "timedelta", "text", "struct"
 
 
 def indescribable(s: Subject) -> str | None:
-    """The property of this array that DLPack cannot describe, by the plan or by another interface."""
+    """The property of this array that DLPack cannot describe, by the producer, the plan or another interface."""
+    if not s.observation.has_memory:
+        return "an array without strided memory"
     if s.plan is not None and s.plan.dtype_info.dlpack is None:
         return f"elements of type {s.plan.dtype}"
     for other in s.others("DL").values():

@@ -277,14 +277,24 @@ class Subject:
     def comparable(self) -> dict[str, Descriptor]:
         """The arrays that can be compared with each other.
 
-        An array interface that exports plain bytes (AI-17) is only compared by what it is, not with the
-        buffer that it borrows from; arrays of pointers are left out.
+        An array interface without an address is only compared if it uses the object's own buffer (AI-17), and
+        that buffer says more than plain bytes; arrays of pointers are left out.
         """
         return {
             name: array
             for name, array in self.arrays.items()
-            if not array.is_indirect and not array.is_raw
+            if not array.is_indirect and (not array.is_raw or self._describes_own_buffer())
         }
+
+    def _describes_own_buffer(self) -> bool:
+        """Whether the array interface places the array in the object's own buffer, which describes an array too.
+
+        A buffer of bytes is mere memory, and so is one of a single dimension under an array of several.
+        """
+        data, buffer = self.fields.get("data", NONE), self.arrays.get("PB")
+        if data.t != "none" or buffer is None or buffer.itemsize == 1:
+            return False
+        return buffer.ndim > 1 or buffer.ndim == self.arrays["AI"].ndim
 
     def shares_memory_with_root(self, interface: str) -> bool:
         """Whether this view is in the memory of the produced array (and is not a copy of it)."""
