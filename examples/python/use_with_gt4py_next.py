@@ -75,6 +75,7 @@ gridbuf.copyto(over, 1.0)
 assert storage.to_numpy().min() == 1.0
 # [/views]
 
+
 # [stencil]
 @gtx.field_operator
 def rise(phi: gtx.Field[[I, J, K], gtx.float64]) -> gtx.Field[[I, J, K], gtx.float64]:

@@ -165,10 +165,8 @@ class FieldAllocator:
     ) -> Any:
         on_host = self.device_type == _DeviceType.CPU
         if device_id != 0:
-            remedy = "the host is device 0" if on_host else (
-                f"gridbuf allocates on the current CUDA device; enter cupy.cuda.Device({device_id}) instead"
-            )
-            raise ValueError(f"device_id is {device_id}, but must be 0: {remedy}")
+            used = "the host is device 0" if on_host else "select CUDA's by cupy.cuda.Device"
+            raise ValueError(f"device_id is {device_id}, but must be 0: {used}")
         if dtype.tensor_shape:
             raise ValueError(
                 f"dtype {dtype} has the shape {dtype.tensor_shape}; use a local dimension for it"

@@ -90,7 +90,9 @@ def step_on(preset: str | None, backend: Any) -> Any:
         origin: dict[str, tuple[int, ...]],
     ) -> None:
         fields = {
-            name: gridbuf.gt4py.as_field(array, (I, J, K), origin=dict(zip((I, J, K), origin[name])))
+            name: gridbuf.gt4py.as_field(
+                array, (I, J, K), origin=dict(zip((I, J, K), origin[name]))
+            )
             for name, array in (("phi", phi), ("out", out))
         }
         difference.with_backend(backend)(**fields, offset_provider={})
