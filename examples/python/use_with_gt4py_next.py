@@ -74,3 +74,24 @@ assert back.dims == ("I", "J", "K") and back.halo == ((1, 0), (1, 0), (0, 0))
 gridbuf.copyto(over, 1.0)
 assert storage.to_numpy().min() == 1.0
 # [/views]
+
+
+# [stencil]
+@gtx.field_operator
+def rise(phi: gtx.Field[[I, J, K], gtx.float64]) -> gtx.Field[[I, J, K], gtx.float64]:
+    return phi(I + 1) - phi
+
+
+@gridbuf.stencil(writes="out")
+def step(phi: gridbuf.Field[np.float64], out: gridbuf.Field[np.float64], *, origin):
+    def field(array, name):
+        return gridbuf.gt4py.as_field(array, [I, J, K], origin=dict(zip((I, J, K), origin[name])))
+
+    rise.with_backend(None)(field(phi, "phi"), out=field(out, "out"), offset_provider={})
+
+
+steps = gridbuf.storage.zeros((64, 66, 80), defaults="gt:cpu_ifirst", halo=((0, 0), (1, 1), (0, 0)))
+storage[...] = np.fromfunction(lambda i, j, k: 2 * i + j, storage.shape)
+step(storage, steps)
+assert (steps.to_numpy() == 2.0).all()
+# [/stencil]

@@ -42,8 +42,8 @@ def as_field(array: object, domain: Any, *, origin: Mapping[Any, int] | None = N
         `array` does not export memory.
     ValueError
         The extents of `array` are not those of `domain`, or `origin` does not fit.
-    GTNoSuchBufferError
-        Neither NumPy nor CuPy reads the memory.
+    DeviceUnavailableError
+        The memory is a device's, and there is no CUDA device or no CuPy.
 
     Notes
     -----

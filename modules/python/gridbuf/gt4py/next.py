@@ -163,10 +163,10 @@ class FieldAllocator:
         device_id: int,
         aligned_index: Sequence[Any] | None,
     ) -> Any:
+        on_host = self.device_type == _DeviceType.CPU
         if device_id != 0:
-            raise ValueError(
-                f"device_id is {device_id}, but must be 0: gridbuf allocates on the first device"
-            )
+            used = "the host is device 0" if on_host else "select CUDA's by cupy.cuda.Device"
+            raise ValueError(f"device_id is {device_id}, but must be 0: {used}")
         if dtype.tensor_shape:
             raise ValueError(
                 f"dtype {dtype} has the shape {dtype.tensor_shape}; use a local dimension for it"
@@ -180,14 +180,14 @@ class FieldAllocator:
             layout=layout,
             alignment_size=alignment,
             aligned_index=index,
-            device=None if self.device_type == _DeviceType.CPU else "gpu",
+            device=None if on_host else "gpu",
             populate=self.populate,
         )
         interface = getattr(array, "__array_interface__", None) or array.__cuda_array_interface__
         return tensors.TensorBuffer(
             buffer=array if array.base is None else array.base,
             memory_address=interface["data"][0],
-            device=definitions.Device(self.device_type, device_id),
+            device=definitions.Device(self.device_type, 0 if on_host else array.device.id),
             dtype=dtype,
             shape=array.shape,
             strides=array.strides,
@@ -327,7 +327,7 @@ def empty(
     allocator : FieldAllocator or backend, optional
         An allocator of gridbuf, or a backend with one. Default: `gridbuf.gt4py.next.allocator`.
     device : gt4py.next.Device, optional
-        It must be of the type of the allocator.
+        It must be of the type of the allocator, with `device_id` 0.
 
     Returns
     -------
@@ -383,7 +383,7 @@ def zeros(
     allocator : FieldAllocator or backend, optional
         An allocator of gridbuf, or a backend with one. Default: `gridbuf.gt4py.next.allocator`.
     device : gt4py.next.Device, optional
-        It must be of the type of the allocator.
+        It must be of the type of the allocator, with `device_id` 0.
 
     Returns
     -------
@@ -439,7 +439,7 @@ def ones(
     allocator : FieldAllocator or backend, optional
         An allocator of gridbuf, or a backend with one. Default: `gridbuf.gt4py.next.allocator`.
     device : gt4py.next.Device, optional
-        It must be of the type of the allocator.
+        It must be of the type of the allocator, with `device_id` 0.
 
     Returns
     -------
@@ -498,7 +498,7 @@ def full(
     allocator : FieldAllocator or backend, optional
         An allocator of gridbuf, or a backend with one. Default: `gridbuf.gt4py.next.allocator`.
     device : gt4py.next.Device, optional
-        It must be of the type of the allocator.
+        It must be of the type of the allocator, with `device_id` 0.
 
     Returns
     -------
@@ -565,7 +565,7 @@ def as_field(
     allocator : FieldAllocator or backend, optional
         An allocator of gridbuf, or a backend with one. Default: `gridbuf.gt4py.next.allocator`.
     device : gt4py.next.Device, optional
-        It must be of the type of the allocator.
+        It must be of the type of the allocator, with `device_id` 0.
 
     Returns
     -------
@@ -639,7 +639,7 @@ def as_connectivity(
     allocator : FieldAllocator or backend, optional
         An allocator of gridbuf, or a backend with one. Default: `gridbuf.gt4py.next.allocator`.
     device : gt4py.next.Device, optional
-        It must be of the type of the allocator.
+        It must be of the type of the allocator, with `device_id` 0.
     skip_value : int or None, optional
         The entry of the table that means "no neighbour". Default: -1 if the table has it, else None.
 

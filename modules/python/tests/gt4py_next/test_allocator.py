@@ -163,8 +163,13 @@ def test_what_is_refused() -> None:
         gb_next.FieldAllocator(device_type=gtx.DeviceType.ROCM)
     with pytest.raises(ValueError, match="alignment_size"):
         gb_next.FieldAllocator(byte_alignment=0)
-    with pytest.raises(ValueError, match="device_id is 1"):
+    with pytest.raises(ValueError, match="device_id is 1, .* the host is device 0"):
         allocated({Cell: 3}, device_id=1)
+    with pytest.raises(ValueError, match="device_id is 1, .* the host is device 0"):
+        gb_next.zeros({Cell: 3}, device=definitions.Device(CPU, 1))
+    cuda = gb_next.FieldAllocator(device_type=gtx.DeviceType.CUDA)
+    with pytest.raises(ValueError, match=r"device_id is 2, .* by cupy\.cuda\.Device"):
+        allocated({Cell: 3}, allocator=cuda, device_id=2)
     with pytest.raises(ValueError, match="local dimension"):
         allocated({Cell: 3}, definitions.DType(np.float64, (3,)))
 

@@ -108,6 +108,13 @@ def test_storages_with_a_device(managed: Any) -> None:
         assert (storage.to_numpy() == 5.0).all()
 
 
+def test_memory_of_a_device_is_cupy_s() -> None:
+    with testing.emulated_device():
+        storage = gridbuf.storage.zeros((6, 4), device="gpu", managed=None, dims="IK")
+        with pytest.raises(gridbuf.DeviceUnavailableError, match="CuPy arrays need a CUDA device"):
+            gridbuf.gt4py.as_field(storage, (Cell, K))
+
+
 # ---- An array over a field. ----
 
 

@@ -15,6 +15,7 @@ pytest.importorskip(
 )
 
 import gridbuf.gt4py.next as gb_next
+from gridbuf import testing
 from gt4py import next as gtx
 from gt4py.next import neighbor_sum
 
@@ -73,3 +74,60 @@ def test_unstructured(backend: Any) -> None:
     assert gridbuf.owns(phi) and gridbuf.owns(out) and gridbuf.owns(edges)
     edge_sum.with_backend(backend)(phi, out=out, offset_provider={"E2V": edges})
     np.testing.assert_allclose(out.ndarray, values[table[:, 0]] + values[table[:, 1]])
+
+
+# ---- Storages, through gridbuf.stencil. ----
+
+
+def step_on(preset: str | None, backend: Any) -> Any:
+    """`difference` as a stencil over arrays, which gridbuf takes to the side where the preset computes."""
+
+    @gridbuf.stencil(backend=preset, writes="out")
+    def step(
+        phi: gridbuf.Field[np.float64],
+        out: gridbuf.Field[np.float64],
+        *,
+        origin: dict[str, tuple[int, ...]],
+    ) -> None:
+        fields = {
+            name: gridbuf.gt4py.as_field(
+                array, (I, J, K), origin=dict(zip((I, J, K), origin[name]))
+            )
+            for name, array in (("phi", phi), ("out", out))
+        }
+        difference.with_backend(backend)(**fields, offset_provider={})
+
+    return step
+
+
+@pytest.mark.parametrize("managed", [None, "gt4py", "cuda"])
+def test_storages_on_a_device(managed: Any) -> None:
+    """By the emulated device: the embedded backend computes in its memory, inside a kernel."""
+    values = np.random.default_rng(3).random((8, 5, 3))
+    step = step_on("gt:gpu", None)
+    with testing.emulated_device():
+        phi = gridbuf.storage.storage(
+            values, defaults="gt:gpu", managed=managed, halo=((1, 1), (0, 0), (0, 0))
+        )
+        out = gridbuf.storage.zeros((6, 5, 3), defaults="gt:gpu", managed=managed)
+        step(phi, out)
+        # The storage knows of the write: no set_device_modified.
+        result = gridbuf.storage.storage(out, device=None).to_numpy()
+        np.testing.assert_array_equal(result, values[2:] - values[:-2])
+        wrong = gridbuf.storage.zeros((6, 5, 3), "f4", defaults="gt:gpu", managed=managed)
+        with pytest.raises(TypeError, match="field 'out'.* float32"):
+            step(phi, wrong)
+        with pytest.raises(ValueError, match="field 'phi'"):
+            step(gridbuf.storage.zeros((6, 5), dims="IJ", defaults="gt:gpu", managed=managed), out)
+
+
+@pytest.mark.parametrize("backend", backends())
+def test_the_host_side_of_storages_with_a_device(backend: Any) -> None:
+    """A stencil of the host marks what it wrote, so the device gets it."""
+    values = np.random.default_rng(4).random((8, 5, 3))
+    with testing.emulated_device():
+        phi = gridbuf.storage.storage(values, device="gpu", halo=((1, 1), (0, 0), (0, 0)))
+        out = gridbuf.storage.zeros((6, 5, 3), device="gpu")
+        step_on(None, backend)(phi, out)
+        assert out.sync_state.state == gridbuf.storage.SyncState.SYNC_HOST_DIRTY
+        np.testing.assert_array_equal(out.to_numpy(), values[2:] - values[:-2])
