@@ -13,7 +13,7 @@ import pytest
 from gridbuf_conformance import printed
 from gridbuf_conformance.exports import Export
 from gridbuf_conformance.info import LookInfo
-from gridbuf_conformance.measure import eyes
+from gridbuf_conformance.measure import eyes, forks
 from gridbuf_conformance.measure.keywords import keywords_for
 from gridbuf_conformance.own_eyes import mistake
 
@@ -50,7 +50,7 @@ def test_a_death_is_seen_and_the_other_looks_go_on():
 
 
 def test_what_hangs_in_a_fork_is_looked_at_here(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(eyes, "_LIMIT_S", 0.2)
+    monkeypatch.setattr(forks, "LIMIT_S", 0.2)
     assert eyes.look(Hangs()) == {"x.tolist()": LookInfo([1], ["3"])}
 
 

@@ -6,6 +6,8 @@ import array
 import ctypes
 import json
 import mmap
+import os
+import signal
 import sys
 import threading
 
@@ -18,7 +20,7 @@ from gridbuf_conformance.descriptors import Descriptor
 from gridbuf_conformance.elements import Element
 from gridbuf_conformance.info import Observation, from_json, to_json
 from gridbuf_conformance.judge import judge
-from gridbuf_conformance.measure import observe
+from gridbuf_conformance.measure import observe, resizing
 from gridbuf_conformance.measure.content import poke_info
 from gridbuf_conformance.outcomes import Outcome
 from gridbuf_conformance.plan import Plan
@@ -214,6 +216,16 @@ def test_live_objects_are_not_written_to() -> None:
     assert obj == b"\x00\x01\x02"
     assert observation.root.poke is None
     assert observation.life is not None and observation.life.resizes == {}
+
+
+def test_a_method_that_dies_without_an_export_is_not_a_resize() -> None:
+    class Deadly(bytearray):
+        def append(self, *_: object) -> None:
+            os.kill(os.getpid(), signal.SIGSEGV)
+
+    names = ["append", "clear", "hex"]
+    methods = resizing._search(names, lambda: Deadly(b"abc"), Memory())
+    assert [method.name for method in methods] == ["clear"]
 
 
 def test_large_live_arrays_are_not_copied() -> None:

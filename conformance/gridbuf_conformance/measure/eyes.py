@@ -10,13 +10,6 @@ waits for them hangs. From then on, looks at results of that type run in this pr
 
 from __future__ import annotations
 
-import contextlib
-import faulthandler
-import json
-import os
-import select
-import signal
-import time
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -26,14 +19,13 @@ from .. import printed
 from ..descriptors import sample_indices
 from ..info import LookInfo
 from ..steps import enter
+from .forks import CAN_FORK, run_fork
 
 __all__ = ["look"]
 
-_LIMIT_S = 2.0
 _ELEMENTS_LIMIT = 256
 _METHODS = ("tolist", "to_pylist", "numpy", "to_numpy", "__array__")
 _DEATHS = frozenset({"SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL"})
-_Fork = tuple[list[tuple[str, dict[str, Any]]], "str | None"]
 _types_with_threads: set[type] = set()
 """Types whose looks hung in a fork."""
 
@@ -47,7 +39,7 @@ def look(result: Any) -> dict[str, LookInfo]:
     if not looks:
         return {}
     enter("eyes")
-    if hasattr(os, "fork") and type(result) not in _types_with_threads:
+    if CAN_FORK and type(result) not in _types_with_threads:
         seen = _seen_in_forks(looks)
         if seen is not None:
             return seen
@@ -118,7 +110,7 @@ def _seen_in_forks(looks: dict[str, Callable[[], Any]]) -> dict[str, LookInfo] |
     found: dict[str, LookInfo] = {}
     left = dict(looks)
     while left:
-        lines, death = _run_fork(left)
+        lines, death = run_fork(partial(_seen, left))
         for name, info in lines:
             del left[name]
             found[name] = LookInfo(**info)
@@ -129,49 +121,3 @@ def _seen_in_forks(looks: dict[str, Callable[[], Any]]) -> dict[str, LookInfo] |
             del left[name]
             found[name] = LookInfo(died=death if death in _DEATHS else None)
     return found
-
-
-def _run_fork(looks: dict[str, Callable[[], Any]]) -> _Fork:
-    """The looks that were taken, and how the fork ended: the name of a signal, "" or None for a fork that hung."""
-    receiver, sender = os.pipe()
-    with warnings.catch_warnings():
-        warnings.simplefilter(
-            "ignore"
-        )  # of forks of processes with threads: a fork that hangs is ended
-        pid = os.fork()
-    if not pid:
-        _be_the_fork(sender, looks)
-    os.close(sender)
-    text, is_whole = _read(receiver)
-    os.close(receiver)
-    if not is_whole:
-        os.kill(pid, signal.SIGKILL)
-    status = os.waitpid(pid, 0)[1]
-    lines = [
-        tuple(json.loads(line)) for line in text.splitlines(keepends=True) if line.endswith(b"\n")
-    ]
-    if not is_whole:
-        return lines, None
-    return lines, signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else ""
-
-
-def _be_the_fork(sender: int, looks: dict[str, Callable[[], Any]]) -> None:
-    """Takes the looks and ends this process: nothing of it may run on."""
-    try:
-        faulthandler.disable()  # a death here is expected
-        with contextlib.suppress(BaseException):
-            for line in _seen(looks):
-                os.write(sender, json.dumps(line).encode() + b"\n")
-    finally:
-        os._exit(0)
-
-
-def _read(receiver: int) -> tuple[bytes, bool]:
-    """Everything that the fork wrote, and whether it came to its end in time."""
-    text, end = b"", time.monotonic() + _LIMIT_S
-    while (left := end - time.monotonic()) > 0 and select.select([receiver], [], [], left)[0]:
-        part = os.read(receiver, 65536)
-        if not part:
-            return text, True
-        text += part
-    return text, False

@@ -1,7 +1,7 @@
 """Info on resizing: does memory move or vanish while it is exported?
 
 Types that can grow, shrink or close do so by methods. Their names tell (`_NAME`), in any case, and a call tells the rest: of the
-arguments in `_ARGUMENTS`, the first ones that change the memory of a fresh object without exports are used. Then the
+arguments in `_ARGUMENTS`, the first ones that change the memory of a fresh object without exports are used, in a fork. Then the
 method is called on an object that exports its memory. Before that the object is grown, if a method can do that,
 beyond the size from which the allocator maps each block for itself: such a block is unmapped when it is freed, which the map
 of the process proves. glibc raises that size up to 32 MiB without a request; `_map_large_blocks` pins it to its usual start.
@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -26,6 +26,7 @@ from ..steps import enter
 from ..values import attempt
 from .buffer import hold_buffer, simple_request
 from .capsules import NEWEST, export
+from .forks import CAN_FORK, run_fork
 from .interface import interface_info
 
 __all__ = ["resize_info"]
@@ -83,9 +84,7 @@ def resize_info(again: Callable[[], Any], memory: Memory) -> dict[str, dict[str,
         span = _span(fresh, memory)
         if span is None or span[0] == span[1]:
             return {}
-        names = sorted(filter(_NAME.fullmatch, dir(fresh)))
-        found = (_found(name, again, memory) for name in names)
-        _METHODS[kind] = tuple(method for method in found if method is not None)
+        _METHODS[kind] = tuple(_search(sorted(filter(_NAME.fullmatch, dir(fresh))), again, memory))
     del fresh
     grow = next((one for one in _METHODS[kind] if _grows(one, again, memory)), None)
     info: dict[str, dict[str, ResizeInfo]] = {}
@@ -98,6 +97,29 @@ def resize_info(again: Callable[[], Any], memory: Memory) -> dict[str, dict[str,
         }
         info[method.name] = {key: one for key, one in seen.items() if one is not None}
     return info
+
+
+def _search(names: list[str], again: Callable[[], Any], memory: Memory) -> Iterator[_Method]:
+    """The methods of these names that change a fresh object.
+
+    They are called with any arguments, so in a fork: one that dies then says nothing of exports.
+    """
+    left = names
+    while left:
+        pairs, death = run_fork(partial(_answers, left, again, memory)) if CAN_FORK else ([], None)
+        if death is None:  # it waits for threads, which a fork does not have
+            pairs = [*_answers(left, again, memory)]
+        yield from (_Method(name, place) for name, place in pairs if place is not None)
+        left = left[len(pairs) + 1 :]  # the process died of the one in between
+
+
+def _answers(
+    names: list[str], again: Callable[[], Any], memory: Memory
+) -> Iterator[tuple[str, int | None]]:
+    """Each name, and the place of the arguments with which the method changes an object."""
+    for name in names:
+        method = _found(name, again, memory)
+        yield name, None if method is None else method.arguments
 
 
 def _found(name: str, again: Callable[[], Any], memory: Memory) -> _Method | None:
