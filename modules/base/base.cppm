@@ -154,6 +154,7 @@ struct Reports {
   std::string cgroup_mount = "/sys/fs/cgroup";
   std::string transparent_hugepage = "/sys/kernel/mm/transparent_hugepage";
   std::string own_mappings = "/proc/self/smaps";
+  std::string caches = "/sys/devices/system/cpu/cpu0/cache";
 };
 
 /// How many bytes could be committed now without the out-of-memory killer. The result is the
@@ -165,6 +166,10 @@ std::int64_t committable_bytes(const Reports& reports = {});
 /// The number of processors that this process may use, at least 1. Its affinity mask and the quotas
 /// of its cgroups limit it; a quota of 1.5 processors counts as 2.
 int usable_cpu_count(const Reports& reports = {});
+
+/// The length of the last-level cache of the first processor, which other processors may share; 32
+/// MiB where nothing is reported.
+std::int64_t last_cache_bytes(const Reports& reports = {});
 
 /// The length of an ordinary page.
 std::int64_t page_bytes();
