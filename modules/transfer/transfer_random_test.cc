@@ -58,19 +58,16 @@ CopyLimits random_limits(RandomViews& random) {
       return {.stream_bytes = 1,
               .stream_rows_bytes = 1,
               .parallel_bytes = 1,
-              .parallel_rows_bytes = 1,
               .piece_bytes = piece_bytes};
     case 1:
       return {.stream_bytes = 1,
               .stream_rows_bytes = 1,
               .parallel_bytes = kNever,
-              .parallel_rows_bytes = kNever,
               .piece_bytes = piece_bytes};
     case 2:
       return {.stream_bytes = kNever,
               .stream_rows_bytes = kNever,
               .parallel_bytes = 1,
-              .parallel_rows_bytes = 1,
               .piece_bytes = piece_bytes};
     default:
       return {};
@@ -320,13 +317,10 @@ TEST_P(OnEveryPath, CopiesToConflictingLinesAreAsDefined) {
         const CopyCase copy{
             .target = laid_out(shape, {2, 1, 0}, itemsize, random.once_in(2) ? 64 : 0),
             .source = laid_out(shape, order, itemsize, itemsize * random.below(2))};
-        expect_as_defined(copy,
-                          {.stream_bytes = kNever,
-                           .stream_rows_bytes = kNever,
-                           .parallel_bytes = 1,
-                           .parallel_rows_bytes = 1},
-                          place(target_memory_, copy.target, random),
-                          place(source_memory_, copy.source, random), ++round);
+        expect_as_defined(
+            copy, {.stream_bytes = kNever, .stream_rows_bytes = kNever, .parallel_bytes = 1},
+            place(target_memory_, copy.target, random), place(source_memory_, copy.source, random),
+            ++round);
         if (HasFatalFailure()) return;
       }
     }

@@ -138,13 +138,14 @@ std::int64_t cache_bytes();
 
 /// Thresholds in bytes of the target. Only tests set them.
 struct CopyLimits {
-  /// From this length on, stores may be non-temporal: for planes if target and source fill half of
-  /// the last-level cache, for rows if they do not fit in it.
+  /// From this length on, stores may be non-temporal. With ordinary stores, planes of a quarter of
+  /// the last-level cache and rows of a half begin to evict what they need. (Measured with 32 MiB:
+  /// equal at 8 and at 16 MiB.)
   std::int64_t stream_bytes = cache_bytes() / 4;
-  std::int64_t stream_rows_bytes = cache_bytes();
-  /// From this length on, all threads work. Starting them takes tens of microseconds.
-  std::int64_t parallel_bytes = std::int64_t{1} << 22;
-  std::int64_t parallel_rows_bytes = std::int64_t{1} << 23;
+  std::int64_t stream_rows_bytes = cache_bytes() / 2;
+  /// From this length on, all threads work. (Measured with two: to wake the second one and to move
+  /// data into its caches takes longer than it saves at 1 MiB, and less at 3 MiB.)
+  std::int64_t parallel_bytes = std::int64_t{1} << 21;
   /// The length of a task of rows, and of the work that a thread takes at once.
   std::int64_t piece_bytes = std::int64_t{1} << 18;
 };
@@ -162,8 +163,8 @@ void copy_view(std::byte* target_block, const StridedView& target, const std::by
 // --- Fills (fill.cc) -----------------------------------------------------------------------------
 //
 // The element is repeated once into a pattern of whole cache lines; rows are then filled line by
-// line. A row shorter than a cache line counts as one element. Each piece of about 2 MiB has one of
-// three kinds of store:
+// line. A row shorter than a cache line counts as one element. Each piece of about half a MiB has
+// one of three kinds of store:
 //
 //   lines     vector stores. As fast as memset while the target is in the nearer caches.
 //   strings   the processor's fill instruction (x86: rep stos), for elements up to 8 bytes in rows
@@ -178,9 +179,9 @@ void copy_view(std::byte* target_block, const StridedView& target, const std::by
 /// Thresholds in bytes. Only tests set them.
 struct FillLimits {
   /// From this length on, all threads work. For elements far apart, a part of each page counts.
-  std::int64_t parallel_bytes = std::int64_t{1} << 23;
+  std::int64_t parallel_bytes = std::int64_t{1} << 22;
   /// The approximate length of a thread's pieces.
-  std::int64_t piece_bytes = std::int64_t{1} << 21;
+  std::int64_t piece_bytes = std::int64_t{1} << 19;
   /// From this length on, zeros are streamed.
   std::int64_t stream_zeros_bytes = cache_bytes();
   /// From this length on, other elements are streamed (measured with 32 MiB of cache: slower at 128

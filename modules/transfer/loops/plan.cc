@@ -81,7 +81,6 @@ void plan_rows(CopyPlan& plan, Walk walk, std::int64_t itemsize_bytes, std::int6
   const std::int64_t row_bytes = innermost.extent * itemsize_bytes;
   plan.streams =
       plan.streams && total_bytes >= limits.stream_rows_bytes && row_bytes >= kShortestStreamBytes;
-  plan.parallel = plan.parallel && total_bytes >= limits.parallel_rows_bytes;
   plan.rows = {.extent = innermost.extent,
                .itemsize_bytes = itemsize_bytes,
                .target_stride_bytes = innermost.target_stride_bytes,
@@ -160,14 +159,21 @@ void cut_for_caches(CopyPlan& plan, Walk walk, const CopyLimits& limits) {
   }
   const Blocks blocks = blocks_of(plan.plane, std::min(limits.piece_bytes, kBlockBytes));
   plan.plane.nest = blocks.nest;
+  const std::array target_strides{plan.plane.target_row_stride_bytes,
+                                  plan.plane.target_column_stride_bytes,
+                                  plan.plane.target_step_bytes};
   plan.bands = {blocks.cuts[0], false};
   plan.columns = blocks.cuts[1];
   plan.planes = blocks.cuts[2];
-  add_sorted_steps(plan, walk.axes);
-  for (const Side side : blocks.nest) {
-    const std::int64_t parts = blocks.cuts[static_cast<std::size_t>(side)].count;
-    plan.loops.push_back({kCounts[static_cast<std::size_t>(side)], parts});
+  // In the order of the target, so that threads write to separate pages.
+  add_steps(plan, walk.axes);
+  for (std::size_t side = 0; side < blocks.cuts.size(); ++side) {
+    const Cut& cut = blocks.cuts[side];
+    plan.loops.push_back({kCounts[side], cut.count, cut.size * target_strides[side]});
   }
+  std::sort(plan.loops.begin(), plan.loops.end(), [](const Loop& a, const Loop& b) {
+    return magnitude(a.target_stride_bytes) > magnitude(b.target_stride_bytes);
+  });
 }
 
 void plan_planes(CopyPlan& plan, Walk walk, std::int64_t itemsize_bytes, int columns_axis,
@@ -186,7 +192,6 @@ void plan_planes(CopyPlan& plan, Walk walk, std::int64_t itemsize_bytes, int col
   const std::int64_t column_bytes = rows.extent * itemsize_bytes;
   const bool whole_lines =
       columns.target_stride_bytes % kLineBytes == 0 && column_bytes % kLineBytes == 0;
-  plan.parallel = plan.parallel && total_bytes >= limits.parallel_bytes;
   plan.plane = {.target = plan.target,
                 .source = plan.source,
                 .itemsize_bytes = itemsize_bytes,
@@ -359,7 +364,7 @@ CopyPlan make_plan(Walk walk, std::int64_t itemsize_bytes, std::int64_t swap_uni
                 .target = walk.target,
                 .source = walk.source};
   const bool in_order = order == Order::kAsIndexed;
-  plan.parallel = !in_order;
+  plan.parallel = !in_order && total_bytes >= limits.parallel_bytes;
   // Swapped bytes are written twice, the second time in the caches, so they are not streamed.
   plan.streams = !in_order && plan.swap_unit_bytes == 1;
   if (!in_order) itemsize_bytes = fuse_elements(walk, itemsize_bytes);
@@ -389,7 +394,7 @@ void copy_view(std::byte* target_block, const StridedView& target, const std::by
   if (any_order && swap_unit_bytes <= 1) {
     // A plan costs more than it saves for a dense run that one thread copies through the caches.
     const std::optional<std::int64_t> bytes = dense_run_bytes(walk, target.itemsize_bytes);
-    if (bytes && *bytes < std::min(limits.parallel_rows_bytes, limits.stream_rows_bytes)) {
+    if (bytes && *bytes < std::min(limits.parallel_bytes, limits.stream_rows_bytes)) {
       std::memcpy(walk.target, walk.source, static_cast<std::size_t>(*bytes));
       return;
     }

@@ -51,7 +51,7 @@ TEST(Plan, OfEqualLayoutsIsOneRow) {
 
 TEST(Plan, CutsLongRowsIntoTasks) {
   const std::int64_t n = std::int64_t{1} << 24;
-  const CopyPlan plan = plan_of(view({n}, {1}), view({n}, {1}));
+  const CopyPlan plan = plan_of(view({n}, {1}), view({n}, {1}), {.stream_rows_bytes = 1 << 24});
   EXPECT_EQ(plan.tasks, n * 8 / CopyLimits().piece_bytes);
   EXPECT_TRUE(plan.parallel && plan.rows.streams);
 }
@@ -96,7 +96,7 @@ TEST(Plan, TakesSmallGroupsOfRowsAtATime) {
 }
 
 TEST(Plan, LeavesSmallCopiesToOneThreadAndTheCaches) {
-  const std::int64_t n = 64;
+  const std::int64_t n = 48;
   const CopyPlan plan = plan_of(view({n, n, n}, {1, n, n * n}), view({n, n, n}, {n * n, n, 1}));
   EXPECT_FALSE(plan.parallel || plan.streams);
   // In the caches, the planes along the middle dimension are moved together, and squares are in the

@@ -125,11 +125,11 @@ Bands bands_of(const Plane& plane) {
                            kLineBytes % plane.itemsize_bytes == 0;
   const std::int64_t first = std::min(
       plane.rows, elements_to_line(begin_alike, plane.target, plane.itemsize_bytes) + rows);
-  return {{.extent = plane.rows,
-           .first = first,
-           .size = rows,
-           .count = 1 + (plane.rows - first + rows - 1) / rows},
-          .share_lines = !begin_alike};
+  const Cut cut{.extent = plane.rows,
+                .first = first,
+                .size = rows,
+                .count = 1 + (plane.rows - first + rows - 1) / rows};
+  return {cut, !begin_alike};
 }
 
 bool needs_scratch(const Plane& plane, Simd simd) {
