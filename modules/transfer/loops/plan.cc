@@ -29,6 +29,8 @@ constexpr std::int64_t kLongestStreamedBytes = 4 * kLineBytes;
 // cache.
 constexpr std::int64_t kPartBytes = std::int64_t{1} << 13;
 
+// Processors prefetch along longer rows.
+constexpr std::int64_t kStreamedRowBytes = std::int64_t{1} << 9;
 // The work of a task on planes in the caches: small enough to share out a mebibyte.
 constexpr std::int64_t kBlockBytes = std::int64_t{1} << 16;
 // By Side.
@@ -141,7 +143,8 @@ void cut_for_streams(CopyPlan& plan, Walk walk) {
                   .first = std::min(part, plane.columns),
                   .size = part,
                   .count = (plane.columns - 1) / part + 1};
-  const Loop bands{Count::kBands, plan.bands.count};
+  const Loop bands{Count::kBands, plan.bands.count, 0,
+                   plane.source_row_stride_bytes * plan.bands.size};
   if (!plan.bands.share_lines) plan.loops.push_back(bands);
   add_sorted_steps(plan, walk.axes);
   plan.loops.push_back({Count::kColumns, plan.columns.count});
@@ -149,9 +152,14 @@ void cut_for_streams(CopyPlan& plan, Walk walk) {
 }
 
 // Blocks of several planes.
-void cut_for_caches(CopyPlan& plan, Walk walk, const CopyLimits& limits) {
+void cut_for_caches(CopyPlan& plan, Walk walk, bool in_caches, const CopyLimits& limits) {
   const int planes_axis = densest_of(walk.axes, walk.axes.size());
-  if (planes_axis >= 0 && plan.swap_unit_bytes == 1) {  // a swapped block is of one plane
+  // A swapped block is of one plane. Outside the caches, long rows of the source are read as
+  // streams.
+  const bool together =
+      plan.swap_unit_bytes == 1 &&
+      (in_caches || plan.plane.columns * plan.plane.itemsize_bytes < kStreamedRowBytes);
+  if (planes_axis >= 0 && together) {
     const Axis planes = take(walk.axes, planes_axis);
     plan.plane.count = planes.extent;
     plan.plane.target_step_bytes = planes.target_stride_bytes;
@@ -203,17 +211,20 @@ void plan_planes(CopyPlan& plan, Walk walk, std::int64_t itemsize_bytes, int col
                 .source_column_stride_bytes = columns.source_stride_bytes,
                 .streams = false};
   const bool by_scratch = needs_scratch(plan.plane, simd());
+  // Adjacent columns complete the cache lines of each other in the caches.
+  const bool adjacent = columns.target_stride_bytes == column_bytes;
+  const std::int64_t shortest_bytes = adjacent ? 2 * kShortestColumnBytes : kShortestColumnBytes;
   // Scratch memory costs as much with ordinary stores, so there it takes fewer bytes to stream.
   plan.streams = plan.streams && total_bytes >= limits.stream_bytes / (by_scratch ? 2 : 1) &&
                  itemsize_bytes <= kLongestStreamedBytes &&
                  rows.target_stride_bytes == itemsize_bytes &&
-                 (whole_lines || column_bytes >= kShortestColumnBytes);
+                 (whole_lines || column_bytes >= shortest_bytes);
   plan.plane.streams = plan.streams;
   plan.plane.by_scratch = by_scratch && !plan.streams;
   if (plan.streams) {
     cut_for_streams(plan, walk);
   } else {
-    cut_for_caches(plan, walk, limits);
+    cut_for_caches(plan, walk, total_bytes < limits.stream_bytes, limits);
   }
 }
 
