@@ -212,8 +212,9 @@ export namespace gridbuf::loops {
 // registers (as in HPTT, arXiv 1704.04374).
 //
 // For data in the caches, lines at power-of-two distances evict one another before a square is
-// done. So these squares have whole cache lines, and their order is through several planes, or
-// along the plane's longer side.
+// done. So these squares have whole cache lines, and begin with lines where they can. Blocks of
+// 64 KiB are the tasks. The loops over squares are nested by the distance from one square to the
+// next.
 //
 // If rows of the target begin in the middle of a cache line, the band goes through scratch memory.
 // A line with elements of two bands is written by the band that has its first byte; that band also
@@ -363,7 +364,8 @@ void swap_row(const Rows& rows, std::byte* target, std::int64_t unit_bytes);
 //
 // The loops are one counted space: a task (a piece of a row; a band of a plane, or a part of it) is
 // a number. Any thread can run any range of numbers; contiguous ranges keep a thread's pages
-// together. Planes are visited in the order of the source, along which bands are swept.
+// together. Bands are visited in the order of the source, along which they are swept, and blocks in
+// the order of the target.
 
 /// The order in which a copy writes elements.
 enum class Order : std::uint8_t {
