@@ -113,7 +113,6 @@ class Job {
 // separate ones.
 class Helpers {
  public:
-  // Not destroyed, because helpers may outlive main().
   static Helpers& get() {
     static Helpers& helpers = *make();
     return helpers;
@@ -143,9 +142,11 @@ class Helpers {
   }
 
  private:
-  // In a child no helper exists, and another thread may have held the mutex, so it begins anew.
+  // Not destroyed, because helpers may outlive main(). In a child no helper exists, and another
+  // thread may have held the mutex, so it begins anew.
   static Helpers* make() {
-    one_ = new Helpers;
+    alignas(Helpers) static std::array<std::byte, sizeof(Helpers)> memory;
+    one_ = new (memory.data()) Helpers;
     pthread_atfork([] { one_->before_fork(); }, [] { one_->after_fork(); },
                    [] { new (one_) Helpers; });
     return one_;
