@@ -37,7 +37,7 @@ memory, too: memcpy or memset of as many bytes, on two threads, between the same
 
 _EPILOG = """\
 examples:
-  ./bazelw run //benchmarks -- run --quick                     half a minute, the usual cases
+  ./bazelw run //benchmarks -- run --quick                     about a minute, the usual cases
   ./bazelw run //benchmarks -- run --json now.json              all cases, 16 minutes; result kept
   ./bazelw run //benchmarks -- run --only copy,fill            chapters of the cases
   ./bazelw run //benchmarks -- run --filter exchange           cases whose id contains 'exchange'

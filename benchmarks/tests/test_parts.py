@@ -426,7 +426,7 @@ def test_the_matrix_is_whole() -> None:
 
 def test_grid_sizes_are_measured_next_to_one_thread_of_memcpy() -> None:
     grids = [case for case in ALL_CASES if case.chapter == "grid"]
-    layouts = {(2, 1, 0), (1, 2, 0), (2, 0, 1)}
+    layouts = {(2, 1, 0), (1, 2, 0), (2, 0, 1), (0, 2, 1)}
     assert len(grids) == 7 * 2 * len(layouts)
     for case in grids:
         assert case.work.layout in layouts

@@ -117,6 +117,10 @@ std::optional<std::int64_t> granted_cpus(const std::string& folder, bool second_
   return (quota_us - 1) / period_us + 1;
 }
 
+// ---- Caches. ----
+
+constexpr std::int64_t kUsualCacheBytes = std::int64_t{1} << 25;
+
 // ---- Huge pages and mappings. ----
 
 constexpr std::array<std::string_view, 4> kHugePageModes{"absent", "never", "madvise", "always"};
@@ -156,6 +160,17 @@ int usable_cpu_count(const Reports& reports) {
     count = std::min(count, granted_cpus(folder, second_version).value_or(count));
   });
   return static_cast<int>(count);
+}
+
+std::int64_t last_cache_bytes(const Reports& reports) {
+  // A folder per cache, index0, index1, …, with its size as "32768K". The last level is the
+  // largest.
+  std::int64_t most = 0;
+  for (int index = 0;; ++index) {
+    const auto kibibytes = read_number(absl::StrCat(reports.caches, "/index", index, "/size"));
+    if (!kibibytes) return most > 0 ? most : kUsualCacheBytes;
+    most = std::max(most, *kibibytes * 1024);
+  }
 }
 
 std::int64_t page_bytes() {

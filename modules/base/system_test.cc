@@ -25,8 +25,8 @@ class ReportsOfOurOwn : public ::testing::Test {
  protected:
   ReportsOfOurOwn() {
     std::filesystem::remove_all(root_);
-    reports_ = {root_ + "/meminfo", root_ + "/cgroup", root_ + "/groups", root_ + "/thp",
-                root_ + "/smaps"};
+    reports_ = {root_ + "/meminfo", root_ + "/cgroup", root_ + "/groups",
+                root_ + "/thp",     root_ + "/smaps",  root_ + "/caches"};
   }
 
   void write(const std::string& path, const std::string& text) {
@@ -130,6 +130,19 @@ TEST(UsableCpuCount, FollowsTheAffinityOfThisProcess) {
   ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
   EXPECT_EQ(usable_cpu_count(), 1);
   ASSERT_EQ(sched_setaffinity(0, sizeof(before), &before), 0);
+}
+
+TEST_F(ReportsOfOurOwn, WithoutAReportTheLastCacheHasTheUsualLength) {
+  EXPECT_EQ(last_cache_bytes(reports_), 32 * kMiB);
+}
+
+TEST_F(ReportsOfOurOwn, TheLastCacheIsTheLargest) {
+  write("caches/index0/size", "48K\n");
+  write("caches/index1/size", "32K\n");
+  write("caches/index2/size", "1024K\n");
+  EXPECT_EQ(last_cache_bytes(reports_), kMiB);
+  write("caches/index3/size", "98304K\n");
+  EXPECT_EQ(last_cache_bytes(reports_), 96 * kMiB);
 }
 
 TEST_F(ReportsOfOurOwn, WithoutAReportThereAreNoHugePages) {

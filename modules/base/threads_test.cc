@@ -11,6 +11,8 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
+#include <iterator>
 #include <mutex>
 #include <set>
 #include <string>
@@ -194,6 +196,77 @@ TEST_F(Threads, WorkInAChildWhileTheParentIsInAJob) {
     if (waitpid(child, &status, 0) != child || status != 0) ++failures;
   });
   EXPECT_EQ(failures, 0);
+}
+
+// The number of threads of this process.
+std::int64_t threads_alive() {
+  const std::filesystem::directory_iterator tasks("/proc/self/task");
+  return std::distance(begin(tasks), end(tasks));
+}
+
+// Python warns of other threads at a fork.
+TEST_F(Threads, EndBeforeAFork) {
+  const auto all_at_once = [] {
+    std::atomic<int> arrived = 0;
+    parallel_for(4, 1, [&](std::int64_t, std::int64_t) {
+      ++arrived;
+      while (arrived < 4) std::this_thread::yield();
+    });
+  };
+  all_at_once();
+  const std::int64_t kept = threads_alive();
+  EXPECT_GE(kept, 4);
+  const pid_t child = fork();
+  if (child == 0) {
+#if !__has_feature(thread_sanitizer)  // allows no new threads there
+    all_at_once();
+#endif
+    std::_Exit(0);
+  }
+  EXPECT_LE(threads_alive(), kept - 3);
+  int status = -1;
+  ASSERT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  all_at_once();
+}
+
+// Each caller gets its helpers, and a helper of one job can go on with another.
+TEST_F(Threads, HelpSeveralCallers) {
+  std::atomic<std::int64_t> sum = 0;
+  std::vector<std::thread> callers;
+  for (int caller = 0; caller < 3; ++caller) {
+    callers.emplace_back([&] {
+      for (int job = 0; job < 200; ++job) {
+        parallel_for(50, 1, [&](std::int64_t begin, std::int64_t) { sum += begin; });
+      }
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(sum, 3 * 200 * 1225);
+}
+
+// A child may be forked at any time.
+TEST_F(Threads, ForkWhileOthersWork) {
+#if __has_feature(thread_sanitizer)
+  GTEST_SKIP() << "ThreadSanitizer allows no new threads in a child of a process with threads";
+#endif
+  std::atomic<bool> stop = false;
+  std::thread worker([&] {
+    while (!stop) parallel_for(50, 1, [](std::int64_t, std::int64_t) {});
+  });
+  for (int round = 0; round < 20; ++round) {
+    const pid_t child = fork();
+    if (child == 0) {
+      std::atomic<int> visits = 0;
+      parallel_for(10, 1, [&](std::int64_t, std::int64_t) { ++visits; });
+      std::_Exit(visits == 10 ? 0 : 1);
+    }
+    int status = -1;
+    EXPECT_EQ(waitpid(child, &status, 0), child);
+    EXPECT_EQ(status, 0);
+  }
+  stop = true;
+  worker.join();
 }
 
 TEST_F(Threads, AreSetWithinBounds) {

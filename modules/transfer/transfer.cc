@@ -178,7 +178,6 @@ using Scratch = std::array<std::byte, kBoxBytes>;
 constexpr std::int64_t kBoxRowBytes = 4 * loops::kLineBytes;
 
 // Threads and non-temporal stores begin at the same thresholds as in copies.
-constexpr loops::CopyLimits kLimits;
 constexpr loops::CopyLimits kStreamed{.stream_bytes = 0, .stream_rows_bytes = 0};
 
 // Cuts views of one shape into boxes with equal indices in all views. The order of the boxes, and
@@ -287,10 +286,10 @@ class Boxes {
 template <class Work>
 void for_ranges_of(const Boxes& boxes, std::int64_t element_bytes, const Work& work) {
   const std::int64_t box_bytes = boxes.elements_of_a_box() * element_bytes;
-  const bool is_short = boxes.total() <= 2 * kLimits.parallel_bytes / box_bytes;
+  const bool is_short = boxes.total() <= 2 * kStreamed.parallel_bytes / box_bytes;
   const std::int64_t chunk = is_short || boxes.in_order()
                                  ? boxes.total()
-                                 : std::max<std::int64_t>(1, 2 * kLimits.piece_bytes / box_bytes);
+                                 : std::max<std::int64_t>(1, 2 * kStreamed.piece_bytes / box_bytes);
   parallel_for(boxes.total(), chunk, work);
 }
 
@@ -356,7 +355,7 @@ struct CastLoop {
     }
     const ConversionFlags flags = cast_row(written.data(), numbers, count);
     loops::copy_view(target.block, to, written.data(), *loops::packed(to), target.swap_unit_bytes,
-                     streams ? kStreamed : kLimits);
+                     streams ? kStreamed : loops::CopyLimits());
     return flags;
   }
 
@@ -389,8 +388,8 @@ struct CastLoop {
 ConversionFlags cast_views(casts::CastRow cast_row, const Side& target, const Side& source) {
   const Boxes boxes(target.view, source.view);
   const std::int64_t elements = *checked::product(target.view.shape.span());
-  const bool streams =
-      !boxes.in_order() && elements >= kLimits.stream_bytes / target.view.itemsize_bytes;
+  const bool streams = !boxes.in_order() &&
+                       elements >= loops::CopyLimits().stream_bytes / target.view.itemsize_bytes;
   std::atomic<bool> invalid = false;
   std::atomic<bool> overflow = false;
   for_ranges_of(boxes, target.view.itemsize_bytes + source.view.itemsize_bytes,

@@ -58,19 +58,16 @@ CopyLimits random_limits(RandomViews& random) {
       return {.stream_bytes = 1,
               .stream_rows_bytes = 1,
               .parallel_bytes = 1,
-              .parallel_rows_bytes = 1,
               .piece_bytes = piece_bytes};
     case 1:
       return {.stream_bytes = 1,
               .stream_rows_bytes = 1,
               .parallel_bytes = kNever,
-              .parallel_rows_bytes = kNever,
               .piece_bytes = piece_bytes};
     case 2:
       return {.stream_bytes = kNever,
               .stream_rows_bytes = kNever,
               .parallel_bytes = 1,
-              .parallel_rows_bytes = 1,
               .piece_bytes = piece_bytes};
     default:
       return {};
@@ -303,6 +300,29 @@ TEST_P(OnEveryPath, LargeCopiesAreAsDefined) {
       if (random.once_in(2)) copy.source.offset_bytes = random.below(64);
       expect_as_defined(copy, random, ++round);
       if (HasFatalFailure()) return;
+    }
+  }
+}
+
+// Extents for which lines of many columns of the target are in one cache set: with whole and cut
+// columns, and with planes that are adjacent in the target and that are not.
+TEST_P(OnEveryPath, CopiesToConflictingLinesAreAsDefined) {
+  constexpr std::int64_t kNever = std::int64_t{1} << 40;
+  RandomViews random(18);
+  int round = 0;
+  for (const std::int64_t itemsize : {1, 2, 4}) {
+    for (const std::array<int, 3>& order : kOrders) {
+      for (const std::int64_t rows : {64, 96, 4096}) {
+        const Extents shape{66, rows == 4096 ? 3 : 128, rows};
+        const CopyCase copy{
+            .target = laid_out(shape, {2, 1, 0}, itemsize, random.once_in(2) ? 64 : 0),
+            .source = laid_out(shape, order, itemsize, itemsize * random.below(2))};
+        expect_as_defined(
+            copy, {.stream_bytes = kNever, .stream_rows_bytes = kNever, .parallel_bytes = 1},
+            place(target_memory_, copy.target, random), place(source_memory_, copy.source, random),
+            ++round);
+        if (HasFatalFailure()) return;
+      }
     }
   }
 }

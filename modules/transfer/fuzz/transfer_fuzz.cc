@@ -76,11 +76,8 @@ Input read_input(const std::string& text) {
   input.threads = static_cast<int>(1 + static_cast<std::uint64_t>(rest[5]) % 4);
   input.one_block = rest[6] % 2 != 0;
   if (rest[7] % 2 == 0) {
-    input.limits = {.stream_bytes = 1,
-                    .stream_rows_bytes = 1,
-                    .parallel_bytes = 4096,
-                    .parallel_rows_bytes = 4096,
-                    .piece_bytes = 3000};
+    input.limits = {
+        .stream_bytes = 1, .stream_rows_bytes = 1, .parallel_bytes = 4096, .piece_bytes = 3000};
   }
   return input;
 }

@@ -9,6 +9,7 @@
 // non-temporal.
 module;
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -132,15 +133,19 @@ std::optional<StridedView> packed(const StridedView& view);
 
 // --- Copies (plan.cc) ----------------------------------------------------------------------------
 
+/// The length of this machine's last-level cache, as the system reported it at the first call.
+std::int64_t cache_bytes();
+
 /// Thresholds in bytes of the target. Only tests set them.
 struct CopyLimits {
-  /// From this length on, stores may be non-temporal. Planes use them if the cache lines of many
-  /// columns evict one another, rows if target and source do not fit in the last-level caches.
-  std::int64_t stream_bytes = std::int64_t{1} << 22;
-  std::int64_t stream_rows_bytes = std::int64_t{1} << 25;
-  /// From this length on, all threads work. Starting them takes tens of microseconds.
-  std::int64_t parallel_bytes = std::int64_t{1} << 22;
-  std::int64_t parallel_rows_bytes = std::int64_t{1} << 23;
+  /// From this length on, stores may be non-temporal. With ordinary stores, planes of a quarter of
+  /// the last-level cache and rows of a half begin to evict what they need. (Measured with 32 MiB:
+  /// equal at 8 and at 16 MiB.)
+  std::int64_t stream_bytes = cache_bytes() / 4;
+  std::int64_t stream_rows_bytes = cache_bytes() / 2;
+  /// From this length on, all threads work. (Measured with two: to wake the second one and to move
+  /// data into its caches takes longer than it saves at 1 MiB, and less at 3 MiB.)
+  std::int64_t parallel_bytes = std::int64_t{1} << 21;
   /// The length of a task of rows, and of the work that a thread takes at once.
   std::int64_t piece_bytes = std::int64_t{1} << 18;
 };
@@ -158,8 +163,8 @@ void copy_view(std::byte* target_block, const StridedView& target, const std::by
 // --- Fills (fill.cc) -----------------------------------------------------------------------------
 //
 // The element is repeated once into a pattern of whole cache lines; rows are then filled line by
-// line. A row shorter than a cache line counts as one element. Each piece of about 2 MiB has one of
-// three kinds of store:
+// line. A row shorter than a cache line counts as one element. Each piece of about half a MiB has
+// one of three kinds of store:
 //
 //   lines     vector stores. As fast as memset while the target is in the nearer caches.
 //   strings   the processor's fill instruction (x86: rep stos), for elements up to 8 bytes in rows
@@ -174,14 +179,14 @@ void copy_view(std::byte* target_block, const StridedView& target, const std::by
 /// Thresholds in bytes. Only tests set them.
 struct FillLimits {
   /// From this length on, all threads work. For elements far apart, a part of each page counts.
-  std::int64_t parallel_bytes = std::int64_t{1} << 23;
+  std::int64_t parallel_bytes = std::int64_t{1} << 22;
   /// The approximate length of a thread's pieces.
-  std::int64_t piece_bytes = std::int64_t{1} << 21;
-  /// From this length on, zeros are streamed. It is about the size of today's last-level caches.
-  std::int64_t stream_zeros_bytes = std::int64_t{1} << 25;
-  /// From this length on, other elements are streamed (measured: slower at 128 MiB, equal at 512
-  /// MiB).
-  std::int64_t stream_bytes = std::int64_t{1} << 28;
+  std::int64_t piece_bytes = std::int64_t{1} << 19;
+  /// From this length on, zeros are streamed.
+  std::int64_t stream_zeros_bytes = cache_bytes();
+  /// From this length on, other elements are streamed (measured with 32 MiB of cache: slower at 128
+  /// MiB, equal at 512 MiB).
+  std::int64_t stream_bytes = 8 * cache_bytes();
 };
 
 /// Writes `element` to every element of `target`, as if in row-major order.
@@ -207,8 +212,9 @@ export namespace gridbuf::loops {
 // registers (as in HPTT, arXiv 1704.04374).
 //
 // For data in the caches, lines at power-of-two distances evict one another before a square is
-// done. So these squares have whole cache lines, and their order is through several planes, or
-// along the plane's longer side.
+// done. So these squares have whole cache lines, and begin with lines where they can. Blocks of
+// 64 KiB are the tasks. The loops over squares are nested by the distance from one square to the
+// next.
 //
 // If rows of the target begin in the middle of a cache line, the band goes through scratch memory.
 // A line with elements of two bands is written by the band that has its first byte; that band also
@@ -216,6 +222,11 @@ export namespace gridbuf::loops {
 
 /// The length of a cache line, the unit of writes to memory.
 inline constexpr std::int64_t kLineBytes = 64;
+
+/// The sides of a block of planes.
+enum class Side : std::uint8_t { kRows, kColumns, kPlanes };
+/// Loops over the sides, outermost first.
+using Nest = std::array<Side, 3>;
 
 /// Row r, column c of the source is element r of the target's column c. The sides must not share
 /// bytes.
@@ -231,35 +242,58 @@ struct Plane {
   std::int64_t source_column_stride_bytes;
   bool streams;                     // by non-temporal stores; end_stream() ends it
   const std::byte* next = nullptr;  // a hint: the address read after a band
-  /// The number of planes at equal distances. Each square is moved in all planes before the next
-  /// square. More than 1 only without `streams`.
+  /// The number of planes at equal distances, and the order of their squares. More than one only
+  /// without `streams`.
   std::int64_t count = 1;
   std::int64_t target_step_bytes = 0;
   std::int64_t source_step_bytes = 0;
+  Nest nest = {Side::kPlanes, Side::kColumns, Side::kRows};
+  bool by_scratch = false;  // as needs_scratch says, without `streams`
 };
 
-/// Some of its rows: [row, row + rows).
-struct Band {
-  std::int64_t row;
-  std::int64_t rows;
+/// Some rows of a plane, or columns, or planes: [begin, begin + length).
+struct Part {
+  std::int64_t begin;
+  std::int64_t length;
 };
 
-/// How a plane is cut into bands.
-struct Bands {
-  std::int64_t first_rows;  // up to the begin of a cache line, if the same in all columns
-  std::int64_t rows;        // of all other bands; the last may be shorter
-  std::int64_t count;
+/// A side in consecutive parts.
+struct Cut {
+  std::int64_t extent = 1;
+  std::int64_t first = 1;  // the length of the first part
+  std::int64_t size = 1;   // of the others; the last one has the rest
+  std::int64_t count = 1;
+
+  constexpr Part operator[](std::int64_t index) const {
+    const std::int64_t begin = index == 0 ? 0 : first + (index - 1) * size;
+    return {begin, index + 1 == count ? extent - begin : index == 0 ? first : size};
+  }
+};
+
+/// The rows of a plane, cut for non-temporal stores. The first part ends where cache lines begin in
+/// all columns, if there is such a row.
+struct Bands : Cut {
   bool share_lines;  // a band reads rows of the next one
-
-  Band operator[](std::int64_t index) const;
-  std::int64_t plane_rows;
 };
 
 /// The bands that suit the plane.
 Bands bands_of(const Plane& plane);
 
-/// Moves one band of a plane.
-using MoveBand = void (*)(const Plane& plane, const Band& band);
+/// Whether lines of more columns of the target than a cache has ways are in one cache set, and
+/// stores do not write whole lines: then a square would be evicted before it is complete.
+bool needs_scratch(const Plane& plane, Simd simd);
+
+/// Planes, cut for ordinary stores: by Side.
+struct Blocks {
+  Nest nest;  // of the blocks, and of the squares in a block
+  std::array<Cut, 3> cuts = {};
+};
+
+/// Blocks of about `block_bytes`. Parts begin at cache lines where possible.
+Blocks blocks_of(const Plane& plane, std::int64_t block_bytes);
+
+/// Moves one band of a plane, or these rows of all planes.
+using MoveBand = void (*)(const Plane& plane, const Part& band);
 
 /// The function that moves a band. Streaming bands that share lines must be all those of bands_of.
 MoveBand move_band_with(Simd simd);
@@ -330,7 +364,8 @@ void swap_row(const Rows& rows, std::byte* target, std::int64_t unit_bytes);
 //
 // The loops are one counted space: a task (a piece of a row; a band of a plane, or a part of it) is
 // a number. Any thread can run any range of numbers; contiguous ranges keep a thread's pages
-// together. Planes are visited in the order of the source, along which bands are swept.
+// together. Bands are visited in the order of the source, along which they are swept, and blocks in
+// the order of the target.
 
 /// The order in which a copy writes elements.
 enum class Order : std::uint8_t {
@@ -341,8 +376,9 @@ enum class Order : std::uint8_t {
 /// The unit of a loop.
 enum class Count : std::uint8_t {
   kSteps,    // of both sides, by the loop's strides
-  kBands,    // of a plane
-  kColumns,  // parts of a band: this many columns each
+  kBands,    // parts of the rows of a plane
+  kColumns,  // parts of its columns
+  kPlanes,   // parts of the planes
   kPieces,   // of a row: this many elements each
   kRows,     // of rows: this many each
 };
@@ -361,7 +397,9 @@ struct CopyPlan {
   Rows rows = {};    // of rows: the first ones
   Plane plane = {};  // of planes: the first one
   Bands bands = {};
-  std::int64_t part = 0;             // elements of a row, rows, or columns of a band, per task
+  Cut columns = {};
+  Cut planes = {};
+  std::int64_t part = 0;             // elements of a row, or rows, per task
   std::int64_t swap_unit_bytes = 1;  // applied after the move
   std::byte* target = nullptr;       // of the first row or plane
   const std::byte* source = nullptr;

@@ -1,6 +1,7 @@
 module;
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -27,6 +28,13 @@ constexpr std::int64_t kLongestStreamedBytes = 4 * kLineBytes;
 // The part of a source row in a task, so that bands that share lines find them in the second-level
 // cache.
 constexpr std::int64_t kPartBytes = std::int64_t{1} << 13;
+
+// Processors prefetch along longer rows.
+constexpr std::int64_t kStreamedRowBytes = std::int64_t{1} << 9;
+// The work of a task on planes in the caches: small enough to share out a mebibyte.
+constexpr std::int64_t kBlockBytes = std::int64_t{1} << 16;
+// By Side.
+constexpr std::array kCounts{Count::kBands, Count::kColumns, Count::kPlanes};
 
 // The axis in [0, end) along which the source is densest. Ignores strides of 0. -1 if there is not
 // one.
@@ -75,7 +83,6 @@ void plan_rows(CopyPlan& plan, Walk walk, std::int64_t itemsize_bytes, std::int6
   const std::int64_t row_bytes = innermost.extent * itemsize_bytes;
   plan.streams =
       plan.streams && total_bytes >= limits.stream_rows_bytes && row_bytes >= kShortestStreamBytes;
-  plan.parallel = plan.parallel && total_bytes >= limits.parallel_rows_bytes;
   plan.rows = {.extent = innermost.extent,
                .itemsize_bytes = itemsize_bytes,
                .target_stride_bytes = innermost.target_stride_bytes,
@@ -115,6 +122,68 @@ int columns_of(const SmallVec<Axis>& axes) {
   return stride < magnitude(axes[innermost].source_stride_bytes) ? densest : -1;
 }
 
+// Adds the loops over the remaining axes, in the order of the source.
+void add_sorted_steps(CopyPlan& plan, const SmallVec<Axis>& axes) {
+  add_steps(plan, axes);
+  std::sort(plan.loops.begin(), plan.loops.end(), [](const Loop& a, const Loop& b) {
+    return magnitude(a.source_stride_bytes) > magnitude(b.source_stride_bytes);
+  });
+}
+
+// Bands, in parts along the columns.
+void cut_for_streams(CopyPlan& plan, Walk walk) {
+  const Plane& plane = plan.plane;
+  // Bands begin at cache lines only if all planes begin at the same place of a line.
+  plan.bands = bands_of(plane);
+  for (const Axis& axis : walk.axes) {
+    if (axis.target_stride_bytes % kLineBytes != 0) plan.bands.share_lines = true;
+  }
+  const std::int64_t part = std::max<std::int64_t>(1, kPartBytes / plane.itemsize_bytes);
+  plan.columns = {.extent = plane.columns,
+                  .first = std::min(part, plane.columns),
+                  .size = part,
+                  .count = (plane.columns - 1) / part + 1};
+  const Loop bands{Count::kBands, plan.bands.count, 0,
+                   plane.source_row_stride_bytes * plan.bands.size};
+  if (!plan.bands.share_lines) plan.loops.push_back(bands);
+  add_sorted_steps(plan, walk.axes);
+  plan.loops.push_back({Count::kColumns, plan.columns.count});
+  if (plan.bands.share_lines) plan.loops.push_back(bands);
+}
+
+// Blocks of several planes.
+void cut_for_caches(CopyPlan& plan, Walk walk, bool in_caches, const CopyLimits& limits) {
+  const int planes_axis = densest_of(walk.axes, walk.axes.size());
+  // A swapped block is of one plane. Outside the caches, long rows of the source are read as
+  // streams.
+  const bool together =
+      plan.swap_unit_bytes == 1 &&
+      (in_caches || plan.plane.columns * plan.plane.itemsize_bytes < kStreamedRowBytes);
+  if (planes_axis >= 0 && together) {
+    const Axis planes = take(walk.axes, planes_axis);
+    plan.plane.count = planes.extent;
+    plan.plane.target_step_bytes = planes.target_stride_bytes;
+    plan.plane.source_step_bytes = planes.source_stride_bytes;
+  }
+  const Blocks blocks = blocks_of(plan.plane, std::min(limits.piece_bytes, kBlockBytes));
+  plan.plane.nest = blocks.nest;
+  const std::array target_strides{plan.plane.target_row_stride_bytes,
+                                  plan.plane.target_column_stride_bytes,
+                                  plan.plane.target_step_bytes};
+  plan.bands = {blocks.cuts[0], false};
+  plan.columns = blocks.cuts[1];
+  plan.planes = blocks.cuts[2];
+  // In the order of the target, so that threads write to separate pages.
+  add_steps(plan, walk.axes);
+  for (std::size_t side = 0; side < blocks.cuts.size(); ++side) {
+    const Cut& cut = blocks.cuts[side];
+    plan.loops.push_back({kCounts[side], cut.count, cut.size * target_strides[side]});
+  }
+  std::sort(plan.loops.begin(), plan.loops.end(), [](const Loop& a, const Loop& b) {
+    return magnitude(a.target_stride_bytes) > magnitude(b.target_stride_bytes);
+  });
+}
+
 void plan_planes(CopyPlan& plan, Walk walk, std::int64_t itemsize_bytes, int columns_axis,
                  std::int64_t total_bytes, const CopyLimits& limits) {
   plan.moves_planes = true;
@@ -131,11 +200,6 @@ void plan_planes(CopyPlan& plan, Walk walk, std::int64_t itemsize_bytes, int col
   const std::int64_t column_bytes = rows.extent * itemsize_bytes;
   const bool whole_lines =
       columns.target_stride_bytes % kLineBytes == 0 && column_bytes % kLineBytes == 0;
-  plan.streams = plan.streams && total_bytes >= limits.stream_bytes &&
-                 itemsize_bytes <= kLongestStreamedBytes &&
-                 rows.target_stride_bytes == itemsize_bytes &&
-                 (whole_lines || column_bytes >= kShortestColumnBytes);
-  plan.parallel = plan.parallel && total_bytes >= limits.parallel_bytes;
   plan.plane = {.target = plan.target,
                 .source = plan.source,
                 .itemsize_bytes = itemsize_bytes,
@@ -145,33 +209,22 @@ void plan_planes(CopyPlan& plan, Walk walk, std::int64_t itemsize_bytes, int col
                 .target_column_stride_bytes = columns.target_stride_bytes,
                 .source_row_stride_bytes = rows.source_stride_bytes,
                 .source_column_stride_bytes = columns.source_stride_bytes,
-                .streams = plan.streams};
-  const bool in_caches = total_bytes < limits.stream_bytes && plan.swap_unit_bytes == 1;
-  if (const int next_axis = densest_of(walk.axes, walk.axes.size()); in_caches && next_axis >= 0) {
-    const Axis planes = take(walk.axes, next_axis);
-    plan.plane.count = planes.extent;
-    plan.plane.target_step_bytes = planes.target_stride_bytes;
-    plan.plane.source_step_bytes = planes.source_stride_bytes;
-  }
-  // Bands begin at cache lines only if all planes begin at the same place of a line.
-  plan.bands = bands_of(plan.plane);
-  for (const Axis& axis : walk.axes) {
-    if (axis.target_stride_bytes % kLineBytes != 0) plan.bands.share_lines = plan.streams;
-  }
-  const Loop bands{Count::kBands, plan.bands.count, 0, rows.source_stride_bytes * plan.bands.rows};
-  const Loop parts = parts_loop(plan, Count::kColumns, columns.extent, kPartBytes / itemsize_bytes);
-  add_steps(plan, walk.axes);
-  const auto before = [](const Loop& a, const Loop& b) {
-    return magnitude(a.source_stride_bytes) > magnitude(b.source_stride_bytes);
-  };
-  if (plan.bands.share_lines) {
-    std::sort(plan.loops.begin(), plan.loops.end(), before);
-    plan.loops.push_back(parts);
-    plan.loops.push_back(bands);
+                .streams = false};
+  const bool by_scratch = needs_scratch(plan.plane, simd());
+  // Adjacent columns complete the cache lines of each other in the caches.
+  const bool adjacent = columns.target_stride_bytes == column_bytes;
+  const std::int64_t shortest_bytes = adjacent ? 2 * kShortestColumnBytes : kShortestColumnBytes;
+  // Scratch memory costs as much with ordinary stores, so there it takes fewer bytes to stream.
+  plan.streams = plan.streams && total_bytes >= limits.stream_bytes / (by_scratch ? 2 : 1) &&
+                 itemsize_bytes <= kLongestStreamedBytes &&
+                 rows.target_stride_bytes == itemsize_bytes &&
+                 (whole_lines || column_bytes >= shortest_bytes);
+  plan.plane.streams = plan.streams;
+  plan.plane.by_scratch = by_scratch && !plan.streams;
+  if (plan.streams) {
+    cut_for_streams(plan, walk);
   } else {
-    plan.loops.push_back(bands);
-    std::sort(plan.loops.begin(), plan.loops.end(), before);
-    plan.loops.push_back(parts);
+    cut_for_caches(plan, walk, total_bytes < limits.stream_bytes, limits);
   }
 }
 
@@ -265,44 +318,55 @@ void run_rows(const CopyPlan& plan, Simd simd, std::int64_t begin, std::int64_t 
 }
 
 // Swaps the bytes of a band that was just written and is in the caches.
-void swap_band(const CopyPlan& plan, const Plane& plane, const Band& band) {
-  const Rows column{.extent = band.rows,
+void swap_band(const CopyPlan& plan, const Plane& plane, const Part& band) {
+  const Rows column{.extent = band.length,
                     .itemsize_bytes = plane.itemsize_bytes,
                     .target_stride_bytes = plane.target_row_stride_bytes,
                     .source_stride_bytes = 0};
-  std::byte* target = plane.target + band.row * plane.target_row_stride_bytes;
+  std::byte* target = plane.target + band.begin * plane.target_row_stride_bytes;
   for (std::int64_t i = 0; i < plane.columns; ++i) {
     swap_row(column, target, plan.swap_unit_bytes);
     target += plane.target_column_stride_bytes;
   }
 }
 
-std::int64_t first_column(const CopyPlan& plan, const Cursor& at) {
-  return at.index_of(Count::kColumns) * plan.part;
+// Sets the plane to its part in a task, and returns the band.
+Part part_of(const CopyPlan& plan, const Cursor& at, Plane& plane) {
+  const Part columns = plan.columns[at.index_of(Count::kColumns)];
+  const Part planes = plan.planes[at.index_of(Count::kPlanes)];
+  plane.columns = columns.length;
+  plane.count = planes.length;
+  plane.target = at.target() + columns.begin * plane.target_column_stride_bytes +
+                 planes.begin * plane.target_step_bytes;
+  plane.source = at.source() + columns.begin * plane.source_column_stride_bytes +
+                 planes.begin * plane.source_step_bytes;
+  return plan.bands[at.index_of(Count::kBands)];
 }
 
 void run_planes(const CopyPlan& plan, Simd simd, std::int64_t begin, std::int64_t end) {
   const MoveBand move_band = move_band_with(simd);
   Cursor at(plan, begin);
-  Plane plane = plan.plane;
+  Plane next = plan.plane;
+  Part next_band = part_of(plan, at, next);
   for (std::int64_t task = begin; task < end; ++task) {
-    const std::int64_t first = first_column(plan, at);
-    const Band band = plan.bands[at.index_of(Count::kBands)];
-    plane.columns = std::min(plan.part, plan.plane.columns - first);
-    plane.target = at.target() + first * plane.target_column_stride_bytes;
-    plane.source = at.source() + first * plane.source_column_stride_bytes;
-    at.next();
-    plane.next =
-        task + 1 == end
-            ? nullptr
-            : at.source() + first_column(plan, at) * plane.source_column_stride_bytes +
-                  plan.bands[at.index_of(Count::kBands)].row * plane.source_row_stride_bytes;
+    Plane plane = next;
+    const Part band = next_band;
+    if (task + 1 < end) {
+      at.next();
+      next_band = part_of(plan, at, next);
+      plane.next = next.source + next_band.begin * next.source_row_stride_bytes;
+    }
     move_band(plane, band);
     if (plan.swap_unit_bytes > 1) swap_band(plan, plane, band);
   }
 }
 
 }  // namespace
+
+std::int64_t cache_bytes() {
+  static const std::int64_t bytes = system::last_cache_bytes();
+  return bytes;
+}
 
 CopyPlan make_plan(Walk walk, std::int64_t itemsize_bytes, std::int64_t swap_unit_bytes,
                    Order order, const CopyLimits& limits) {
@@ -311,7 +375,7 @@ CopyPlan make_plan(Walk walk, std::int64_t itemsize_bytes, std::int64_t swap_uni
                 .target = walk.target,
                 .source = walk.source};
   const bool in_order = order == Order::kAsIndexed;
-  plan.parallel = !in_order;
+  plan.parallel = !in_order && total_bytes >= limits.parallel_bytes;
   // Swapped bytes are written twice, the second time in the caches, so they are not streamed.
   plan.streams = !in_order && plan.swap_unit_bytes == 1;
   if (!in_order) itemsize_bytes = fuse_elements(walk, itemsize_bytes);
@@ -341,7 +405,7 @@ void copy_view(std::byte* target_block, const StridedView& target, const std::by
   if (any_order && swap_unit_bytes <= 1) {
     // A plan costs more than it saves for a dense run that one thread copies through the caches.
     const std::optional<std::int64_t> bytes = dense_run_bytes(walk, target.itemsize_bytes);
-    if (bytes && *bytes < std::min(limits.parallel_rows_bytes, limits.stream_rows_bytes)) {
+    if (bytes && *bytes < std::min(limits.parallel_bytes, limits.stream_rows_bytes)) {
       std::memcpy(walk.target, walk.source, static_cast<std::size_t>(*bytes));
       return;
     }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -38,7 +39,7 @@ TEST(Plan, MovesPlanesOfTheTwoContiguousDimensions) {
   EXPECT_EQ(plan.plane.rows, n);
   EXPECT_EQ(plan.plane.target_column_stride_bytes, 8 * n * n);
   EXPECT_EQ(plan.plane.source_row_stride_bytes, 8 * n * n);
-  EXPECT_EQ(plan.bands.rows, 16);  // two lines of doubles
+  EXPECT_EQ(plan.bands.size, 16);  // two lines of doubles
 }
 
 TEST(Plan, OfEqualLayoutsIsOneRow) {
@@ -50,7 +51,7 @@ TEST(Plan, OfEqualLayoutsIsOneRow) {
 
 TEST(Plan, CutsLongRowsIntoTasks) {
   const std::int64_t n = std::int64_t{1} << 24;
-  const CopyPlan plan = plan_of(view({n}, {1}), view({n}, {1}));
+  const CopyPlan plan = plan_of(view({n}, {1}), view({n}, {1}), {.stream_rows_bytes = 1 << 24});
   EXPECT_EQ(plan.tasks, n * 8 / CopyLimits().piece_bytes);
   EXPECT_TRUE(plan.parallel && plan.rows.streams);
 }
@@ -95,13 +96,15 @@ TEST(Plan, TakesSmallGroupsOfRowsAtATime) {
 }
 
 TEST(Plan, LeavesSmallCopiesToOneThreadAndTheCaches) {
-  const std::int64_t n = 64;
+  const std::int64_t n = 48;
   const CopyPlan plan = plan_of(view({n, n, n}, {1, n, n * n}), view({n, n, n}, {n * n, n, 1}));
   EXPECT_FALSE(plan.parallel || plan.streams);
-  // In the caches, the planes along the middle dimension are moved together.
+  // In the caches, the planes along the middle dimension are moved together, and squares are in the
+  // innermost loop over these planes.
   EXPECT_EQ(plan.plane.count, n);
   EXPECT_EQ(plan.plane.source_step_bytes, 8 * n);
-  EXPECT_EQ(plan.tasks, plan.bands.count);
+  EXPECT_EQ(plan.plane.nest[2], Side::kPlanes);
+  EXPECT_EQ(plan.tasks, plan.bands.count * plan.columns.count * plan.planes.count);
 }
 
 // For all loops, every cut of the range runs every task once.
@@ -116,15 +119,20 @@ TEST(Plan, TasksAreACountedSpace) {
     Walk walk = make_walk(reinterpret_cast<std::byte*>(to->data()), target,
                           reinterpret_cast<const std::byte*>(from.data()), source);
     ASSERT_TRUE(arrange(walk, 8));
-    const CopyPlan plan = make_plan(walk, 8, 1, Order::kAny,
-                                    {.stream_bytes = 1, .parallel_bytes = 1, .piece_bytes = 8});
-    const std::int64_t step = to == &all ? plan.tasks : 3;
-    for (std::int64_t end = plan.tasks; end > 0; end -= step) {
-      run(plan, simd(), end < step ? 0 : end - step, end);
+    for (const std::int64_t stream_bytes : {std::int64_t{1}, std::int64_t{1} << 40}) {
+      std::fill(to->begin(), to->end(), 0.0);
+      const CopyPlan plan =
+          make_plan(walk, 8, 1, Order::kAny,
+                    {.stream_bytes = stream_bytes, .parallel_bytes = 1, .piece_bytes = 8});
+      ASSERT_GT(plan.tasks, 3);
+      const std::int64_t step = to == &all ? plan.tasks : 3;
+      for (std::int64_t end = plan.tasks; end > 0; end -= step) {
+        run(plan, simd(), end < step ? 0 : end - step, end);
+      }
+      EXPECT_EQ((*to)[1], from[33 * 21]);
     }
   }
   EXPECT_EQ(all, pieces);
-  EXPECT_EQ(all[1], from[33 * 21]);
 }
 
 }  // namespace

@@ -1,9 +1,11 @@
 module;
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 module gridbuf.transfer.loops;
@@ -36,16 +38,27 @@ std::int64_t lines_of_a_set(std::int64_t rows, std::int64_t stride_bytes) {
 // Bands with fewer columns have more rows.
 constexpr std::int64_t kFewColumns = 64;
 
-// The lines of this many rows of the source fill half of a first-level cache.
-constexpr std::int64_t kCachedRows = 256;
-
-// The lines of this many columns of the target fill half of a first-level cache.
-constexpr std::int64_t kCachedColumns = 256;
+// Along fewer squares, one more costs more than whole cache lines gain.
+constexpr std::int64_t kFewSquares = 4;
 
 // Bytes from `address` to the next begin of a cache line.
 std::int64_t to_line(const std::byte* address) {
   return static_cast<std::int64_t>(-reinterpret_cast<std::uintptr_t>(address) %
                                    static_cast<std::uintptr_t>(kLineBytes));
+}
+
+// As above in elements; 0 if other rows or columns begin at another place of a cache line.
+std::int64_t elements_to_line(bool alike, const std::byte* address, std::int64_t itemsize) {
+  const std::int64_t bytes = to_line(address);
+  return alike && bytes % itemsize == 0 ? bytes / itemsize : 0;
+}
+
+// Whether columns of the target (rows of the source) begin at one place of a cache line.
+bool target_lines(const Plane& plane) {
+  return (plane.target_column_stride_bytes | plane.target_step_bytes) % kLineBytes == 0;
+}
+bool source_lines(const Plane& plane) {
+  return (plane.source_row_stride_bytes | plane.source_step_bytes) % kLineBytes == 0;
 }
 
 template <int kItemsize>
@@ -101,32 +114,78 @@ namespace avx512 {
 
 }  // namespace
 
-Band Bands::operator[](std::int64_t index) const {
-  if (index == 0) return {0, first_rows};
-  const std::int64_t row = first_rows + (index - 1) * rows;
-  return {row, std::min(rows, plane_rows - row)};
-}
-
 Bands bands_of(const Plane& plane) {
   // As many rows as fill about two whole cache lines; more if a band would have few elements.
   const std::int64_t rows_of_two = 2 * kLineBytes / plane.itemsize_bytes;
   const bool conflict = lines_of_a_set(rows_of_two, plane.source_row_stride_bytes) > kWays;
   const std::int64_t lines = std::max<std::int64_t>(conflict ? 1 : 2, kFewColumns / plane.columns);
-  std::int64_t rows = std::max<std::int64_t>(1, lines * kLineBytes / plane.itemsize_bytes);
-  // In the caches, lines of the target are farther apart than those of the source, so each is
-  // finished first.
-  if (!plane.streams && plane.rows > plane.columns) rows = std::max(rows, kCachedRows);
-  const std::int64_t before_line_bytes = to_line(plane.target);
-  const bool begin_alike = plane.streams && plane.target_column_stride_bytes % kLineBytes == 0 &&
-                           before_line_bytes % plane.itemsize_bytes == 0 &&
+  const std::int64_t rows = std::max<std::int64_t>(1, lines * kLineBytes / plane.itemsize_bytes);
+  const bool begin_alike = plane.target_column_stride_bytes % kLineBytes == 0 &&
+                           to_line(plane.target) % plane.itemsize_bytes == 0 &&
                            kLineBytes % plane.itemsize_bytes == 0;
-  const std::int64_t before_line = begin_alike ? before_line_bytes / plane.itemsize_bytes : 0;
-  const std::int64_t first = std::min(plane.rows, before_line + rows);
-  return {.first_rows = first,
-          .rows = rows,
-          .count = 1 + (plane.rows - first + rows - 1) / rows,
-          .share_lines = plane.streams && !begin_alike,
-          .plane_rows = plane.rows};
+  const std::int64_t first = std::min(
+      plane.rows, elements_to_line(begin_alike, plane.target, plane.itemsize_bytes) + rows);
+  const Cut cut{.extent = plane.rows,
+                .first = first,
+                .size = rows,
+                .count = 1 + (plane.rows - first + rows - 1) / rows};
+  return {cut, !begin_alike};
+}
+
+bool needs_scratch(const Plane& plane, Simd simd) {
+  const bool is_dense = plane.target_row_stride_bytes == plane.itemsize_bytes &&
+                        plane.source_column_stride_bytes == plane.itemsize_bytes;
+  const bool stores_lines = simd == Simd::kAvx512 && plane.itemsize_bytes >= 4;
+  return is_dense && !stores_lines &&
+         lines_of_a_set(kLineBytes / plane.itemsize_bytes, plane.target_column_stride_bytes) >
+             kWays;
+}
+
+Blocks blocks_of(const Plane& plane, std::int64_t block_bytes) {
+  const std::int64_t side = std::max<std::int64_t>(1, kLineBytes / plane.itemsize_bytes);
+  // By Side: one square, the elements before the first cache line, and the distance of a square
+  // from the next in both arrays.
+  const std::array sides{side, side, std::int64_t{1}};
+  const std::array extents{plane.rows, plane.columns, plane.count};
+  const bool rows_alike = plane.rows >= kFewSquares * side && target_lines(plane);
+  const bool columns_alike = plane.columns >= kFewSquares * side && source_lines(plane);
+  const std::array before{elements_to_line(rows_alike, plane.target, plane.itemsize_bytes),
+                          elements_to_line(columns_alike, plane.source, plane.itemsize_bytes),
+                          std::int64_t{0}};
+  const auto apart = [](std::int64_t target_bytes, std::int64_t source_bytes) {
+    return magnitude(target_bytes) + magnitude(source_bytes);
+  };
+  std::array distances{
+      side * apart(plane.target_row_stride_bytes, plane.source_row_stride_bytes),
+      side * apart(plane.target_column_stride_bytes, plane.source_column_stride_bytes),
+      plane.count > 1 ? apart(plane.target_step_bytes, plane.source_step_bytes)
+                      : std::numeric_limits<std::int64_t>::max()};
+  // Lines that a square does not fill are written again soon, and scratch memory takes long
+  // columns.
+  if (!target_lines(plane) || plane.by_scratch) distances[static_cast<int>(Side::kRows)] = 0;
+  Blocks blocks{.nest = {Side::kColumns, Side::kPlanes, Side::kRows}};
+  // Sorts by falling distance. (std::stable_sort may allocate memory.)
+  for (const std::size_t i : {0, 1, 0}) {
+    Side& a = blocks.nest[i];
+    Side& b = blocks.nest[i + 1];
+    if (distances[static_cast<std::size_t>(a)] < distances[static_cast<std::size_t>(b)])
+      std::swap(a, b);
+  }
+  std::int64_t room = block_bytes / (side * side * plane.itemsize_bytes);  // for squares
+  for (int i = 2; i >= 0; --i) {
+    const auto at = static_cast<std::size_t>(blocks.nest[static_cast<std::size_t>(i)]);
+    const std::int64_t squares =
+        std::clamp<std::int64_t>(room, 1, (extents[at] - 1) / sides[at] + 1);
+    const std::int64_t size = squares * sides[at];
+    const std::int64_t first = std::min(extents[at], before[at] + size);
+    // The last part has the rest, so that no part is shorter than a square.
+    blocks.cuts[at] = {.extent = extents[at],
+                       .first = first,
+                       .size = size,
+                       .count = 1 + std::max<std::int64_t>(0, extents[at] - first) / size};
+    room /= squares;
+  }
+  return blocks;
 }
 
 #if defined(__x86_64__)

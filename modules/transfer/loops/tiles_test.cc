@@ -63,16 +63,16 @@ void expect_moved(const Case& at, Simd path, bool streams) {
   for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<std::byte>(i * 7 % 251);
   std::vector<std::byte> target(
       static_cast<std::size_t>(at.columns * target_stride + at.target_offset + 128), std::byte{99});
-  const Plane plane{.target = target.data() + at.target_offset,
-                    .source = source.data(),
-                    .itemsize_bytes = at.itemsize,
-                    .rows = at.rows,
-                    .columns = at.columns,
-                    .target_row_stride_bytes = at.itemsize,
-                    .target_column_stride_bytes = target_stride,
-                    .source_row_stride_bytes = source_stride,
-                    .source_column_stride_bytes = at.itemsize,
-                    .streams = streams};
+  Plane plane{.target = target.data() + at.target_offset,
+              .source = source.data(),
+              .itemsize_bytes = at.itemsize,
+              .rows = at.rows,
+              .columns = at.columns,
+              .target_row_stride_bytes = at.itemsize,
+              .target_column_stride_bytes = target_stride,
+              .source_row_stride_bytes = source_stride,
+              .source_column_stride_bytes = at.itemsize,
+              .streams = streams};
   std::vector<std::byte> expected = target;
   for (std::int64_t row = 0; row < at.rows; ++row) {
     for (std::int64_t column = 0; column < at.columns; ++column) {
@@ -81,9 +81,25 @@ void expect_moved(const Case& at, Simd path, bool streams) {
                   static_cast<std::size_t>(at.itemsize));
     }
   }
-  const Bands bands = bands_of(plane);
-  for (std::int64_t i = bands.count - 1; i >= 0; --i) move_band_with(path)(plane, bands[i]);
-  end_stream();
+  if (streams) {
+    const Bands bands = bands_of(plane);
+    for (std::int64_t i = bands.count - 1; i >= 0; --i) move_band_with(path)(plane, bands[i]);
+    end_stream();
+  } else {
+    plane.by_scratch = needs_scratch(plane, path);
+    const Blocks blocks = blocks_of(plane, at.rows % 2 == 0 ? 1 : 20'000);
+    plane.nest = blocks.nest;
+    for (std::int64_t i = blocks.cuts[1].count - 1; i >= 0; --i) {
+      const Part columns = blocks.cuts[1][i];
+      Plane part = plane;
+      part.columns = columns.length;
+      part.target += columns.begin * target_stride;
+      part.source += columns.begin * at.itemsize;
+      for (std::int64_t j = blocks.cuts[0].count - 1; j >= 0; --j) {
+        move_band_with(path)(part, blocks.cuts[0][j]);
+      }
+    }
+  }
   ASSERT_EQ(target, expected) << to_string(path) << ", " << at.itemsize << " bytes, " << at.rows
                               << " × " << at.columns << ", offset " << at.target_offset;
 }
@@ -103,7 +119,21 @@ TEST(Tiles, AreRightAtEveryEdge) {
   }
 }
 
-// In the caches, long sides are cut at half of a first-level cache.
+// Lines of all columns of the target are in one cache set.
+TEST(Tiles, AreRightByScratch) {
+  for (const Simd path : supported_simd()) {
+    for (const std::int64_t itemsize : {1, 2, 4}) {
+      for (const std::int64_t rows : {63, 64, 65, 100, 1023}) {
+        for (const std::int64_t columns : {64, 65, 100}) {
+          const Case at{itemsize, rows, columns, rows % 3 * 8, 4096 - rows * itemsize, 3};
+          if (at.target_gap < 0) continue;
+          expect_moved(at, path, false);
+        }
+      }
+    }
+  }
+}
+
 TEST(Tiles, AreRightAlongLongSidesInTheCaches) {
   for (const Simd path : supported_simd()) {
     for (const std::int64_t itemsize : {1, 2, 4, 8, 16, 12}) {
@@ -128,12 +158,72 @@ TEST(Tiles, BandsBeginWithLines) {
                     .source_column_stride_bytes = 8,
                     .streams = true};
   const Bands bands = bands_of(plane);
-  EXPECT_EQ(bands[0].rows, 3 + 16);
-  EXPECT_EQ(bands[1].row, 19);
+  EXPECT_EQ(bands[0].length, 3 + 16);
+  EXPECT_EQ(bands[1].begin, 19);
   EXPECT_FALSE(bands.share_lines);
   std::int64_t rows = 0;
-  for (std::int64_t i = 0; i < bands.count; ++i) rows += bands[i].rows;
+  for (std::int64_t i = 0; i < bands.count; ++i) rows += bands[i].length;
   EXPECT_EQ(rows, plane.rows);
+}
+
+// Parts of rows begin at cache lines of the target, parts of columns at those of the source. No
+// part is shorter than a square.
+TEST(Tiles, BlocksBeginWithLines) {
+  alignas(kLineBytes) std::array<std::byte, 64> target;
+  alignas(kLineBytes) std::array<std::byte, 64> source;
+  Plane plane{.target = target.data() + 40,
+              .source = source.data() + 16,
+              .itemsize_bytes = 8,
+              .rows = 100,
+              .columns = 60,
+              .target_row_stride_bytes = 8,
+              .target_column_stride_bytes = 128000,
+              .source_row_stride_bytes = 6400,
+              .source_column_stride_bytes = 8,
+              .streams = false,
+              .count = 10,
+              .target_step_bytes = 12800,
+              .source_step_bytes = 640};
+  Blocks blocks = blocks_of(plane, 8 * 512);
+  // The planes are nearest to each other on both sides, columns furthest.
+  EXPECT_EQ(blocks.nest, (Nest{Side::kColumns, Side::kRows, Side::kPlanes}));
+  const auto [rows, columns, planes] = blocks.cuts;
+  EXPECT_EQ(planes[0].length, 10);  // 8 and the rest
+  EXPECT_EQ(rows[0].length, 3 + 8);
+  EXPECT_EQ(rows[1].begin, 11);
+  EXPECT_EQ(columns[0].length, 6 + 8);
+  for (const Cut& cut : {rows, columns}) {
+    std::int64_t end = 0;
+    for (std::int64_t i = 0; i < cut.count; ++i) {
+      EXPECT_EQ(cut[i].begin, end);
+      EXPECT_GE(cut[i].length, 8);
+      end += cut[i].length;
+    }
+    EXPECT_EQ(end, cut.extent);
+  }
+  // Rows of the target that are not whole lines are written one after another.
+  plane.target_column_stride_bytes += 8;
+  blocks = blocks_of(plane, 4 * 512);
+  EXPECT_EQ(blocks.nest, (Nest{Side::kColumns, Side::kPlanes, Side::kRows}));
+  EXPECT_EQ(blocks.cuts[0][0].length, 4 * 8);
+}
+
+// A plane smaller than a square is one block.
+TEST(Tiles, ASmallPlaneIsOneBlock) {
+  const Plane plane{.target = nullptr,
+                    .source = nullptr,
+                    .itemsize_bytes = 1,
+                    .rows = 5,
+                    .columns = 70,
+                    .target_row_stride_bytes = 1,
+                    .target_column_stride_bytes = 5,
+                    .source_row_stride_bytes = 70,
+                    .source_column_stride_bytes = 1,
+                    .streams = false};
+  for (const Cut& cut : blocks_of(plane, 1).cuts) {
+    EXPECT_EQ(cut.count, 1);
+    EXPECT_EQ(cut[0].length, cut.extent);
+  }
 }
 
 // Bands are computed for one plane; the next plane may begin at another place of a cache line.
