@@ -31,7 +31,7 @@ VERIFIED = read_json(RESULTS / "verified.json")
 REPRODUCED = read_json(RESULTS / "reproduced.json")
 ENTRIES = entries.entries(ZOO)
 COUNTED = entries.counted(ENTRIES)
-LEAST = {"findings": 93, "libraries": 47, "newest": 68, "shown": 93}
+LEAST = {"findings": 94, "libraries": 47, "newest": 70, "shown": 94}
 """What the headline has today. These numbers only grow."""
 MOST_LINES = 40
 
