@@ -27,6 +27,8 @@ __all__ = [
 
 MAX_NDIM = 64 if int(np.__version__.partition(".")[0]) >= 2 else 32
 """The most dimensions that this NumPy's arrays have."""
+_STRINGS: Any = getattr(getattr(np, "dtypes", None), "StringDType", None)
+"""The type of strings of any width: NumPy has it from version 2 on."""
 
 
 def _dtypes() -> dict[str, np.dtype]:
@@ -136,7 +138,7 @@ class ReferencesProducer(HostProducer):
 
     name = "numpy.references"
     capabilities = Capabilities(
-        dtypes=("bytes5", *(("str3",) if hasattr(np.dtypes, "StringDType") else ())),
+        dtypes=("bytes5", *(("str3",) if _STRINGS is not None else ())),
         max_ndim=4,
         max_nbytes=2**12,
         layouts="C",
@@ -149,7 +151,7 @@ class ReferencesProducer(HostProducer):
 
     def make(self, plan: Plan) -> np.ndarray:
         values = np.frombuffer(plan.content(), numpy_dtype(plan)).reshape(plan.shape)
-        return values.astype(object if plan.dtype == "bytes5" else np.dtypes.StringDType())
+        return values.astype(object if plan.dtype == "bytes5" else _STRINGS())
 
     def apply_view(self, obj: np.ndarray, operation: Sequence[Any]) -> np.ndarray:
         return NumPyProducer().apply_view(obj, operation)
