@@ -14,7 +14,7 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress
 
-from gridbuf_benchmarks import next_layouts, plot, report, results, unit_strides
+from gridbuf_benchmarks import next_fields, next_layouts, plot, report, results, unit_strides
 from gridbuf_benchmarks.case import Case, WrongWork
 from gridbuf_benchmarks.cases import ALL_CASES, CHAPTERS, select
 from gridbuf_benchmarks.libraries import BASELINE, LIBRARIES, load
@@ -120,6 +120,11 @@ def _parser() -> argparse.ArgumentParser:
     choices = next_layouts.BACKENDS
     add("--backends", nargs="+", choices=choices, default=choices, help="default: all")
     add("--rounds", type=int, default=25, help="samples of each, default 25")
+    text = "what fields of gt4py.next cost on gridbuf's memory"
+    add = commands.add_parser(
+        "next-fields", help=text, description=next_fields.__doc__
+    ).add_argument
+    add("--rounds", type=int, default=25, help="samples of each, default 25")
     return parser
 
 
@@ -143,6 +148,8 @@ def _run(options: argparse.Namespace) -> int:
         return unit_strides.run(options.cases)
     if options.command == "next-layouts":
         return next_layouts.run(options.backends, options.rounds)
+    if options.command == "next-fields":
+        return next_fields.run(options.rounds)
     if options.command == "compare":
         old, new = results.read(options.old), results.read(options.new)
         report.show_markdown(report.comparison(old, new))

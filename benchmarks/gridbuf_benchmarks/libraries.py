@@ -30,6 +30,9 @@ LIBRARIES: Mapping[str, Library] = {
     "gridbuf_dlpack": Library("gridbuf's __dlpack__()", "gridbuf", _OWN),
     "numpy": Library("NumPy", "numpy", "./bazelw --setup"),
     "torch": Library("PyTorch", "torch"),
+    "hptt": Library(
+        "HPTT", "hptt", "build springer13/hptt from GitHub; HPTT_ROOT and PYTHONPATH name it"
+    ),
     "gt4py": Library("GT4Py", "gt4py.storage"),
     "ghex": Library("GHEX", "ghex"),
     "gridbuf_mpi4py": Library("gridbuf with mpi4py alone", "gridbuf", _OWN),
@@ -44,7 +47,10 @@ LIBRARIES: Mapping[str, Library] = {
     "torch_fill": Library("torch.fill_ of flat arrays", "torch"),
 }
 
-PEERS = ("numpy", "torch", "gt4py", "gridbuf_dlpack", "ghex", "mpi4py", "gridbuf_mpi4py", "memcpy")
+PEERS = (
+    *("numpy", "torch", "hptt", "gt4py", "gridbuf_dlpack", "ghex", "mpi4py", "gridbuf_mpi4py"),
+    "memcpy",
+)
 """Those whose ratios are in results and tables, in this order."""
 
 

@@ -45,8 +45,8 @@ def run(backends: Sequence[str], rounds: int, extent: int = 128) -> int:
             print(f"\r{backend}: round {number + 1} of {rounds}", end="", file=sys.stderr)
             found = calls.times()
             if number >= 0:
-                for key, seconds in found.items():
-                    times[key].append(seconds)
+                for key, once in found.items():
+                    times[key].append(once)
         print(file=sys.stderr)
         for (operator, name), seconds in times.items():
             base = times[operator, "GT4Py's | 64"]

@@ -1,5 +1,8 @@
 """The field operators of `next_layouts`, structured and unstructured. GT4Py reads them at import."""
 
+# mypy: ignore-errors
+# Annotations are GT4Py's language here.
+
 from __future__ import annotations
 
 from collections.abc import Callable

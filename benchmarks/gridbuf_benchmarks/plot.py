@@ -37,6 +37,7 @@ _STYLE = {
     BASELINE: ("#000000", "o", 0.0),
     "numpy": ("#0072B2", "o", 0.0),
     "torch": ("#D55E00", "s", -0.22),
+    "hptt": ("#CC79A7", "^", 0.22),
     "gt4py": ("#009E73", "D", 0.0),
     "ghex": ("#E69F00", "P", -0.22),
     "mpi4py": ("#56B4E9", "X", 0.22),
@@ -176,7 +177,7 @@ def _draw_layouts(figure: Any, cases: Cases) -> None:
         _draw_lines(
             axes,
             some,
-            (BASELINE, "numpy", "torch", "memcpy"),
+            (BASELINE, "numpy", "torch", "hptt", "memcpy"),
             lambda case, ns: case["work"]["bytes_moved"] / ns,
         )
         axes.set_title(f"to layout {layout}, {dtype}")

@@ -430,7 +430,7 @@ def test_grid_sizes_are_measured_next_to_one_thread_of_memcpy() -> None:
     assert len(grids) == 7 * 2 * len(layouts)
     for case in grids:
         assert case.work.layout in layouts
-        assert [entry.library for entry in case.entries] == ["gridbuf", "numpy", "torch"]
+        assert [entry.library for entry in case.entries] == ["gridbuf", "numpy", "torch", "hptt"]
         assert case.yardsticks[0].library == "memcpy"
         assert 1 << 20 < case.work.array_bytes < 100 << 20
 

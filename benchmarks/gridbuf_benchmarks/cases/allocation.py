@@ -113,22 +113,25 @@ def _large() -> Iterator[Case]:
             )
     for cold in (False, True):
         for name, title, around, values in (
-            ("zeros", "zeros 1 GiB + a write to every page", "touch({})", 0.0),
-            ("zeros-all", "zeros 1 GiB + a write to every element", "write_all({})", _FILL),
-            ("full", "full 1 GiB", "{}", _FILL),
+            ("zeros", "zeros {} + a write to every page", "touch({})", 0.0),
+            ("zeros-all", "zeros {} + a write to every element", "write_all({})", _FILL),
+            ("full", "full {}", "{}", _FILL),
         ):
             function = name.partition("-")[0]
             promised = f"{function}-{'cold' if cold else 'large'}"
-            yield Case(
-                id=f"allocate/1GiB{'-cold' if cold else ''}/{name}",
-                title=title + (", cold" if cold else ""),
-                note=_COLD_NOTE if cold else _WARM_NOTE,
-                work=Work(_GIBIBYTE, values=values),
-                entries=_entries(function, _GIBIBYTE, around),
-                quick=False,
-                promises=() if promised == "full-cold" else (promised,),
-                fresh_process=cold,
-            )
+            for size, shape in {**_LARGE, "1GiB": _GIBIBYTE}.items():
+                if size != "1GiB" and name != "zeros-all":
+                    continue
+                yield Case(
+                    id=f"allocate/{size}{'-cold' if cold else ''}/{name}",
+                    title=title.format(f"{size[:-3]} {size[-3:]}") + (", cold" if cold else ""),
+                    note=_COLD_NOTE if cold else _WARM_NOTE,
+                    work=Work(shape, values=values),
+                    entries=_entries(function, shape, around),
+                    quick=False,
+                    promises=(promised,) if size == "1GiB" and promised != "full-cold" else (),
+                    fresh_process=cold,
+                )
 
 
 def _aligned_by_hand(

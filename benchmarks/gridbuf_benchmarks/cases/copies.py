@@ -8,6 +8,7 @@ next to each.
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Iterator
 from dataclasses import replace
 from functools import partial
@@ -71,6 +72,20 @@ def in_shared_memory(work: Work, element: Any = None) -> tuple[Entry, ...]:
         Entry("numpy", copyto, own, result="dst"),
         Entry("torch", torch, tensors, result="view"),
     )
+
+
+def _by_hptt(work: Work) -> Entry:
+    """HPTT's copy between two dense arrays in C order: the target's dimensions sorted by rank. It plans each call, as the others do."""
+
+    def names(module: ModuleType) -> dict[str, Any]:
+        found = arrays(work)
+        by_rank = tuple(map(int, np.argsort(work.layout or ())))
+        threads = len(os.sched_getaffinity(0))
+        own = {"update": module.tensorTransposeAndUpdate, "by_rank": by_rank, "threads": threads}
+        return {**found, **own, "sorted": found["dst"].transpose(by_rank)}
+
+    call = "update(by_rank, 1.0, src, 0.0, sorted, threads)"
+    return Entry("hptt", call, names, result="dst")
 
 
 def yardsticks(
@@ -266,17 +281,22 @@ GRIDS = (
 
 
 def _grids() -> Iterator[Case]:
-    for dtype in ("float64", "float32"):
+    for dtype, cached in (("float64", "grid-8"), ("float32", "grid-4")):
         for shape in GRIDS:
             for layout in ((2, 1, 0), (1, 2, 0), (2, 0, 1), (0, 2, 1)):
-                yield copy_case(
+                case = copy_case(
                     f"grid/{dtype}/{'x'.join(map(str, shape))}/{_name(layout)}",
                     shape,
                     Placement(dtype, layout),
-                    promises=("copy-numpy",),
+                    promises=(
+                        "copy-numpy",
+                        "grid-torch",
+                        *((cached,) if shape != GRIDS[0] else ()),
+                    ),
                     quick=shape in GRIDS[:4],
                     single=True,
                 )
+                yield replace(case, entries=(*case.entries, _by_hptt(case.work)))
 
 
 _CAST_NOTE = (
