@@ -122,7 +122,7 @@ def _aarch64_repository_impl(repository_ctx):
 
 aarch64_repository = repository_rule(
     implementation = _aarch64_repository_impl,
-    environ = ["CC", "GRIDBUF_STATE"],
+    environ = ["CC", "GRIDBUF_AARCH64", "GRIDBUF_STATE"],
     doc = "A toolchain of this machine's clang for aarch64.",
     local = True,
 )

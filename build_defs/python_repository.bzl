@@ -77,6 +77,8 @@ filegroup(
 )
 """
 
+_LIBRARIES = ["headers", "pybind11", "numpy", "nanobind"]
+
 _BY_PROCESSOR = """
 alias(
     name = "{name}",
@@ -108,9 +110,7 @@ print(json.dumps({
 def _environment(repository_ctx):
     if repository_ctx.attr.unpacked:
         unpacked = state_path(repository_ctx, repository_ctx.attr.unpacked)
-        if not unpacked.exists:
-            fail("%s is not there; run `bazelw --aarch64` once" % unpacked)
-        return str(unpacked)
+        return str(unpacked) if unpacked.exists else None
     environ = repository_ctx.os.environ
     if environ.get("GRIDBUF_ENVIRONMENT"):
         return environ["GRIDBUF_ENVIRONMENT"]
@@ -122,6 +122,13 @@ def _environment(repository_ctx):
 
 def _python_repository_impl(repository_ctx):
     environment = _environment(repository_ctx)
+    if not environment:
+        # So that queries find the names.
+        repository_ctx.file("BUILD.bazel", "".join([
+            'cc_library(name = "%s", visibility = ["//visibility:public"])\n' % name
+            for name in _LIBRARIES
+        ]))
+        return
     python = environment + "/bin/python"
     result = repository_ctx.execute([python, "-c", _QUERY])
     if result.return_code:
@@ -140,7 +147,7 @@ def _python_repository_impl(repository_ctx):
         suffix = "" if cross_built else "_here",
     )
     if not cross_built:
-        build += "".join([_BY_PROCESSOR.format(name = name) for name in ["headers", "pybind11", "numpy", "nanobind"]])
+        build += "".join([_BY_PROCESSOR.format(name = name) for name in _LIBRARIES])
     repository_ctx.file("BUILD.bazel", build)
     repository_ctx.file("python.bzl", "\n".join([
         '"""Info on the interpreter that gridbuf builds for."""',
@@ -154,7 +161,7 @@ def _python_repository_impl(repository_ctx):
 python_repository = repository_rule(
     implementation = _python_repository_impl,
     attrs = {"unpacked": attr.string(doc = "The environment, below gridbuf's state folder; default: this machine's.")},
-    environ = ["GRIDBUF_ENVIRONMENT", "GRIDBUF_PEERS", "GRIDBUF_STATE"],
+    environ = ["GRIDBUF_AARCH64", "GRIDBUF_ENVIRONMENT", "GRIDBUF_PEERS", "GRIDBUF_STATE"],
     doc = "Binds Bazel's Python toolchain and the headers of NumPy and pybind11 to the environment that bazelw made.",
     local = True,
 )
