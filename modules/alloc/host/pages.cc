@@ -97,15 +97,20 @@ int populate([[maybe_unused]] std::byte* first, [[maybe_unused]] std::int64_t le
 #endif
 }
 
-// Whether this kernel knows MADV_POPULATE_WRITE. It answers EINVAL for unknown advice and for
-// read-only mappings alike, so this asks once with a writable page.
+// Whether this kernel follows MADV_POPULATE_WRITE. It answers EINVAL for unknown advice and for
+// read-only mappings alike, so this asks once with a writable page. An emulator may accept the
+// advice and do nothing.
 bool kernel_populates() {
   static const bool answer = [] {
     std::byte* const page = map(system::page_bytes());
     if (page == nullptr) return false;
-    const int error = populate(page, system::page_bytes());
+    unsigned char present = 1;
+    const bool populated =
+        populate(page, system::page_bytes()) == 0 &&
+        (mincore(page, static_cast<std::size_t>(system::page_bytes()), &present) != 0 ||
+         (present & 1) != 0);
     unmap(page, system::page_bytes());
-    return error == 0;
+    return populated;
   }();
   return answer;
 }

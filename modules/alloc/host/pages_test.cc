@@ -67,6 +67,9 @@ TEST(Commit, KeepsTheBytes) {
 TEST(Commit, DoesNothingForNoBytes) { EXPECT_TRUE(commit(nullptr, 0).ok()); }
 
 TEST(Commit, ReportsWhatTheKernelRefuses) {
+  if (std::getenv("GRIDBUF_EMULATED") != nullptr) {
+    GTEST_SKIP() << "the emulator ignores advice on memory";
+  }
   const SmallPages mapping(4);
   // A page that may not be written cannot be populated for writing.
   ASSERT_EQ(mprotect(mapping.data(), static_cast<std::size_t>(mapping.page_bytes()), PROT_NONE), 0);
@@ -96,6 +99,9 @@ TEST(Commit, UsesThreadsForLongRangesAndCommitsThemWhole) {
 }
 
 TEST(Commit, ReportsARefusalAnywhereInALongRange) {
+  if (std::getenv("GRIDBUF_EMULATED") != nullptr) {
+    GTEST_SKIP() << "the emulator ignores advice on memory";
+  }
   const SmallPages mapping(2 * kLongBytes / system::page_bytes());
   ASSERT_EQ(mprotect(mapping.data() + kLongBytes, static_cast<std::size_t>(mapping.page_bytes()),
                      PROT_NONE),
@@ -134,6 +140,9 @@ TEST(MapPages, ReallyGetsHugePagesWhereTheSystemHasThem) {
   const system::HugePageMode mode = system::huge_pages().mode;
   if (mode != system::HugePageMode::kMadvise && mode != system::HugePageMode::kAlways) {
     GTEST_SKIP() << "transparent huge pages are " << system::to_string(mode) << " here";
+  }
+  if (std::getenv("GRIDBUF_EMULATED") != nullptr) {
+    GTEST_SKIP() << "the emulator ignores advice on memory";
   }
   const absl::StatusOr<Mapping> huge = map_pages(4 * kHugeBytes, PageKind::kHuge);
   ASSERT_TRUE(huge.ok());
