@@ -262,9 +262,7 @@ TEST_P(ConvertElements, DoNotDependOnTheRoundingModeOfTheThread) {
 #if defined(__x86_64__)
 constexpr std::uint64_t kFlush = 0x8040;  // of results and of operands
 std::uint64_t float_control() { return __builtin_ia32_stmxcsr(); }
-void set_float_control(std::uint64_t bits) {
-  __builtin_ia32_ldmxcsr(static_cast<unsigned>(bits));
-}
+void set_float_control(std::uint64_t bits) { __builtin_ia32_ldmxcsr(static_cast<unsigned>(bits)); }
 #else
 constexpr std::uint64_t kFlush = std::uint64_t{1} << 24;
 std::uint64_t float_control() {
