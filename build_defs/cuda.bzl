@@ -109,7 +109,16 @@ def cuda_library(name, srcs, stub_srcs, hdrs = [], deps = [], **kwargs):
         **kwargs
     )
     if CUDA_AVAILABLE:
-        _cuda_objects(name = name, srcs = srcs, hdrs = hdrs, deps = deps + [Label("@gridbuf_cuda//:cudart_static")], **kwargs)
+        # A toolkit of this machine has no libraries for another processor.
+        _cuda_objects(name = name + "_here", srcs = srcs, hdrs = hdrs, deps = deps + [Label("@gridbuf_cuda//:cudart_static")], **kwargs)
+        native.alias(
+            name = name,
+            actual = select({
+                str(Label("//build_defs:cross_built")): ":" + name + "_stub",
+                "//conditions:default": ":" + name + "_here",
+            }),
+            **kwargs
+        )
         return
     cuda_missing(name = name + "_required", tags = ["manual"])
     native.alias(

@@ -5,15 +5,16 @@ none of that name. So a newer Bazel, or a workspace with the real modules, can r
 packages and the files that `bazelw --setup` unpacked. Bazel fetches nothing.
 """
 
+load("//build_defs:aarch64_repository.bzl", "aarch64_repository")
 load("//build_defs:cuda_repository.bzl", "cuda_repository")
 load("//build_defs:gridtools_repository.bzl", "gridtools_repository")
 load("//build_defs:python_repository.bzl", "python_repository")
+load("//build_defs:state.bzl", "state_path")
 
 def _unpacked(repository_ctx, path):
-    root = repository_ctx.path(Label("//:WORKSPACE")).dirname
-    state = repository_ctx.os.environ.get("GRIDBUF_STATE", str(root) + "/.gridbuf")
-    source = repository_ctx.path(state + "/" + path)
+    source = state_path(repository_ctx, path)
     if not source.exists:
+        root = repository_ctx.path(Label("//:WORKSPACE")).dirname
         fail("%s is not there; run `%s/bazelw --setup` once" % (source, root))
     return source
 
@@ -33,14 +34,18 @@ _state_repository = repository_rule(
 def _glibc_repository_impl(repository_ctx):
     source = _unpacked(repository_ctx, "debian/glibc")
     libraries = source.readdir()
+    aarch64 = state_path(repository_ctx, "aarch64/glibc")
     repository_ctx.file("glibc.bzl", "OLD_GLIBC = %s\n" % bool(libraries))
     repository_ctx.file("BUILD.bazel", """
 cc_library(
     name = "glibc",
-    linkopts = %s,
+    linkopts = select({
+        "@gridbuf//build_defs:cross_built": %s,
+        "//conditions:default": %s,
+    }),
     visibility = ["//visibility:public"],
 )
-""" % (["-L%s" % source] if libraries else []))
+""" % (["-L%s" % aarch64], ["-L%s" % source] if libraries else []))
 
 _glibc_repository = repository_rule(
     implementation = _glibc_repository_impl,
@@ -112,8 +117,12 @@ def gridbuf_dependencies():
     _system("com_github_google_benchmark", "/usr", "@gridbuf//third_party:benchmark.BUILD")
     _system("nlohmann_json", "/usr/include/nlohmann", "@gridbuf//third_party:nlohmann_json.BUILD")
 
+    if not native.existing_rule("gridbuf_aarch64"):
+        aarch64_repository(name = "gridbuf_aarch64")
     if not native.existing_rule("gridbuf_python"):
         python_repository(name = "gridbuf_python")
+    if not native.existing_rule("gridbuf_python_aarch64"):
+        python_repository(name = "gridbuf_python_aarch64", unpacked = "aarch64/env")
     if not native.existing_rule("gridbuf_cuda"):
         cuda_repository(name = "gridbuf_cuda")
     if not native.existing_rule("gridtools"):

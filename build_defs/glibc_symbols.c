@@ -23,9 +23,14 @@ unsigned long older_strtoul(const char*, char**, int) __asm__("strtoul");
 HIDDEN unsigned long __isoc23_strtoul(const char* text, char** end, int base) { return older_strtoul(text, end, base); }
 
 // glibc 2.29 gave these functions new versions without the error handling of SVID. The results are equal.
+#if defined(__aarch64__)
+#define FIRST_GLIBC "GLIBC_2.17"
+#else
+#define FIRST_GLIBC "GLIBC_2.2.5"
+#endif
 #define OLDER(function)                                                 \
   double older_##function(double);                                      \
-  __asm__(".symver older_" #function "," #function "@GLIBC_2.2.5");      \
+  __asm__(".symver older_" #function "," #function "@" FIRST_GLIBC);     \
   HIDDEN double function(double x) { return older_##function(x); }
 OLDER(log)
 OLDER(log2)

@@ -58,7 +58,9 @@ def write_wheel(options: argparse.Namespace, folder: pathlib.Path) -> pathlib.Pa
         sys.exit(
             f"{options.pyproject} has entry points, which this program does not write; remove them"
         )
-    tag = f"{options.python_tag}-{options.python_tag}-linux_{os.uname().machine}"
+    # .cpython-311-x86_64-linux-gnu.so
+    machine = options.extension_suffix.split("-")[2]
+    tag = f"{options.python_tag}-{options.python_tag}-linux_{machine}"
     stem = f"{project.name.replace('-', '_')}-{project.version}"
     path = folder / f"{stem}-{tag}.whl"
     info = f"{stem}.dist-info"

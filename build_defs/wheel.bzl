@@ -18,7 +18,7 @@ def _python_wheel_impl(ctx):
             "--strip=" + ctx.attr.strip,
             "--out=" + folder.path,
             "--python-tag=" + PYTHON_TAG,
-            "--extension-suffix=" + EXTENSION_SUFFIX,
+            "--extension-suffix=" + ctx.attr.extension_suffix,
         ] + ["--extra=" + file.path for file in ctx.files.licenses],
         inputs = ctx.files.files + ctx.files.licenses + [ctx.file.pyproject, ctx.file.readme, listing],
         outputs = [folder],
@@ -27,9 +27,10 @@ def _python_wheel_impl(ctx):
     )
     return [DefaultInfo(files = depset([folder]), runfiles = ctx.runfiles(files = [folder]))]
 
-python_wheel = rule(
+_python_wheel = rule(
     implementation = _python_wheel_impl,
     attrs = {
+        "extension_suffix": attr.string(mandatory = True, doc = "e.g. .cpython-311-x86_64-linux-gnu.so"),
         "files": attr.label_list(allow_files = True, mandatory = True),
         "licenses": attr.label_list(allow_files = True),
         "pyproject": attr.label(allow_single_file = [".toml"], mandatory = True),
@@ -39,6 +40,20 @@ python_wheel = rule(
     },
     doc = "A wheel from a pyproject.toml and the files of a package with an extension, tagged for this Python and by auditwheel.",
 )
+
+def python_wheel(**kwargs):
+    """A wheel of a package with an extension, for the processor that is built for.
+
+    Args:
+      **kwargs: name, files, licenses, pyproject, readme, strip, visibility.
+    """
+    _python_wheel(
+        extension_suffix = select({
+            str(Label("//build_defs:cross_built")): EXTENSION_SUFFIX.replace("x86_64", "aarch64"),
+            "//conditions:default": EXTENSION_SUFFIX,
+        }),
+        **kwargs
+    )
 
 def _hatchling_wheel_impl(ctx):
     folder = ctx.actions.declare_directory(ctx.label.name)

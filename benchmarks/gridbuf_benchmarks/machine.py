@@ -17,12 +17,12 @@ def describe() -> dict[str, Any]:
     cpu = dict(
         re.findall(r"^(.*?)\s*: (.*)$", _read("/proc/cpuinfo").split("\n\n")[0], re.MULTILINE)
     )
-    flags = cpu.get("flags", "").split()
+    flags = (cpu.get("flags") or cpu.get("Features") or "").split()  # Features: aarch64
     policy = re.search(r"\[(\w+)\]", _read("/sys/kernel/mm/transparent_hugepage/enabled"))
     return {
         "cpu_model": cpu.get("model name", platform.processor() or None),
         "cpu_family": f"family {cpu.get('cpu family', '?')} model {cpu.get('model', '?')}",
-        "cpu_flags": [flag for flag in ("avx2", "avx512f", "hypervisor") if flag in flags],
+        "cpu_flags": [flag for flag in ("avx2", "avx512f", "asimd", "sve", "hypervisor") if flag in flags],
         "virtual_machine": "hypervisor" in flags,
         "gpu_models": _gpu_models(),
         "cache_bytes": {

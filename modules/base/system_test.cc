@@ -150,6 +150,8 @@ TEST_F(ReportsOfOurOwn, WithoutAReportThereAreNoHugePages) {
 }
 
 TEST_F(ReportsOfOurOwn, ReadsTheSettingInBrackets) {
+  write("thp/hpage_pmd_size", "536870912\n");  // with pages of 64 KiB
+  EXPECT_EQ(huge_pages(reports_), (HugePageReport{HugePageMode::kAbsent, 512 * kMiB}));
   write("thp/hpage_pmd_size", "33554432\n");
   write("thp/enabled", "always [madvise] never\n");
   EXPECT_EQ(huge_pages(reports_), (HugePageReport{HugePageMode::kMadvise, 32 * kMiB}));

@@ -30,7 +30,8 @@ namespace {
 
 // ---- The setting. ----
 
-std::atomic<int> chosen_count = 0;  // 0: not set
+// 0: not set. Relaxed: the number is all that is published.
+std::atomic<int> chosen_count = 0;
 
 // The number in the environment; 0 if it is absent or not valid.
 int count_of_environment() {
@@ -58,6 +59,8 @@ thread_local bool inside_a_job = false;
 // A thread's part of the range: its end, and the next chunk, which its thread or other threads
 // take. Each share has a separate cache line, because threads that share a line slow each other.
 struct alignas(64) Share {
+  // Relaxed: it hands out numbers. The mutex of `Helpers` publishes the job to its helpers, and
+  // their writes to the caller.
   std::atomic<std::int64_t> next = 0;
   std::int64_t end = 0;
 };
@@ -95,6 +98,7 @@ class Job {
   // Of `Helpers`, which guards them.
   Job* next = nullptr;
   std::bitset<kMaxThreadCount> joined;  // helpers that take or took part
+  // Relaxed: changed with the mutex held. The caller spins on it, then reads it with the mutex.
   std::atomic<int> helpers_inside = 0;
 
  private:
@@ -155,6 +159,8 @@ class Helpers {
   static void pause() {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("isb");  // `yield` does nothing on most processors
 #endif
   }
 

@@ -23,6 +23,7 @@ namespace {
 
 thread_local StreamHandle this_threads_stream = kLegacyDefaultStream;
 
+// Released at the exit, so that a thread that sees it also sees what the exit has done before.
 std::atomic<bool> exiting = false;
 
 // The rows of one side as a view of bytes. Its hull is the memory that they span.

@@ -122,6 +122,22 @@ struct Cast<T, S> {
   static T convert(S value) { return static_cast<T>(value); }
 };
 
+#if defined(__aarch64__)
+// clang 19 vectorises this cast through float64, and so rounds twice (llvm/llvm-project#130665).
+// Long integers are rounded to odd first, so that float64 has them exactly and the last rounding
+// sees that they were longer.
+template <>
+struct Cast<float, std::int64_t> {
+  static float convert(std::int64_t value) {
+    constexpr std::int64_t kLost = 0x7ff;  // bits that float64 does not have
+    constexpr std::uint64_t kExact = std::uint64_t{1} << 53;
+    const std::int64_t odd = (value | ((value & kLost) + kLost)) & ~kLost;
+    const bool is_exact = static_cast<std::uint64_t>(value) + kExact <= 2 * kExact;
+    return static_cast<float>(static_cast<double>(is_exact ? value : odd));
+  }
+};
+#endif
+
 template <>
 struct Cast<double, float> {
   static double convert(float value) { return value; }

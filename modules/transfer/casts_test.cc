@@ -136,5 +136,29 @@ TEST(CanConvert, BetweenFloatsAndFromIntegersToFloatsOfTheirLengths) {
   EXPECT_FALSE(can_convert(Number::kInt64, Number::kInt32));
 }
 
+// Sums of two powers of two, and their neighbours: rounded to float64 first, many are ties.
+TEST(ConvertLongIntegers, RoundsOnce) {
+  std::vector<std::int64_t> numbers;
+  for (int high = 24; high < 63; ++high) {
+    for (int low = 0; low < high; ++low) {
+      for (const std::int64_t step : {-1, 0, 1}) {
+        const std::int64_t number = (std::int64_t{1} << high) + (std::int64_t{1} << low) + step;
+        numbers.insert(numbers.end(), {number, -number});
+      }
+    }
+  }
+  const auto count = static_cast<std::int64_t>(numbers.size());
+  std::vector<float> found(numbers.size());
+  ASSERT_TRUE(convert_elements(reinterpret_cast<std::byte*>(found.data()),
+                               row_of(Number::kFloat32, count), Number::kFloat32,
+                               reinterpret_cast<const std::byte*>(numbers.data()),
+                               row_of(Number::kInt64, count), Number::kInt64)
+                  .ok());
+  for (std::size_t i = 0; i < numbers.size(); ++i) {
+    const volatile std::int64_t number = numbers[i];  // one by one
+    ASSERT_EQ(found[i], static_cast<float>(number)) << numbers[i];
+  }
+}
+
 }  // namespace
 }  // namespace gridbuf

@@ -258,20 +258,33 @@ TEST_P(ConvertElements, DoNotDependOnTheRoundingModeOfTheThread) {
   EXPECT_EQ(result, 1.0F);
 }
 
+#if defined(__x86_64__) || defined(__aarch64__)
 #if defined(__x86_64__)
+constexpr std::uint64_t kFlush = 0x8040;  // of results and of operands
+std::uint64_t float_control() { return __builtin_ia32_stmxcsr(); }
+void set_float_control(std::uint64_t bits) { __builtin_ia32_ldmxcsr(static_cast<unsigned>(bits)); }
+#else
+constexpr std::uint64_t kFlush = std::uint64_t{1} << 24;
+std::uint64_t float_control() {
+  std::uint64_t bits = 0;
+  asm volatile("mrs %0, fpcr" : "=r"(bits));
+  return bits;
+}
+void set_float_control(std::uint64_t bits) { asm volatile("msr fpcr, %0" ::"r"(bits)); }
+#endif
+
 TEST_P(ConvertElements, KeepSubnormalsWhereTheThreadFlushesThem) {
   const double number = 0x1p-140;
   const StridedView wide{.shape = {1}, .strides_bytes = {8}, .itemsize_bytes = 8};
   const StridedView narrow{.shape = {1}, .strides_bytes = {4}, .itemsize_bytes = 4};
   float result = 0;
-  const unsigned before = __builtin_ia32_stmxcsr();
-  constexpr unsigned kFlush = 0x8040;  // of results and of operands
-  __builtin_ia32_ldmxcsr(before | kFlush);
+  const std::uint64_t before = float_control();
+  set_float_control(before | kFlush);
   const auto flags =
       convert_elements(reinterpret_cast<std::byte*>(&result), narrow, Number::kFloat32,
                        reinterpret_cast<const std::byte*>(&number), wide, Number::kFloat64);
-  const unsigned after = __builtin_ia32_stmxcsr();
-  __builtin_ia32_ldmxcsr(before);
+  const std::uint64_t after = float_control();
+  set_float_control(before);
   EXPECT_EQ(after & kFlush, kFlush);
   ASSERT_TRUE(flags.ok());
   EXPECT_EQ(result, 0x1p-140F);

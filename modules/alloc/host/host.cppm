@@ -50,9 +50,21 @@ struct Mapping {
   PageKind pages = PageKind::kSmall;  // kSmall or kHuge, as requested from the kernel
 };
 
+/// The lengths of pages. x86-64 has 4 KiB and 2 MiB; aarch64 has 4, 16 or 64 KiB, and huge pages of
+/// 2, 32 or 512 MiB.
+struct PageLengths {
+  std::int64_t page_bytes;
+  std::int64_t huge_page_bytes;
+};
+
+/// Those of this machine, as the system reports them. Tests pass other lengths.
+PageLengths page_lengths();
+
 /// The length that map_pages maps for `length_bytes`: whole pages, or whole huge pages if at least
-/// a quarter of the last huge page is used. Requires length_bytes ≤ 2^62.
-std::int64_t mapped_length(std::int64_t length_bytes, PageKind pages);
+/// a quarter of the last huge page is used, and at most 2 MiB or an eighth of the block is not
+/// used. Requires length_bytes ≤ 2^62.
+std::int64_t mapped_length(std::int64_t length_bytes, PageKind pages,
+                           const PageLengths& lengths = page_lengths());
 
 /// Maps mapped_length(length_bytes, pages) bytes without committing them. kHuge starts at a
 /// boundary of huge pages and requests transparent huge pages; kSmall forbids them. The kernel may
@@ -268,6 +280,8 @@ class HostResource final : public MemoryResource {
   PageSource& source_;
   const std::int64_t large_block_bytes_;
   const system::HugePageReport huge_pages_ = system::huge_pages();
+  // Copies of the options for reads without the lock. Relaxed: each is one number that publishes
+  // nothing else, and a block that is released meanwhile follows the old or the new setting.
   std::atomic<bool> poison_ = false;
   std::atomic<std::int64_t> cache_limit_ = 0;
   std::atomic<std::uint32_t> blocks_ = 0;  // counts up; the stagger follows it
@@ -322,6 +336,12 @@ export namespace gridbuf::pages {
 /// The pages for a block of this length. kHuge if they are `wanted`, the system has them, and the
 /// block is at least as long as a huge page.
 PageKind kind_for(std::int64_t length_bytes, bool wanted, const system::HugePageReport& report);
+
+/// What one thread commits of a block at once: a huge page, so that two threads do not fill the
+/// same page. 2 MiB of a block that is shorter than two huge pages, or it would keep few threads
+/// busy.
+std::int64_t commit_chunk_bytes(std::int64_t total_bytes,
+                                const PageLengths& lengths = page_lengths());
 
 /// Returns the memory of a mapping to the kernel but keeps its addresses: every access there is a
 /// segmentation fault. False, without a change, if the kernel refuses.

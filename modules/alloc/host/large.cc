@@ -2,10 +2,6 @@ module;
 
 #include <pthread.h>
 
-#if defined(__SSE2__)
-#include <emmintrin.h>
-#endif
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -61,16 +57,13 @@ PageSource& kernel() {
 
 // Non-temporal stores: three times as fast as memset (measured) for ranges that do not fit in the
 // caches. Requires `begin` aligned to 16 bytes.
-void stream_zeros([[maybe_unused]] std::byte* begin, [[maybe_unused]] std::int64_t length_bytes) {
-#if defined(__SSE2__)
-  const __m128i zero = _mm_setzero_si128();
+void stream_zeros(std::byte* begin, std::int64_t length_bytes) {
+  using Vector __attribute__((vector_size(16))) = std::uint64_t;
   for (std::int64_t at = 0; at < length_bytes; at += 16) {
-    _mm_stream_si128(reinterpret_cast<__m128i*>(begin + at), zero);
+    __builtin_nontemporal_store(Vector{}, reinterpret_cast<Vector*>(begin + at));
   }
-  _mm_sfence();  // orders streamed stores for other threads
-#else
-  std::memset(begin, 0, static_cast<std::size_t>(length_bytes));
-#endif
+  // Orders streamed stores for other threads. On x86-64 a release does not.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
 }
 
 void zero(std::byte* data, std::int64_t total_bytes) {

@@ -31,11 +31,13 @@ namespace {
 // more than it saves.
 constexpr std::int64_t kParallelBytes = std::int64_t{1} << 23;
 
-// The length of a transparent huge page here.
-std::int64_t huge_page_bytes() {
-  static const std::int64_t bytes = system::huge_pages().page_bytes;
-  return bytes;
-}
+// A block may be mapped longer by this much, or by an eighth.
+constexpr std::int64_t kSmallSurplusBytes = std::int64_t{1} << 21;
+
+// What a thread commits at once of a block of few huge pages.
+constexpr std::int64_t kSmallChunkBytes = std::int64_t{1} << 21;
+
+std::int64_t huge_page_bytes() { return page_lengths().huge_page_bytes; }
 
 std::int64_t round_down(std::int64_t value, std::int64_t multiple) {
   return value - value % multiple;
@@ -95,15 +97,20 @@ int populate([[maybe_unused]] std::byte* first, [[maybe_unused]] std::int64_t le
 #endif
 }
 
-// Whether this kernel knows MADV_POPULATE_WRITE. It answers EINVAL for unknown advice and for
-// read-only mappings alike, so this asks once with a writable page.
+// Whether this kernel follows MADV_POPULATE_WRITE. It answers EINVAL for unknown advice and for
+// read-only mappings alike, so this asks once with a writable page. An emulator may accept the
+// advice and do nothing.
 bool kernel_populates() {
   static const bool answer = [] {
     std::byte* const page = map(system::page_bytes());
     if (page == nullptr) return false;
-    const int error = populate(page, system::page_bytes());
+    unsigned char present = 1;
+    const bool populated =
+        populate(page, system::page_bytes()) == 0 &&
+        (mincore(page, static_cast<std::size_t>(system::page_bytes()), &present) != 0 ||
+         (present & 1) != 0);
     unmap(page, system::page_bytes());
-    return error == 0;
+    return populated;
   }();
   return answer;
 }
@@ -120,15 +127,17 @@ int commit_range(std::byte* begin, std::byte* end) {
 
 // As commit_range, with several threads; one thread commits all of a huge page.
 int commit_parallel(std::byte* data, std::int64_t total_bytes) {
-  std::byte* const first = address_of(round_down(number_of(data), huge_page_bytes()));
+  const std::int64_t chunk_bytes = commit_chunk_bytes(total_bytes);
+  std::byte* const first = address_of(round_down(number_of(data), chunk_bytes));
   std::atomic<int> first_error = 0;
-  parallel_for(data + total_bytes - first, huge_page_bytes(),
-               [&](std::int64_t begin, std::int64_t end) {
-                 if (first_error.load(std::memory_order_relaxed) != 0) return;
-                 const int error = commit_range(std::max(data, first + begin), first + end);
-                 int none = 0;
-                 if (error != 0) first_error.compare_exchange_strong(none, error);
-               });
+  parallel_for(data + total_bytes - first, chunk_bytes, [&](std::int64_t begin, std::int64_t end) {
+    // Relaxed: a thread that sees the error late commits some more pages. The end of
+    // the job publishes the number to the caller.
+    if (first_error.load(std::memory_order_relaxed) != 0) return;
+    const int error = commit_range(std::max(data, first + begin), first + end);
+    int none = 0;
+    if (error != 0) first_error.compare_exchange_strong(none, error);
+  });
   return first_error;
 }
 
@@ -141,11 +150,23 @@ PageKind kind_for(std::int64_t length_bytes, bool wanted, const system::HugePage
   return huge ? PageKind::kHuge : PageKind::kSmall;
 }
 
-std::int64_t mapped_length(std::int64_t length_bytes, PageKind pages) {
-  const std::int64_t whole_pages = round_up(length_bytes, system::page_bytes());
-  const std::int64_t huge = huge_page_bytes();
+PageLengths page_lengths() {
+  static const PageLengths lengths{system::page_bytes(), system::huge_pages().page_bytes};
+  return lengths;
+}
+
+std::int64_t mapped_length(std::int64_t length_bytes, PageKind pages, const PageLengths& lengths) {
+  const std::int64_t whole_pages = round_up(length_bytes, lengths.page_bytes);
+  const std::int64_t huge = lengths.huge_page_bytes;
   if (pages != PageKind::kHuge || whole_pages % huge < huge / 4) return whole_pages;
-  return round_up(whole_pages, huge);
+  const std::int64_t huge_pages = round_up(whole_pages, huge);
+  const bool few = huge_pages - whole_pages <= std::max(kSmallSurplusBytes, length_bytes / 8);
+  return few ? huge_pages : whole_pages;
+}
+
+std::int64_t commit_chunk_bytes(std::int64_t total_bytes, const PageLengths& lengths) {
+  const std::int64_t huge = lengths.huge_page_bytes;
+  return total_bytes < 2 * huge ? std::min(huge, kSmallChunkBytes) : huge;
 }
 
 absl::StatusOr<Mapping> map_pages(std::int64_t length_bytes, PageKind pages) {

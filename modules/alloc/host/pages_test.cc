@@ -67,6 +67,9 @@ TEST(Commit, KeepsTheBytes) {
 TEST(Commit, DoesNothingForNoBytes) { EXPECT_TRUE(commit(nullptr, 0).ok()); }
 
 TEST(Commit, ReportsWhatTheKernelRefuses) {
+  if (std::getenv("GRIDBUF_EMULATED") != nullptr) {
+    GTEST_SKIP() << "the emulator ignores advice on memory";
+  }
   const SmallPages mapping(4);
   // A page that may not be written cannot be populated for writing.
   ASSERT_EQ(mprotect(mapping.data(), static_cast<std::size_t>(mapping.page_bytes()), PROT_NONE), 0);
@@ -96,6 +99,9 @@ TEST(Commit, UsesThreadsForLongRangesAndCommitsThemWhole) {
 }
 
 TEST(Commit, ReportsARefusalAnywhereInALongRange) {
+  if (std::getenv("GRIDBUF_EMULATED") != nullptr) {
+    GTEST_SKIP() << "the emulator ignores advice on memory";
+  }
   const SmallPages mapping(2 * kLongBytes / system::page_bytes());
   ASSERT_EQ(mprotect(mapping.data() + kLongBytes, static_cast<std::size_t>(mapping.page_bytes()),
                      PROT_NONE),
@@ -134,6 +140,9 @@ TEST(MapPages, ReallyGetsHugePagesWhereTheSystemHasThem) {
   const system::HugePageMode mode = system::huge_pages().mode;
   if (mode != system::HugePageMode::kMadvise && mode != system::HugePageMode::kAlways) {
     GTEST_SKIP() << "transparent huge pages are " << system::to_string(mode) << " here";
+  }
+  if (std::getenv("GRIDBUF_EMULATED") != nullptr) {
+    GTEST_SKIP() << "the emulator ignores advice on memory";
   }
   const absl::StatusOr<Mapping> huge = map_pages(4 * kHugeBytes, PageKind::kHuge);
   ASSERT_TRUE(huge.ok());
@@ -184,23 +193,54 @@ TEST(KindFor, TakesHugePagesFromOneWholeOneOn) {
 }
 
 TEST(MappedLength, IsWholePagesAndHugeOnesWhereTheLastIsUsed) {
-  const std::int64_t page = system::page_bytes();
-  EXPECT_EQ(mapped_length(1, PageKind::kSmall), page);
-  EXPECT_EQ(mapped_length(page, PageKind::kSmall), page);
-  EXPECT_EQ(mapped_length(page + 1, PageKind::kSmall), 2 * page);
-  const std::int64_t huge = system::huge_pages().page_bytes;
-  EXPECT_EQ(mapped_length(huge, PageKind::kHuge), huge);
-  EXPECT_EQ(mapped_length(huge + 1, PageKind::kHuge), huge + page);
-  EXPECT_EQ(mapped_length(huge + huge / 4 - page, PageKind::kHuge), huge + huge / 4 - page);
-  EXPECT_EQ(mapped_length(huge + huge / 4, PageKind::kHuge), 2 * huge);
+  const PageLengths lengths{4 << 10, 2 * kMiB};
+  const std::int64_t page = lengths.page_bytes;
+  EXPECT_EQ(mapped_length(1, PageKind::kSmall, lengths), page);
+  EXPECT_EQ(mapped_length(page, PageKind::kSmall, lengths), page);
+  EXPECT_EQ(mapped_length(page + 1, PageKind::kSmall, lengths), 2 * page);
+  const std::int64_t huge = lengths.huge_page_bytes;
+  EXPECT_EQ(mapped_length(huge, PageKind::kHuge, lengths), huge);
+  EXPECT_EQ(mapped_length(huge + 1, PageKind::kHuge, lengths), huge + page);
+  EXPECT_EQ(mapped_length(huge + huge / 4 - page, PageKind::kHuge, lengths),
+            huge + huge / 4 - page);
+  EXPECT_EQ(mapped_length(huge + huge / 4, PageKind::kHuge, lengths), 2 * huge);
   for (std::int64_t length = 1; length < 5 * huge; length += 12345) {
     for (const PageKind pages : {PageKind::kSmall, PageKind::kHuge}) {
-      const std::int64_t mapped = mapped_length(length, pages);
+      const std::int64_t mapped = mapped_length(length, pages, lengths);
       EXPECT_GE(mapped, length);
       EXPECT_LT(mapped - length, pages == PageKind::kHuge ? huge : page);
       EXPECT_EQ(mapped % page, 0);
     }
   }
+}
+
+// The lengths of x86-64 and of kernels for aarch64.
+TEST(MappedLength, FollowsThePagesOfTheMachine) {
+  for (const PageLengths& lengths :
+       {PageLengths{4 << 10, 2 * kMiB}, PageLengths{16 << 10, 32 * kMiB},
+        PageLengths{64 << 10, 2 * kMiB}, PageLengths{64 << 10, 512 * kMiB}}) {
+    const auto [page, huge] = lengths;
+    EXPECT_EQ(mapped_length(1, PageKind::kSmall, lengths), page);
+    EXPECT_EQ(mapped_length(page + 1, PageKind::kSmall, lengths), 2 * page);
+    EXPECT_EQ(mapped_length(huge, PageKind::kHuge, lengths), huge);
+    EXPECT_EQ(mapped_length(huge + 1, PageKind::kHuge, lengths), huge + page);
+    EXPECT_EQ(mapped_length(10 * huge - page, PageKind::kHuge, lengths), 10 * huge);
+    for (std::int64_t length = 1; length < 12 * huge; length += huge / 7 + 12345) {
+      const std::int64_t mapped = mapped_length(length, PageKind::kHuge, lengths);
+      EXPECT_GE(mapped, length);
+      EXPECT_EQ(mapped % page, 0);
+      EXPECT_LE(mapped - length, std::max(2 * kMiB, length / 8 + page));
+    }
+  }
+}
+
+TEST(CommitChunk, FollowsThePagesOfTheMachine) {
+  const PageLengths usual{4 << 10, 2 * kMiB};
+  const PageLengths large{64 << 10, 512 * kMiB};
+  EXPECT_EQ(commit_chunk_bytes(8 * kMiB, usual), 2 * kMiB);
+  EXPECT_EQ(commit_chunk_bytes(1 << 30, usual), 2 * kMiB);
+  EXPECT_EQ(commit_chunk_bytes(8 * kMiB, large), 2 * kMiB);
+  EXPECT_EQ(commit_chunk_bytes(1 << 30, large), 512 * kMiB);
 }
 
 // The kernel may keep the bytes or take them. Only the use of the pages is promised.

@@ -442,8 +442,8 @@ def get_simd() -> str:
     Returns
     -------
     str
-        "portable", "avx2" or "avx512": what `set_simd` set; else the variable GRIDBUF_SIMD; else
-        the best of the processor. Results do not depend on it.
+        "portable", "avx2", "avx512" or "neon": what `set_simd` set; else the variable
+        GRIDBUF_SIMD; else the best of the processor. Results do not depend on it.
 
     Notes
     -----
@@ -463,7 +463,7 @@ def set_simd(name: str) -> None:
 
     Parameters
     ----------
-    name : {"portable", "avx2", "avx512"}
+    name : {"portable", "avx2", "avx512", "neon"}
         One of `supported_simd()`.
 
     Raises

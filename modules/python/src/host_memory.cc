@@ -95,7 +95,7 @@ py::object get_simd() {
 void set_simd_by_name(py::handle name) {
   if (PyUnicode_Check(name.ptr()) == 0) {
     raise(ErrorClass::kType, Problem{"name", describe(name.ptr()), "a str",
-                                     "pass \"portable\", \"avx2\" or \"avx512\""});
+                                     "pass \"portable\", \"avx2\", \"avx512\" or \"neon\""});
   }
   check(set_simd(value_of(simd_named(utf8(name.ptr())))));
 }

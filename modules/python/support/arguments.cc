@@ -52,6 +52,9 @@ struct SharedObject {
   SharedObject* next = nullptr;
 };
 
+/// A list. An entry is written before the release that makes it the head, and read after the
+/// acquire that takes all. The swap that fails or the first load only guesses the head, so these
+/// are relaxed.
 std::atomic<SharedObject*> dropped_objects = nullptr;
 
 /// Lets go of all that was dropped without the GIL. Runs with it, on the main thread.

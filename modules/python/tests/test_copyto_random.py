@@ -7,6 +7,7 @@ is read first.
 
 from __future__ import annotations
 
+import platform
 import random
 import warnings
 from collections.abc import Iterator
@@ -126,6 +127,11 @@ def fill(draw: random.Random, block: np.ndarray, dtype: np.dtype[Any]) -> None:
         block[...] = generator.integers(0, 256, block.size, np.uint8)
 
 
+# Where the C language does not define the integer of a float, NumPy on aarch64 has different results for different strides.
+# And it makes signalling NaN of float16 quiet, with a warning.
+ON_AARCH64 = platform.machine() == "aarch64"
+
+
 def put_numbers(draw: random.Random, array: np.ndarray, lowest: int = -100) -> None:
     """Numbers of an ordinary size: what a cast gives is defined, but for negative floats as unsigned integers."""
     generator = np.random.Generator(np.random.SFC64(draw.getrandbits(32)))
@@ -192,7 +198,9 @@ def random_case(draw: random.Random) -> Case:
         where_source = len(blocks)
         blocks.append(aligned_bytes(source_length))
         fill(draw, blocks[-1], of)
-        if of != to and of in CASTABLE and draw.random() < 0.7:
+        if ON_AARCH64 and of.kind in "fc" and to.kind in "iu":
+            put_numbers(draw, source.of(blocks[-1]), lowest=0)
+        elif of != to and of in CASTABLE and draw.random() < 0.7:
             put_numbers(draw, source.of(blocks[-1]))
     if masked and not mask_overlaps:
         where_mask = len(blocks)
@@ -261,6 +269,8 @@ def special_numbers(dtype: np.dtype[Any]) -> np.ndarray:
         return np.concatenate([part, np.roll(part, 1001)]).view(dtype)
     if dtype.itemsize <= 2:
         bits = np.arange(1 << 8 * dtype.itemsize).astype(f"u{dtype.itemsize}")
+        if ON_AARCH64 and dtype == np.float16:
+            bits[np.isnan(bits.view(dtype))] |= 0x200
         return bits.view(dtype)
     generator = np.random.Generator(np.random.SFC64(dtype.num))
     bits = generator.integers(0, 256, 3000 * dtype.itemsize, np.uint8).view(dtype)
@@ -428,7 +438,7 @@ def test_poisoned_padding_is_not_touched(simd: Any) -> None:
                 layout=draw.sample(range(ndim), ndim),
                 alignment_size=draw.choice((1, 16, 64, 128)),
             )
-            put_numbers(draw, array)
+            put_numbers(draw, array, lowest=0 if ON_AARCH64 else -100)
             arrays.append(array)
         target, source, mask = arrays
         where: Any = mask if draw.random() < 0.3 else True

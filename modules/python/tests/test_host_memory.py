@@ -296,9 +296,9 @@ def test_the_instruction_set() -> None:
             memory.set_simd(name)
             assert memory.get_simd() == name
         for wrong in ("", "AVX2", "sse9", "portable "):
-            with pytest.raises(ValueError, match="one of 'portable', 'avx2', 'avx512'"):
+            with pytest.raises(ValueError, match="one of 'portable', 'avx2', 'avx512', 'neon'"):
                 memory.set_simd(wrong)  # type: ignore[arg-type]
-        for absent in {"avx2", "avx512"} - {*supported}:
+        for absent in {"avx2", "avx512", "neon"} - {*supported}:
             with pytest.raises(ValueError, match="one that this processor has: portable"):
                 memory.set_simd(absent)  # type: ignore[arg-type]
         for wrong in (None, 2, b"portable"):

@@ -227,7 +227,9 @@ class SyncState {
   mutable std::mutex mutex_;        // of what follows
   std::unique_ptr<Record> record_;  // null until attached
   SyncedBuffers buffers_;
-  std::atomic<unsigned> flags_ = 0;  // of the record, for reads without a lock
+  // Of the record, for reads without a lock. Released, so that a thread that sees a side become
+  // current also sees the bytes of the transfer.
+  std::atomic<unsigned> flags_ = 0;
 };
 
 // --- Sets of boxes: for the files and tests of this library only ---------------------------------

@@ -124,12 +124,16 @@ GRIDBUF_WRITE_LINES(write_lines_portable, 16, );
 #if defined(__x86_64__)
 GRIDBUF_WRITE_LINES(write_lines_avx2, 32, [[gnu::target("avx2")]]);
 GRIDBUF_WRITE_LINES(write_lines_avx512, 64, [[gnu::target("avx512f")]]);
+#elif defined(__aarch64__)
+GRIDBUF_WRITE_LINES(write_lines_neon, 32, );
 #endif
 
 WriteLines lines_of([[maybe_unused]] Simd simd) {
 #if defined(__x86_64__)
   if (simd == Simd::kAvx512) return write_lines_avx512;
   if (simd == Simd::kAvx2) return write_lines_avx2;
+#elif defined(__aarch64__)
+  if (simd == Simd::kNeon) return write_lines_neon;
 #endif
   return write_lines_portable;
 }

@@ -35,12 +35,13 @@ export namespace gridbuf::loops {
 
 /// Instruction sets that loops are compiled for.
 enum class Simd : std::uint8_t {
-  kPortable,  // on every processor of the architecture (x86-64: SSE2)
+  kPortable,  // on every processor of the architecture (x86-64: SSE2, aarch64: NEON)
   kAvx2,      // 32-byte vectors: AVX2, F16C, FMA, BMI2 (x86-64-v3)
   kAvx512,    // 64-byte vectors: AVX-512 F, BW, DQ, VL (x86-64-v4)
+  kNeon,      // pairs of 16-byte vectors: aarch64
 };
 
-/// "portable", "avx2", "avx512".
+/// "portable", "avx2", "avx512", "neon".
 std::string_view to_string(Simd simd);
 
 /// The setting of that name. Error: kValue, listing the names.

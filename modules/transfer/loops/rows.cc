@@ -162,6 +162,7 @@ template <bool kStream>
 MoveRows lines_with(Simd simd) {
   if (simd == Simd::kAvx512) return move_lines<Simd::kAvx512, kStream>;
   if (simd == Simd::kAvx2) return move_lines<Simd::kAvx2, kStream>;
+  if (simd == Simd::kNeon) return move_lines<Simd::kNeon, kStream>;
   return move_lines<Simd::kPortable, kStream>;
 }
 

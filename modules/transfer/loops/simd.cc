@@ -21,7 +21,7 @@ import gridbuf.base;
 namespace gridbuf::loops {
 namespace {
 
-constexpr std::array<std::string_view, 3> kNames{"portable", "avx2", "avx512"};
+constexpr std::array<std::string_view, 4> kNames{"portable", "avx2", "avx512", "neon"};
 
 constexpr int kUndecided = -1;
 std::atomic<int> chosen = kUndecided;
@@ -30,11 +30,14 @@ bool is_supported(Simd simd) {
 #if defined(__x86_64__)
   // __builtin_cpu_supports also checks that the system saves the registers of threads.
   if (simd == Simd::kPortable) return true;
+  if (simd == Simd::kNeon) return false;
   const bool avx2 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
                     __builtin_cpu_supports("bmi2") != 0 && __builtin_cpu_supports("f16c") != 0;
   if (simd == Simd::kAvx2 || !avx2) return avx2;
   return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
          __builtin_cpu_supports("avx512dq") != 0 && __builtin_cpu_supports("avx512vl") != 0;
+#elif defined(__aarch64__)
+  return simd == Simd::kPortable || simd == Simd::kNeon;  // part of the architecture
 #else
   return simd == Simd::kPortable;
 #endif
@@ -57,18 +60,19 @@ absl::StatusOr<Simd> simd_named(std::string_view name) {
   if (found != kNames.end()) return static_cast<Simd>(found - kNames.begin());
   return make_error(ErrorClass::kValue,
                     {"the instruction set", absl::StrCat("'", name, "'"),
-                     "one of 'portable', 'avx2', 'avx512'", "pass one of these names"});
+                     "one of 'portable', 'avx2', 'avx512', 'neon'", "pass one of these names"});
 }
 
 std::vector<Simd> supported_simd() {
   std::vector<Simd> supported;
-  for (const Simd simd : {Simd::kPortable, Simd::kAvx2, Simd::kAvx512}) {
+  for (const Simd simd : {Simd::kPortable, Simd::kAvx2, Simd::kAvx512, Simd::kNeon}) {
     if (is_supported(simd)) supported.push_back(simd);
   }
   return supported;
 }
 
 Simd simd() noexcept {
+  // Relaxed: the number is all that is published.
   const int known = chosen.load(std::memory_order_relaxed);
   if (known != kUndecided) return static_cast<Simd>(known);
   // Threads that decide at once get equal results. A setting made meanwhile stays.

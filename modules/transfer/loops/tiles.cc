@@ -80,10 +80,15 @@ struct ElementOf<4> {
 
 // The vectors of a square of elements of this size. For small elements, a square of the widest
 // vectors would need too many registers.
+#if defined(__aarch64__)
+constexpr int kTwoByteVector = 16;  // a vector of 32 bytes is two registers
+#else
+constexpr int kTwoByteVector = 32;
+#endif
 template <int kItemsize>
 constexpr int vector_bytes(int widest_bytes) {
   if (kItemsize == 1) return 16;
-  if (kItemsize == 2) return std::min(widest_bytes, 32);
+  if (kItemsize == 2) return std::min(widest_bytes, kTwoByteVector);
   return widest_bytes;
 }
 
@@ -110,6 +115,13 @@ namespace avx512 {
 #undef GRIDBUF_VECTOR_BYTES
 }  // namespace avx512
 #pragma clang attribute pop
+#elif defined(__aarch64__)
+// A pair of registers, because the instruction of non-temporal stores takes a pair.
+namespace neon {
+#define GRIDBUF_VECTOR_BYTES 32
+#include "kernels.inc"
+#undef GRIDBUF_VECTOR_BYTES
+}  // namespace neon
 #endif
 
 }  // namespace
@@ -193,6 +205,9 @@ Blocks blocks_of(const Plane& plane, std::int64_t block_bytes) {
   ((simd) == Simd::kAvx512 ? avx512::function \
    : (simd) == Simd::kAvx2 ? avx2::function   \
                            : portable::function)
+#elif defined(__aarch64__)
+#define GRIDBUF_COMPILED_FOR(simd, function) \
+  ((simd) == Simd::kNeon ? neon::function : portable::function)
 #else
 #define GRIDBUF_COMPILED_FOR(simd, function) ((void)(simd), portable::function)
 #endif
@@ -205,6 +220,7 @@ void end_stream() {
 #if defined(__x86_64__)
   __builtin_ia32_sfence();
 #endif
+  // aarch64: the release that ends a job orders non-temporal stores like other stores.
 }
 
 }  // namespace gridbuf::loops
