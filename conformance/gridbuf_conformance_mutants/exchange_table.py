@@ -3,15 +3,12 @@
 A ctypes callback cannot leave a Python exception behind: what it raises is printed and lost, and what it sets is
 raised inside it. But a table's functions report failure by just that, -1 and an exception set. So each callback
 is called through a few bytes of machine code that turn its -1 into one more call, of `PyErr_SetString`. They are
-written for x86-64; on other machines the zoo's arrays have no table, and its tests say so.
+written for Linux on x86-64 and aarch64; on other systems the zoo's arrays have no table, and its tests say so.
 """
 
 from __future__ import annotations
 
 import ctypes
-import mmap
-import platform
-import struct
 from collections.abc import Callable
 from ctypes import (
     CFUNCTYPE,
@@ -26,15 +23,21 @@ from ctypes import (
 )
 from typing import ClassVar
 
+from gridbuf_conformance.abi.machine_code import (
+    call,
+    code_pages,
+    framed,
+    load_argument,
+    load_result,
+    unless_zero,
+)
+
 from . import capsules
 from .capsules import Export, Tensor, VersionedManaged
 from .elements import ELEMENTS, Element
 from .memory import Block
 
 __all__ = ["AVAILABLE", "ExportsExchange", "Table"]
-
-AVAILABLE = platform.machine() == "x86_64"
-"""Whether this machine can run the functions of the zoo's tables."""
 
 _NAME = b"dlpack_exchange_api"
 _SET_ERROR = CFUNCTYPE(None, c_void_p, c_char_p, c_char_p)
@@ -63,37 +66,21 @@ class Table(Structure):
     ]
 
 
-class _Code:
-    """Pages of machine code; nothing is ever given back, as tables are static."""
-
-    def __init__(self) -> None:
-        protection = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC
-        self._pages = mmap.mmap(-1, 2**20, prot=protection)
-        self._start = ctypes.addressof(ctypes.c_char.from_buffer(self._pages))
-        self._used = 0
-
-    def with_error(self, callback: object, error: type[BaseException] | None, text: bytes) -> int:
-        """The address of a function that calls `callback` and sets `error` if that returns -1."""
-        address = ctypes.cast(callback, c_void_p).value
-        code = b"\x48\x83\xec\x08" + _call(address)  # sub rsp, 8; call callback
-        if error is not None:
-            setter = ctypes.cast(_api.PyErr_SetString, c_void_p).value
-            report = b"\x48\xbf" + struct.pack("<Q", id(error))  # mov rdi, error
-            report += b"\x48\xbe" + struct.pack("<Q", ctypes.cast(text, c_void_p).value)
-            report += _call(setter) + b"\xb8\xff\xff\xff\xff"  # mov eax, -1
-            code += b"\x85\xc0\x74" + bytes([len(report)]) + report  # test eax, eax; jz behind it
-        code += b"\x48\x83\xc4\x08\xc3"  # add rsp, 8; ret
-        place = self._used
-        self._pages[place : place + len(code)] = code
-        self._used += len(code)
-        return self._start + place
+_code = code_pages(2**20)
+AVAILABLE = _code is not None
+"""Whether this machine can run the functions of the zoo's tables."""
 
 
-def _call(address: int) -> bytes:
-    return b"\x48\xb8" + struct.pack("<Q", address) + b"\xff\xd0"  # mov rax, address; call rax
+def _with_error(callback: object, error: type[BaseException] | None, text: bytes) -> int:
+    """The address of a function that calls `callback` and sets `error` if that returns -1."""
+    if error is None:
+        return ctypes.cast(callback, c_void_p).value
+    report = load_argument(0, id(error))
+    report += load_argument(1, ctypes.cast(text, c_void_p).value)
+    report += call(_api.PyErr_SetString) + load_result(-1)
+    return _code.place(framed(call(callback) + unless_zero(report)))
 
 
-_code = _Code() if AVAILABLE else None
 _kept: list[object] = []
 _REFUSAL = b"DLPack cannot describe this array"
 
@@ -135,7 +122,7 @@ class ExportsExchange:
             _CURRENT_STREAM(_status(cls._current_stream)),
         )
         errors = (None, *(cls.error_of_refusals,) * 4)
-        functions = [_code.with_error(c, e, _REFUSAL) for c, e in zip(callbacks, errors)]
+        functions = [_with_error(c, e, _REFUSAL) for c, e in zip(callbacks, errors)]
         table = Table(1, 3, None, *functions)
         _kept.extend((table, callbacks))
         return table

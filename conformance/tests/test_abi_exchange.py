@@ -19,7 +19,7 @@ from gridbuf_conformance_mutants.reference import Reference
 MEMORY = Memory()
 
 needs_tables = pytest.mark.skipif(
-    not exchange_table.AVAILABLE, reason="the zoo's tables are made of x86-64 machine code"
+    not exchange_table.AVAILABLE, reason="the zoo's tables have machine code for x86-64 and aarch64"
 )
 
 
