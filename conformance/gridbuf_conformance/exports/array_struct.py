@@ -80,9 +80,10 @@ class Struct:
 
 
 @_DESTRUCTOR
-def _destructor(capsule: int) -> None:
-    address = _api.PyCapsule_GetPointer(capsule, _api.PyCapsule_GetName(capsule))
-    _structs[address].destroyed += 1
+def _destructor(capsule: int, api: Any = _api, structs: Any = _structs) -> None:
+    """A capsule may go when the process ends, and the names of this module before it: so they are defaults."""
+    address = api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule))
+    structs[address].destroyed += 1
 
 
 def _flags(block: Block) -> int:
