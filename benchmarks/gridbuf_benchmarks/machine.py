@@ -22,7 +22,9 @@ def describe() -> dict[str, Any]:
     return {
         "cpu_model": cpu.get("model name", platform.processor() or None),
         "cpu_family": f"family {cpu.get('cpu family', '?')} model {cpu.get('model', '?')}",
-        "cpu_flags": [flag for flag in ("avx2", "avx512f", "asimd", "sve", "hypervisor") if flag in flags],
+        "cpu_flags": [
+            flag for flag in ("avx2", "avx512f", "asimd", "sve", "hypervisor") if flag in flags
+        ],
         "virtual_machine": "hypervisor" in flags,
         "gpu_models": _gpu_models(),
         "cache_bytes": {

@@ -190,7 +190,8 @@ def random_case(draw: random.Random) -> Case:
     overlaps = overlaps and (of != np.bool_ or to == np.bool_)
     blocks = [aligned_bytes(max(length, source_length, mask_length))]
     fill(draw, blocks[0], np.dtype("?") if mask_overlaps else of if overlaps else to)
-    if overlaps and of.kind in "fc" and to.kind in "iu":
+    is_widened_half = of.kind == "f" and of.itemsize == 2 and to.kind in "fc" and to.itemsize > 2
+    if overlaps and (of.kind in "fc" and to.kind in "iu" or ON_AARCH64 and is_widened_half):
         # What an integer cannot hold becomes one thing or another, as strides have it: not here.
         put_numbers(draw, source.of(blocks[0]), lowest=0)
     where_source = where_mask = 0
@@ -198,7 +199,7 @@ def random_case(draw: random.Random) -> Case:
         where_source = len(blocks)
         blocks.append(aligned_bytes(source_length))
         fill(draw, blocks[-1], of)
-        if ON_AARCH64 and of.kind in "fc" and to.kind in "iu":
+        if ON_AARCH64 and (of.kind in "fc" and to.kind in "iu" or is_widened_half):
             put_numbers(draw, source.of(blocks[-1]), lowest=0)
         elif of != to and of in CASTABLE and draw.random() < 0.7:
             put_numbers(draw, source.of(blocks[-1]))
