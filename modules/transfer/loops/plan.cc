@@ -375,11 +375,11 @@ CopyPlan make_plan(Walk walk, std::int64_t itemsize_bytes, std::int64_t swap_uni
                 .target = walk.target,
                 .source = walk.source};
   const bool in_order = order == Order::kAsIndexed;
-  plan.parallel = !in_order && total_bytes >= limits.parallel_bytes;
   // Swapped bytes are written twice, the second time in the caches, so they are not streamed.
   plan.streams = !in_order && plan.swap_unit_bytes == 1;
   if (!in_order) itemsize_bytes = fuse_elements(walk, itemsize_bytes);
   const int columns = in_order || walk.axes.empty() ? -1 : columns_of(walk.axes);
+  plan.parallel = !in_order && total_bytes / (columns < 0 ? 2 : 1) >= limits.parallel_bytes;
   if (columns < 0) {
     plan_rows(plan, walk, itemsize_bytes, total_bytes, limits);
   } else {
@@ -405,7 +405,7 @@ void copy_view(std::byte* target_block, const StridedView& target, const std::by
   if (any_order && swap_unit_bytes <= 1) {
     // A plan costs more than it saves for a dense run that one thread copies through the caches.
     const std::optional<std::int64_t> bytes = dense_run_bytes(walk, target.itemsize_bytes);
-    if (bytes && *bytes < std::min(limits.parallel_bytes, limits.stream_rows_bytes)) {
+    if (bytes && *bytes / 2 < limits.parallel_bytes && *bytes < limits.stream_rows_bytes) {
       std::memcpy(walk.target, walk.source, static_cast<std::size_t>(*bytes));
       return;
     }
