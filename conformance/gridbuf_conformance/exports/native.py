@@ -175,7 +175,7 @@ def _aarch64() -> tuple[bytes, bytes, bytes]:
 
 
 def _placed() -> _Addresses | None:
-    """The functions' addresses; None where there is no machine code."""
+    """Where the functions were placed; None without machine code."""
     pages = code_pages(mmap.PAGESIZE)
     if pages is None:
         return None
