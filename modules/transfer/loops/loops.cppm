@@ -283,7 +283,8 @@ struct Bands : Cut {
 Bands bands_of(const Plane& plane);
 
 /// Whether lines of more columns of the target than a cache has ways are in one cache set, and
-/// stores do not write whole lines: then a square would be evicted before it is complete.
+/// stores do not write whole lines: then a square would be evicted before it is complete. The plane
+/// has at least one square.
 bool needs_scratch(const Plane& plane, Simd simd);
 
 /// Planes, cut for ordinary stores: by Side.

@@ -148,9 +148,9 @@ bool needs_scratch(const Plane& plane, Simd simd) {
   const bool is_dense = plane.target_row_stride_bytes == plane.itemsize_bytes &&
                         plane.source_column_stride_bytes == plane.itemsize_bytes;
   const bool stores_lines = simd == Simd::kAvx512 && plane.itemsize_bytes >= 4;
-  return is_dense && !stores_lines &&
-         lines_of_a_set(kLineBytes / plane.itemsize_bytes, plane.target_column_stride_bytes) >
-             kWays;
+  const std::int64_t side = kLineBytes / plane.itemsize_bytes;
+  return is_dense && !stores_lines && plane.rows >= side && plane.columns >= side &&
+         lines_of_a_set(side, plane.target_column_stride_bytes) > kWays;
 }
 
 Blocks blocks_of(const Plane& plane, std::int64_t block_bytes) {
@@ -172,9 +172,12 @@ Blocks blocks_of(const Plane& plane, std::int64_t block_bytes) {
       side * apart(plane.target_column_stride_bytes, plane.source_column_stride_bytes),
       plane.count > 1 ? apart(plane.target_step_bytes, plane.source_step_bytes)
                       : std::numeric_limits<std::int64_t>::max()};
-  // Lines that a square does not fill are written again soon, and scratch memory takes long
-  // columns.
-  if (!target_lines(plane) || plane.by_scratch) distances[static_cast<int>(Side::kRows)] = 0;
+  // Lines that a square does not fill are written again soon, unless the target stays in the nearer
+  // caches anyway. Scratch memory takes long columns.
+  const bool stays = plane.columns * magnitude(plane.target_column_stride_bytes) <= block_bytes;
+  if ((!target_lines(plane) && !stays) || plane.by_scratch) {
+    distances[static_cast<int>(Side::kRows)] = 0;
+  }
   Blocks blocks{.nest = {Side::kColumns, Side::kPlanes, Side::kRows}};
   // Sorts by falling distance. (std::stable_sort may allocate memory.)
   for (const std::size_t i : {0, 1, 0}) {
@@ -182,6 +185,12 @@ Blocks blocks_of(const Plane& plane, std::int64_t block_bytes) {
     Side& b = blocks.nest[i + 1];
     if (distances[static_cast<std::size_t>(a)] < distances[static_cast<std::size_t>(b)])
       std::swap(a, b);
+  }
+  if (plane.rows * plane.columns * plane.count * plane.itemsize_bytes <= block_bytes) {
+    for (std::size_t at = 0; at < extents.size(); ++at) {
+      blocks.cuts[at] = {extents[at], extents[at], extents[at]};
+    }
+    return blocks;
   }
   std::int64_t room = block_bytes / (side * side * plane.itemsize_bytes);  // for squares
   for (int i = 2; i >= 0; --i) {
