@@ -172,10 +172,11 @@ Blocks blocks_of(const Plane& plane, std::int64_t block_bytes) {
       side * apart(plane.target_column_stride_bytes, plane.source_column_stride_bytes),
       plane.count > 1 ? apart(plane.target_step_bytes, plane.source_step_bytes)
                       : std::numeric_limits<std::int64_t>::max()};
-  // Lines that a square does not fill are written again soon, unless the target stays in the nearer
-  // caches anyway. Scratch memory takes long columns.
-  const bool stays = plane.columns * magnitude(plane.target_column_stride_bytes) <= block_bytes;
-  if ((!target_lines(plane) && !stays) || plane.by_scratch) {
+  const bool is_one_block =
+      plane.rows * plane.columns * plane.count * plane.itemsize_bytes <= block_bytes;
+  // Lines that a square does not fill are written again soon, unless a block keeps them near
+  // anyway. Scratch memory takes long columns.
+  if ((!target_lines(plane) && !is_one_block) || plane.by_scratch) {
     distances[static_cast<int>(Side::kRows)] = 0;
   }
   Blocks blocks{.nest = {Side::kColumns, Side::kPlanes, Side::kRows}};
@@ -186,7 +187,7 @@ Blocks blocks_of(const Plane& plane, std::int64_t block_bytes) {
     if (distances[static_cast<std::size_t>(a)] < distances[static_cast<std::size_t>(b)])
       std::swap(a, b);
   }
-  if (plane.rows * plane.columns * plane.count * plane.itemsize_bytes <= block_bytes) {
+  if (is_one_block) {
     for (std::size_t at = 0; at < extents.size(); ++at) {
       blocks.cuts[at] = {extents[at], extents[at], extents[at]};
     }
