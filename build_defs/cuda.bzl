@@ -6,16 +6,21 @@ return "not available". With `--config=cuda` that is an error instead.
 """
 
 load("@bazel_tools//tools/cpp:toolchain_utils.bzl", "find_cpp_toolchain")
-load("@gridbuf_cuda//:cuda.bzl", "CUDA_AVAILABLE", "CUDA_HOME")
+load("@gridbuf_cuda//:cuda.bzl", "CUDA_AVAILABLE", "CUDA_CROSS", "CUDA_HOME")
 
 # Machine code for the GPUs of today's centres, and PTX of the newest for later ones.
 _ARCHITECTURES = ["80", "90", "100"]
 
-def _nvcc_flags():
+def _nvcc_flags(cc_toolchain):
     # Compressed, and without line numbers: kernels for several GPUs are most of the extension otherwise.
     flags = ["-std=c++17", "-O3", "--compiler-options", "-fPIC", "-Xfatbin", "-compress-all"]
     for architecture in _ARCHITECTURES:
         flags += ["-gencode", "arch=compute_%s,code=sm_%s" % (architecture, architecture)]
+
+    # The toolchain of --config=aarch64: nvcc calls its compiler instead of g++.
+    if cc_toolchain.target_gnu_system_name == "aarch64-linux-gnu":
+        flags += ["-ccbin", cc_toolchain.compiler_executable]
+        flags += ["-Xcompiler", "--target=aarch64-linux-gnu,--sysroot=%s" % cc_toolchain.sysroot]
     newest = _ARCHITECTURES[-1]
     return flags + ["-gencode", "arch=compute_%s,code=compute_%s" % (newest, newest)]
 
@@ -44,7 +49,7 @@ def _cuda_objects_impl(ctx):
         object = ctx.actions.declare_file("%s/%s.o" % (ctx.label.name, source.basename))
         ctx.actions.run(
             executable = CUDA_HOME + "/bin/nvcc",
-            arguments = _nvcc_flags() + ["-I" + path for path in include_roots] + ["-c", source.path, "-o", object.path],
+            arguments = _nvcc_flags(cc_toolchain) + ["-I" + path for path in include_roots] + ["-c", source.path, "-o", object.path],
             inputs = depset([source] + ctx.files._nvcc_files, transitive = [context.headers]),
             outputs = [object],
             # nvcc runs g++, which it looks for on the PATH, and keeps its intermediate files in TMPDIR.
@@ -109,13 +114,12 @@ def cuda_library(name, srcs, stub_srcs, hdrs = [], deps = [], **kwargs):
         **kwargs
     )
     if CUDA_AVAILABLE:
-        # A toolkit of this machine has no libraries for another processor.
-        _cuda_objects(name = name + "_here", srcs = srcs, hdrs = hdrs, deps = deps + [Label("@gridbuf_cuda//:cudart_static")], **kwargs)
+        _cuda_objects(name = name + "_cuda", srcs = srcs, hdrs = hdrs, deps = deps + [Label("@gridbuf_cuda//:cudart_static")], **kwargs)
         native.alias(
             name = name,
             actual = select({
-                str(Label("//build_defs:cross_built")): ":" + name + "_stub",
-                "//conditions:default": ":" + name + "_here",
+                str(Label("//build_defs:cross_built")): ":" + name + ("_cuda" if CUDA_CROSS else "_stub"),
+                "//conditions:default": ":" + name + "_cuda",
             }),
             **kwargs
         )

@@ -3,7 +3,12 @@
 It is searched in this order: CUDA_HOME, /usr/local/cuda, the PyPI toolkit wheels in the Python environment. `cuda.bzl`
 then has CUDA_AVAILABLE and the path of nvcc. A module links with `:runtime_headers` and `:cudart_static`. Without a
 toolkit the targets are empty and CUDA_AVAILABLE is False. `--config=cuda` turns that into an error.
+
+With `--config=aarch64` the same nvcc compiles for aarch64, and the runtime is the one of CUDA 13 that `bazelw --aarch64`
+unpacked. CUDA_CROSS is whether that is there and fits.
 """
+
+load("//build_defs:state.bzl", "state_path")
 
 _FOUND = """
 package(default_visibility = ["//visibility:public"])
@@ -16,7 +21,7 @@ cc_library(
 
 cc_import(
     name = "cudart_static_archive",
-    static_library = "{archive}",
+    static_library = {archive},
 )
 
 cc_library(
@@ -53,24 +58,38 @@ def _candidates(repository_ctx):
             folders.append("%s/lib/python%s/site-packages/nvidia/cu13" % (environment, site))
     return [folder for folder in folders if folder]
 
+_PATHS = """\"\"\"Where the CUDA toolkit is.\"\"\"
+
+CUDA_AVAILABLE = {available}
+CUDA_CROSS = {cross}
+CUDA_HOME = "{home}"
+"""
+
 def _cuda_repository_impl(repository_ctx):
+    cross = state_path(repository_ctx, "aarch64/cuda/nvidia/cu13/lib/libcudart_static.a")
     for folder in _candidates(repository_ctx):
         nvcc = repository_ctx.path(folder + "/bin/nvcc")
         for library in ["lib64", "lib", "targets/x86_64-linux/lib"]:
             archive = repository_ctx.path("%s/%s/libcudart_static.a" % (folder, library))
             if nvcc.exists and archive.exists:
+                version = repository_ctx.execute([nvcc, "--version"]).stdout
+                has_cross = cross.exists and "release 13." in version
+                archives = {"//conditions:default": "toolkit/%s/libcudart_static.a" % library}
+                if has_cross:
+                    repository_ctx.symlink(cross, "aarch64/libcudart_static.a")
+                    archives["@gridbuf//build_defs:cross_built"] = "aarch64/libcudart_static.a"
                 repository_ctx.symlink(folder, "toolkit")
-                repository_ctx.file("marker.txt", repository_ctx.execute([nvcc, "--version"]).stdout)
-                repository_ctx.file("BUILD.bazel", _FOUND.format(archive = "toolkit/%s/libcudart_static.a" % library))
-                repository_ctx.file("cuda.bzl", '"""Where the CUDA toolkit is."""\n\nCUDA_AVAILABLE = True\nCUDA_HOME = "%s"\n' % folder)
+                repository_ctx.file("marker.txt", version)
+                repository_ctx.file("BUILD.bazel", _FOUND.format(archive = "select(%s)" % archives))
+                repository_ctx.file("cuda.bzl", _PATHS.format(available = True, cross = has_cross, home = folder))
                 return
     repository_ctx.file("marker.txt", "none\n")
     repository_ctx.file("BUILD.bazel", _ABSENT)
-    repository_ctx.file("cuda.bzl", '"""Where the CUDA toolkit is."""\n\nCUDA_AVAILABLE = False\nCUDA_HOME = ""\n')
+    repository_ctx.file("cuda.bzl", _PATHS.format(available = False, cross = False, home = ""))
 
 cuda_repository = repository_rule(
     implementation = _cuda_repository_impl,
-    environ = ["CUDA_HOME", "GRIDBUF_ENVIRONMENT"],
+    environ = ["CUDA_HOME", "GRIDBUF_AARCH64", "GRIDBUF_ENVIRONMENT", "GRIDBUF_STATE"],
     doc = "Finds the CUDA toolkit; makes empty targets where there is none.",
     local = True,
 )

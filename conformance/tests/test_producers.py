@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import mmap
 import subprocess
 import sys
 from functools import cache
@@ -146,7 +147,7 @@ def test_mmap_leaves_gigabytes_untouched() -> None:
     pages = _installed("mmap").produce(Plan(shape=(2**32,), dtype="uint8", fill=None))
     assert len(pages) == 2**32
     resident = Path("/proc/self/statm").read_text().split()[1]
-    assert int(resident) * 4096 < 2**31
+    assert int(resident) * mmap.PAGESIZE < 2**31
     pages.close()
 
 

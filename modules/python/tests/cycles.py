@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import mmap
 import sys
 from pathlib import Path
 
@@ -39,7 +40,7 @@ def cycle(number: int) -> None:
 
 
 def resident_bytes() -> int:
-    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * 4096
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * mmap.PAGESIZE
 
 
 def grown_bytes(count: int) -> int:

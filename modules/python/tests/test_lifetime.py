@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import itertools
+import mmap
 import os
 import subprocess
 import sys
@@ -33,7 +34,7 @@ def _freed_pages_go_back() -> Iterator[None]:
 
 
 def resident_bytes() -> int:
-    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * 4096
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * mmap.PAGESIZE
 
 
 # ---- Exports outlive the Buffer. ----
