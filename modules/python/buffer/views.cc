@@ -7,7 +7,7 @@ module;
 #include <cstddef>
 #include <cstdint>
 
-module gridbuf.python.buffer;
+module gridbuf.python;
 
 namespace gridbuf::python {
 
@@ -62,13 +62,12 @@ py::object readonly_view(PyObject* buffer) {
 
 py::object reduced(PyObject* self, std::int64_t protocol) {
   const BufferObject& buffer = *object_of(self);
-  const Layout& own = buffer.array.layout;
-  const py::object arguments = pack(
-      from_integers(own.shape().span()), buffer.dtype->numpy, from_integers(own.layout().span()),
-      py::int_(own.alignment_bytes()), from_integers(own.aligned_index().span()),
-      from_dims(own.dims()), py::bool_(buffer.array.memory.readonly),
-      pickled_elements(self, protocol), make_text(memory_name(buffer.array.memory.device.type)));
-  return pack(py::module_::import("gridbuf._core").attr("_restore"), arguments);
+  const BufferDescriptor& memory = buffer.array.memory;
+  const py::object arguments = py::make_tuple(
+      pickled_elements(self, protocol), from_integers(memory.view.shape.span()),
+      buffer.dtype->numpy, make_text(memory_name(memory.device.type)), memory.readonly,
+      pickled_parameters(buffer.array.layout));
+  return pack(py::module_::import("gridbuf._pickles").attr("restore_buffer"), arguments);
 }
 
 py::object copy_of(PyObject* buffer, DeviceType kind) {

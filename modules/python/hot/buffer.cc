@@ -20,7 +20,7 @@ module;
 #include "absl/status/statusor.h"
 #include "modules/python/support/docstrings.h"
 
-module gridbuf.python.buffer;
+module gridbuf.python;
 
 namespace gridbuf::python {
 namespace {
@@ -67,11 +67,6 @@ PyGetSetDef getters[] = {
     {"dtype", get_dtype, nullptr, doc("Buffer.dtype"), nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
-
-template <class Function>
-PyCFunction method(Function function) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
-}
 
 PyMethodDef methods[] = {
     {"__dlpack__", method(dlpack_method), METH_FASTCALL | METH_KEYWORDS, doc("Buffer.__dlpack__")},
@@ -263,18 +258,6 @@ void add_buffer_type(PyObject* module) {
   buffer_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(type.ptr()));
   buffer_type->tp_flags |= Py_TPFLAGS_IMMUTABLETYPE;
   check(PyModule_AddObjectRef(module, "Buffer", reinterpret_cast<PyObject*>(buffer_type)));
-}
-
-py::object buffer_of_storage(PyObject* object, DeviceType side, Purpose purpose) {
-  // Kept for good. The type is complete before any function is called.
-  static PyTypeObject* const storage_type = [] {
-    const py::object core = steal(PyImport_ImportModule("gridbuf._core"));
-    return reinterpret_cast<PyTypeObject*>(
-        steal(PyObject_GetAttrString(core.ptr(), "StorageBase")).release().ptr());
-  }();
-  if (PyObject_TypeCheck(object, storage_type) == 0) return py::object();
-  return steal(PyObject_CallMethod(object, "_side_buffer", "ii", static_cast<int>(side),
-                                   static_cast<int>(purpose)));
 }
 
 bool is_buffer(PyObject* object) { return Py_TYPE(object) == buffer_type; }

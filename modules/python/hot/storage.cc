@@ -22,7 +22,7 @@ module;
 #include "absl/status/statusor.h"
 #include "modules/python/support/docstrings.h"
 
-module gridbuf.python.storage;
+module gridbuf.python;
 
 namespace gridbuf::python::storages {
 namespace {
@@ -107,29 +107,11 @@ PyObject* get_ndim(PyObject* self, void*) {
 PyObject* get_dtype(PyObject* self, void*) {
   return Py_NewRef(object_of(self)->dtype->numpy.ptr());
 }
-/// The axes that None has put in, ascending.
-py::object from_new_axes(const StorageObject& object) {
-  Extents axes;
-  for (int axis = 0; axis < object.storage.ndim(); ++axis) {
-    if (is_new_axis(object, axis)) axes.push_back(axis);
-  }
-  return from_integers(axes.span());
-}
-
-/// All parameters but the elements, as plain values. Arithmetic asks for them at every expression,
-/// pickles keep all but the last.
+/// Arithmetic asks for them at every expression.
 PyObject* get_parameters(PyObject* self, void*) {
   return guarded([&] {
     StorageObject& object = *object_of(self);
-    const Storage& storage = object.storage;
-    if (!object.parameters) {
-      object.parameters =
-          pack(from_dims(storage.dims()), from_integers(storage.shape().span()),
-               from_halo(storage.halo()), from_integers(storage.aligned_index().span()),
-               from_integers(storage.layout().span()),
-               steal(PyLong_FromLongLong(storage.alignment_bytes())), object.dtype->numpy,
-               device_of(storage), managed_by(storage), from_new_axes(object));
-    }
+    if (!object.parameters) object.parameters = parameters_of(object);
     return share(object.parameters.ptr());
   });
 }
@@ -400,7 +382,8 @@ void add_storage_types(PyObject* module) {
   add_attributes(type.ptr(), module);
   check(PyModule_AddObjectRef(module, "StorageBase", type.ptr()));
   add_storage_functions(module);
-  add_pickle_functions(module);
+  add_parameters_type(module);
+  add_wrapping_functions(module);
 }
 
 py::object from_halo(const Halo& halo) {

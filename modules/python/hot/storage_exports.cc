@@ -18,7 +18,7 @@ module;
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-module gridbuf.python.storage;
+module gridbuf.python;
 
 namespace gridbuf::python::storages {
 namespace {
