@@ -69,9 +69,6 @@ struct FieldRule {
 
 /// The argument for a field, in its state at the begin of the call.
 struct FieldArgument {
-  // Not defaulted, because `FieldArgument()` would then write zeros to all of its four kilobytes.
-  FieldArgument() {}
-
   Array array = {};  // dimensions without names are those of the rule, in order
   std::optional<Extents> origin = std::nullopt;  // that the object declares, in the rule's order
   bool is_absent = false;                        // the caller did not pass it
@@ -87,8 +84,6 @@ struct CallRequest {
 
 /// One field of a call, in the annotation's order.
 struct BoundField {
-  BoundField() {}  // As above.
-
   Axes axes = {};           // dimension i is dimension axes[i] of the object
   bool is_in_order = true;  // axes are 0, 1, 2, ...
   StridedView memory = {};  // offset 0 is element (0, ..., 0)

@@ -200,7 +200,6 @@ class Storage {
 
   Storage(BasePtr base, const Layout& seen)
       : base_(std::move(base)), map_(seen.shape()), seen_(seen) {}
-  // A view, constructed in place.
   inline Storage(const Storage& source, const IndexMap& map)
       : base_(source.base_), map_(source.map_.through(map)), seen_(apply(map, source.seen_)) {}
 
@@ -251,7 +250,9 @@ class OpenWrite {
   /// Errors: those of Storage::begin_write, and kSyncConflict.
   static absl::StatusOr<OpenWrite> begin(const Storage& storage, Side side, Coverage coverage);
   OpenWrite(OpenWrite&& other) noexcept
-      : storage_(other.storage_), side_(other.side_), open_(std::exchange(other.open_, false)) {}
+      : storage_(std::move(other.storage_)),
+        side_(other.side_),
+        open_(std::exchange(other.open_, false)) {}
   OpenWrite& operator=(OpenWrite&&) = delete;
   ~OpenWrite();
 

@@ -97,11 +97,6 @@ py::object allocate_buffer(const Layout& layout, const DTypePtr& dtype,
 /// its own thread, see `share_object`.
 py::object adopt_buffer(Array&& array, const DTypePtr& dtype, PyObject* keep_alive,
                         const MemoryInfo& info);
-/// The same with the array that `make_array` returns, which is made in its place; nothing else is
-/// kept alive. `make_array` must not throw.
-template <class MakeArray>
-py::object adopt_buffer_of(const DTypePtr& dtype, const MemoryInfo& info,
-                           const MakeArray& make_array);
 
 /// Memory of another library in row-major, column-major or any other order, without a halo.
 inline Array foreign_array(const BufferDescriptor& memory, const Dims& dims) {
@@ -194,27 +189,8 @@ inline const BufferObject& whole(const BufferObject& buffer) {
   return buffer.root == nullptr ? buffer : *reinterpret_cast<const BufferObject*>(buffer.root);
 }
 
-/// A new object whose array is not there yet. `root` is borrowed, and null for a whole allocation.
-py::object new_object(const DTypePtr& dtype, PyObject* root, const MemoryInfo& info);
-
-/// A new Buffer with the array that `make_array` returns. It is made in its place, because it is
-/// four kilobytes of which a few words are in use. `make_array` must not throw.
-template <class MakeArray>
-py::object new_buffer(const DTypePtr& dtype, PyObject* root, const MemoryInfo& info,
-                      const MakeArray& make_array) {
-  static_assert(noexcept(make_array()));
-  py::object object = new_object(dtype, root, info);
-  ::new (static_cast<void*>(&object_of(object.ptr())->array)) Array(make_array());
-  return object;
-}
-
-template <class MakeArray>
-py::object adopt_buffer_of(const DTypePtr& dtype, const MemoryInfo& info,
-                           const MakeArray& make_array) {
-  py::object buffer = new_buffer(dtype, nullptr, info, make_array);
-  object_of(buffer.ptr())->adopted = true;
-  return buffer;
-}
+/// A new Buffer. `root` is borrowed, and null for a whole allocation.
+py::object new_buffer(Array&& array, const DTypePtr& dtype, PyObject* root, const MemoryInfo& info);
 
 // Methods, by file.
 

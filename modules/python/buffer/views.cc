@@ -6,6 +6,7 @@ module;
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
 module gridbuf.python;
 
@@ -13,18 +14,10 @@ namespace gridbuf::python {
 
 py::object view_through(PyObject* source, const IndexMap& map, bool readonly) {
   const BufferObject& buffer = *object_of(source);
-  const Layout seen = apply(map, buffer.array.layout);
-  return new_buffer(buffer.dtype, buffer.root == nullptr ? source : buffer.root, {},
-                    [&]() noexcept -> Array {
-                      const BufferDescriptor& memory = buffer.array.memory;
-                      return {.memory = {.block = memory.block,
-                                         .view = seen.view(),
-                                         .dtype = memory.dtype,
-                                         .readonly = memory.readonly || readonly,
-                                         .device = memory.device,
-                                         .owner = memory.owner},
-                              .layout = seen};
-                    });
+  Array seen = apply(map, buffer.array);
+  seen.memory.readonly = seen.memory.readonly || readonly;
+  return new_buffer(std::move(seen), buffer.dtype, buffer.root == nullptr ? source : buffer.root,
+                    {});
 }
 
 namespace {

@@ -10,9 +10,9 @@ module;
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <new>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -29,8 +29,6 @@ PyTypeObject* buffer_type = nullptr;  // Made once, kept for good.
 
 // ---- Lifetime. ----
 
-SpareObjects<sizeof(BufferObject)> spare_objects;
-
 PyObject* refuse_new(PyTypeObject*, PyObject*, PyObject*) {
   PyErr_SetString(PyExc_TypeError,
                   "gridbuf.Buffer cannot be called; use gridbuf.allocate(shape, dtype, ...)");
@@ -42,9 +40,10 @@ void deallocate(PyObject* self) {
   BufferObject* buffer = object_of(self);
   if (buffer->weak_references != nullptr) PyObject_ClearWeakRefs(self);
   Py_XDECREF(buffer->root);
+  std::destroy_at(&buffer->strides_elements);
   std::destroy_at(&buffer->array);
   std::destroy_at(&buffer->dtype);
-  spare_objects.give_back(self);
+  PyObject_Free(self);
   Py_DECREF(type);
 }
 
@@ -266,18 +265,18 @@ const Array& array_in(PyObject* buffer) { return object_of(buffer)->array; }
 const MemoryInfo& info_of(PyObject* buffer) { return whole(*object_of(buffer)).info; }
 const DTypePtr& dtype_of(PyObject* buffer) { return object_of(buffer)->dtype; }
 
-py::object new_object(const DTypePtr& dtype, PyObject* root, const MemoryInfo& info) {
-  auto* memory = static_cast<PyObject*>(spare_objects.take());
-  if (memory == nullptr) throw std::bad_alloc();
-  py::object object = steal(PyObject_Init(memory, buffer_type));
+py::object new_buffer(Array&& array, const DTypePtr& dtype, PyObject* root,
+                      const MemoryInfo& info) {
+  static_assert(std::is_nothrow_move_constructible_v<Array>);
+  py::object object = steal(PyObject_New(PyObject, buffer_type));
   BufferObject* buffer = object_of(object.ptr());  // Nothing below can fail.
   buffer->weak_references = nullptr;
   buffer->root = Py_XNewRef(root);
   buffer->adopted = false;
   buffer->info = info;
   std::construct_at(&buffer->dtype, dtype);
-  // Without (), which would write zeros to all the unused entries.
-  ::new (static_cast<void*>(&buffer->strides_elements)) Extents;
+  std::construct_at(&buffer->array, std::move(array));
+  std::construct_at(&buffer->strides_elements);
   buffer->granted_flags = std::numeric_limits<std::int64_t>::min();
   return object;
 }
@@ -291,20 +290,21 @@ py::object allocate_buffer(const Layout& layout, const DTypePtr& dtype,
   if (info.block.stream == 0 && options.memory != DeviceType::kHost) set_stream(info.block);
   absl::StatusOr<Owner> owner = share(*std::move(block));
   if (!owner.ok()) raise_no_block(owner.status(), layout, *dtype, options.memory);
-  return new_buffer(dtype, nullptr, info, [&]() noexcept -> Array {
-    return {.memory = {.block = first_element,
-                       .view = layout.view(),
-                       .dtype = dtype->type,
-                       .device = info.block.device,
-                       .owner = *std::move(owner)},
-            .layout = layout};
-  });
+  return new_buffer({.memory = {.block = first_element,
+                                .view = layout.view(),
+                                .dtype = dtype->type,
+                                .device = info.block.device,
+                                .owner = *std::move(owner)},
+                     .layout = layout},
+                    dtype, nullptr, info);
 }
 
 py::object adopt_buffer(Array&& array, const DTypePtr& dtype, PyObject* keep_alive,
                         const MemoryInfo& info) {
   array.memory.owner = share_object(std::move(array.memory.owner), keep_alive);
-  return adopt_buffer_of(dtype, info, [&]() noexcept -> Array { return std::move(array); });
+  py::object buffer = new_buffer(std::move(array), dtype, nullptr, info);
+  object_of(buffer.ptr())->adopted = true;
+  return buffer;
 }
 
 bool has_plan(PyObject* buffer) { return !whole(*object_of(buffer)).adopted; }

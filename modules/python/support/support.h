@@ -135,34 +135,6 @@ auto run_without_gil(Body&& body) {
   return body();
 }
 
-/// A free list for objects of one type: they are longer than the blocks that Python's and the C
-/// library's allocators keep. This saves a fifth of the time of a small allocation. Not with the
-/// address sanitizer, which could not see a use after free. For static variables.
-template <std::size_t length_bytes>
-class SpareObjects {
- public:
-  /// Null if there is no memory.
-  inline void* take() noexcept {
-    return count_ > 0 ? objects_[--count_] : PyObject_Malloc(length_bytes);
-  }
-  inline void give_back(void* object) noexcept {
-    if (count_ < kCapacity) {
-      objects_[count_++] = object;
-    } else {
-      PyObject_Free(object);
-    }
-  }
-
- private:
-#if __has_feature(address_sanitizer)
-  static constexpr int kCapacity = 0;
-#else
-  static constexpr int kCapacity = 16;
-#endif
-  int count_ = 0;
-  void* objects_[16];
-};
-
 /// Runs `body` and returns its result; whatever it throws becomes an exception and `failure`.
 template <class Result, class Body>
 Result guarded(Result failure, Body&& body) noexcept {
