@@ -15,13 +15,14 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "modules/device/registry/device_table.h"
+#include "modules/device/testing/device_table.h"
 #include "modules/python/src/parts.h"
 
 import gridbuf.base;
 import gridbuf.device;
 import gridbuf.device.emulated;
 import gridbuf.device.registry;
+import gridbuf.device.testing;
 import gridbuf.python.support;
 
 namespace gridbuf::python {
