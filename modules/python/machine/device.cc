@@ -17,9 +17,11 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "modules/device/registry/device_table.h"
+#include "modules/device/testing/device_table.h"
 
 module gridbuf.python;
+
+import gridbuf.device.testing;
 
 namespace gridbuf::python {
 namespace {
