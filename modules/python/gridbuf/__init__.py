@@ -146,6 +146,9 @@ if TYPE_CHECKING:
 else:
     _LAZY = ("gt4py", "mpi", "storage", "testing", "xarray")
 
+    def __dir__():
+        return [*__all__, "call", "memory", *_LAZY]
+
     def __getattr__(name):
         if name not in _LAZY:
             raise AttributeError(f"module 'gridbuf' has no attribute {name!r}")
@@ -153,6 +156,3 @@ else:
             return importlib.import_module(f"{__name__}.{name}")
         except ImportError as error:  # `hasattr`, `inspect` and `help` expect an AttributeError
             raise AttributeError(str(error)) from error
-
-    def __dir__():
-        return sorted({*globals(), *_LAZY})

@@ -51,6 +51,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 def dims(data_array: xarray.DataArray) -> tuple[Hashable, ...]:
     """Return the names of the dimensions, as `__gt_dims__`.
 
@@ -254,7 +258,7 @@ def _names_for(
 def _coordinates_along(
     like: xarray.DataArray, names: tuple[Hashable, ...], shape: tuple[int, ...]
 ) -> dict[Any, Any]:
-    """The coordinates of `like` that lie along these dimensions."""
+    """The coordinates of `like` along these dimensions."""
     extents = dict(zip(names, shape, strict=True))
     found = {}
     for label, coordinate in like.coords.items():
@@ -351,9 +355,7 @@ def as_storage(data_array: xarray.DataArray, **parameters: Any) -> xarray.DataAr
 
     Parameters
     ----------
-    data_array : xarray.DataArray
-        Any DataArray. Names that gridbuf does not know ("lat") need `dims=`, which renames the
-        dimensions by position. The coordinate "lat" is then along "I".
+    data_array : as in `storage`
     **parameters
         Keywords of `gridbuf.storage.as_storage`.
 
@@ -364,10 +366,7 @@ def as_storage(data_array: xarray.DataArray, **parameters: Any) -> xarray.DataAr
 
     Raises
     ------
-    ValueError
-        A name of a dimension is unknown, or a parameter is out of bounds.
-    TypeError
-        A parameter is unknown or has a wrong kind.
+    ValueError, TypeError : as in `storage`
 
     Notes
     -----
@@ -390,11 +389,7 @@ def from_array(
 
     Parameters
     ----------
-    data_array : xarray.DataArray
-        Any DataArray. Names that gridbuf does not know ("lat") need `dims=`, which renames the
-        dimensions by position. The coordinate "lat" is then along "I".
-    dtype : dtype_like, optional
-        Element type. Default: that of `data_array`.
+    data_array, dtype : as in `storage`
     **parameters
         Keywords of `gridbuf.from_array`.
 
@@ -405,10 +400,7 @@ def from_array(
 
     Raises
     ------
-    ValueError
-        A name of a dimension is unknown, or a parameter is out of bounds.
-    TypeError
-        A parameter is unknown or has a wrong kind.
+    ValueError, TypeError : as in `storage`
 
     Notes
     -----
@@ -431,11 +423,7 @@ def empty_like(
 
     Parameters
     ----------
-    data_array : xarray.DataArray
-        Any DataArray. Names that gridbuf does not know ("lat") need `dims=`, which renames the
-        dimensions by position. The coordinate "lat" is then along "I".
-    dtype : dtype_like, optional
-        Element type. Default: that of `data_array`.
+    data_array, dtype : as in `storage`
     **parameters
         Keywords of `gridbuf.storage.empty_like`.
 
@@ -446,10 +434,7 @@ def empty_like(
 
     Raises
     ------
-    ValueError
-        A name of a dimension is unknown, or a parameter is out of bounds.
-    TypeError
-        A parameter is unknown or has a wrong kind.
+    ValueError, TypeError : as in `storage`
 
     Notes
     -----
@@ -472,11 +457,7 @@ def zeros_like(
 
     Parameters
     ----------
-    data_array : xarray.DataArray
-        Any DataArray. Names that gridbuf does not know ("lat") need `dims=`, which renames the
-        dimensions by position. The coordinate "lat" is then along "I".
-    dtype : dtype_like, optional
-        Element type. Default: that of `data_array`.
+    data_array, dtype : as in `storage`
     **parameters
         Keywords of `gridbuf.storage.zeros_like`.
 
@@ -487,10 +468,7 @@ def zeros_like(
 
     Raises
     ------
-    ValueError
-        A name of a dimension is unknown, or a parameter is out of bounds.
-    TypeError
-        A parameter is unknown or has a wrong kind.
+    ValueError, TypeError : as in `storage`
 
     Notes
     -----
@@ -513,11 +491,7 @@ def ones_like(
 
     Parameters
     ----------
-    data_array : xarray.DataArray
-        Any DataArray. Names that gridbuf does not know ("lat") need `dims=`, which renames the
-        dimensions by position. The coordinate "lat" is then along "I".
-    dtype : dtype_like, optional
-        Element type. Default: that of `data_array`.
+    data_array, dtype : as in `storage`
     **parameters
         Keywords of `gridbuf.storage.ones_like`.
 
@@ -528,10 +502,7 @@ def ones_like(
 
     Raises
     ------
-    ValueError
-        A name of a dimension is unknown, or a parameter is out of bounds.
-    TypeError
-        A parameter is unknown or has a wrong kind.
+    ValueError, TypeError : as in `storage`
 
     Notes
     -----
@@ -554,13 +525,10 @@ def full_like(
 
     Parameters
     ----------
-    data_array : xarray.DataArray
-        Any DataArray. Names that gridbuf does not know ("lat") need `dims=`, which renames the
-        dimensions by position. The coordinate "lat" is then along "I".
+    data_array : as in `storage`
     fill_value : scalar or array_like
         The value of the elements, cast and broadcast as `numpy.full` does.
-    dtype : dtype_like, optional
-        Element type. Default: that of `data_array`.
+    dtype : as in `storage`
     **parameters
         Keywords of `gridbuf.storage.full_like`.
 
@@ -571,10 +539,7 @@ def full_like(
 
     Raises
     ------
-    ValueError
-        A name of a dimension is unknown, or a parameter is out of bounds.
-    TypeError
-        A parameter is unknown or has a wrong kind.
+    ValueError, TypeError : as in `storage`
 
     Notes
     -----

@@ -63,3 +63,7 @@ __all__ = [
     "Stencil",
     "stencil",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

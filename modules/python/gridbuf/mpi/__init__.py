@@ -29,3 +29,7 @@ __all__ = [
     "HaloExchangeError",
     "PendingExchange",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

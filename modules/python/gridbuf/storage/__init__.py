@@ -70,6 +70,10 @@ __all__ = [
 ]
 
 
+def __dir__() -> list[str]:
+    return __all__
+
+
 class Storage(_Values, _Operators):
     """An array on a grid: the base class of all storages, for `isinstance`.
 
