@@ -18,6 +18,7 @@ from typing import Any, Final, Literal, SupportsIndex, TypedDict, cast
 import numpy as np
 
 from . import _core
+from ._owns import buffer_of
 
 __all__ = [
     "AllocationInfo",
@@ -34,6 +35,10 @@ __all__ = [
     "supported_simd",
     "trim",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 class Statistics(TypedDict):
@@ -204,18 +209,6 @@ def trim(keep_bytes: SupportsIndex = 0) -> int:
     return _core._memory_trim(keep_bytes)
 
 
-def _buffer_of(array: Any) -> _core.Buffer | None:
-    """The Buffer that owns the memory of an array or view, or None."""
-    seen = array
-    while isinstance(seen, np.ndarray):
-        seen = seen.base
-    if isinstance(seen, memoryview):
-        seen = seen.obj
-    if not isinstance(seen, _core.Buffer):
-        return None
-    return seen if seen.base is None else seen.base
-
-
 def _foreign_info(array: Any) -> AllocationInfo:
     view = array if isinstance(array, np.ndarray) else np.asarray(array)
     low, high = np.lib.array_utils.byte_bounds(view)
@@ -266,7 +259,7 @@ def alloc_info(array: Any) -> AllocationInfo:
     >>> info["resource"], info["total_bytes"]
     ('host', 4194304)
     """
-    buffer = _buffer_of(array)
+    buffer = buffer_of(array)
     facts = None if buffer is None else _core._block_info(buffer)
     if facts is None:
         if not hasattr(array, "__array_interface__") and not _exports_buffer(array):

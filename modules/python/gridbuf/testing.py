@@ -13,11 +13,10 @@ False
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, TypedDict, cast
 
 from . import _core
-from ._closing import Closing
 
 if TYPE_CHECKING:
     from typing_extensions import CapsuleType
@@ -38,6 +37,10 @@ __all__ = [
     "statistics",
     "synchronize",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 class Statistics(TypedDict):
@@ -69,7 +72,7 @@ class Statistics(TypedDict):
     device_to_host_bytes: int
 
 
-class emulated_device(Closing):  # noqa: N801  (used like a function)
+class emulated_device(AbstractContextManager["emulated_device"]):  # noqa: N801  (used like a function)
     """Switch the emulated device on, for the whole process.
 
     At the end of a `with` block the device is what it was before; a plain call leaves it on. Blocks
@@ -104,7 +107,7 @@ class emulated_device(Closing):  # noqa: N801  (used like a function)
     def __init__(self, on: bool = True) -> None:
         self._previous = _core._device_switch_emulated(on)
 
-    def _leave(self, failed: bool) -> None:
+    def __exit__(self, *error: object) -> None:
         _core._device_switch_emulated(self._previous)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from .._closing import Closing
 from ..storage import Storage
 from . import _fields, _ghex
 from ._failures import together
@@ -37,7 +37,7 @@ class _Offer(NamedTuple):
     without_ghex: str | None
 
 
-class HaloExchange(Closing):
+class HaloExchange(AbstractContextManager["HaloExchange"]):
     """Fill the halos of fields from the neighbours of a decomposition, as often as you call it.
 
     Making one and calling it are collective, in the same order on all ranks.
@@ -206,7 +206,7 @@ class HaloExchange(Closing):
             self._closed = True
             self._engine.close()
 
-    def _leave(self, failed: bool) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __repr__(self) -> str:

@@ -125,7 +125,7 @@ def check_widths(grid: Decomposition, spec: Spec) -> None:
     """No halo is wider than the part that fills it.
 
     Raises:
-      ValueError: naming field, dimension, wanted and found. On every rank alike, for it follows from what all know.
+      ValueError: naming field, dimension, wanted and found. Equal on every rank, because it follows from what all ranks have.
     """
     for dim, (lower, upper) in zip(spec.dims, spec.halo, strict=True):
         if dim not in grid.sizes or (grid.ranks[dim] == 1 and not grid.periodic[dim]):

@@ -134,7 +134,7 @@ class GhexEngine:
     ) -> None:
         """Makes GHEX's patterns, one for all fields with the same dims, halo and extents. Collective.
 
-        `alone` says which fields travel by themselves: those that have one point along a dimension, on any rank, for these can
+        `alone` says which fields are sent alone: those that have one point along a dimension, on any rank, for these can
         differ in what `_strides_for_ghex` makes of them, and all ranks must group their fields in the same way.
         """
         MPI = mpi_module()  # noqa: N806 (its name)

@@ -1,7 +1,7 @@
 """The engine that needs mpi4py alone: one message per neighbour, packed by `gridbuf.copyto`, sent by persistent requests.
 
 A message holds the boxes of all fields one after the other, each in the order in which rank 0 has it in memory, so that
-packing is a copy along contiguous elements wherever it can be. Messages lie in one block of memory that is kept between
+packing is a copy along contiguous elements wherever it can be. Messages are in one block of memory that is kept between
 exchanges: pinned where a field is on a device.
 
 A rank that fails before its messages are away sends empty ones in their place, and takes what comes. So no rank waits for it,
@@ -35,7 +35,7 @@ _MOST_OFFSETS = 3**8
 
 
 class _Message(NamedTuple):
-    """One neighbour's message in one direction: its request, its boxes and where they lie in it."""
+    """One neighbour's message in one direction: its request, its boxes and where they are in it."""
 
     neighbour: Neighbour
     request: Any
@@ -57,7 +57,7 @@ class PackedEngine:
         *,
         pinned: bool,
     ) -> None:
-        """Plans the messages. `orders` are the layouts of rank 0, by which the boxes lie in the messages."""
+        """Plans the messages. `orders` are the layouts of rank 0, the order of the boxes in the messages."""
         MPI = mpi_module()  # noqa: N806 (its name)
         self._requests: tuple[list[Any], list[Any]] = [], []
         self._is_finalized: Callable[[], bool] = MPI.Is_finalized
@@ -180,7 +180,7 @@ def _lines_bytes(spec: Spec, box: Box) -> int:
 
 
 def _shaped(flat: npt.NDArray[Any], box: Box, order: Sequence[int]) -> npt.NDArray[Any]:
-    """Contiguous elements of a box, which lie in the order of this layout map, with the field's order of dimensions."""
+    """Contiguous elements of a box in the order of this layout map, with the field's order of dimensions."""
     shape = [0] * len(box)
     for part, rank in zip(box, order, strict=True):
         shape[rank] = part.stop - part.start
