@@ -135,7 +135,7 @@ def judged_case(
 
 
 def judge(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Every promise with its worst case and how many meet it by themselves; `met` is None where no case was run."""
+    """Every promise with its worst case and how many cases meet it; `met` is None where no case was run."""
     reached: dict[str, dict[str, float]] = {key: {} for key in PROMISES}
     for case in cases:
         for target in case["targets"]:

@@ -4,7 +4,7 @@
 - `fresh_process`: what a library keeps between calls (blocks, pages, caches) helps every call but the first. Each sample
   is the first call of a new process. The state of the system is not fresh, but the same for all contenders.
 - `processes`: the place of a process's arrays (pages, addresses) stays for all of its rounds, and large loops differ by
-  it by a few per cent. Each process makes its arrays anew and has the case's whole time.
+  it by a few per cent. Each process makes new arrays and has the case's whole time.
 - `ranks`: one program under mpiexec. A sample is the time of the slowest rank, from a barrier on. Every rank checks the
   work of every entry.
 """

@@ -308,7 +308,7 @@ class OffsetOfAViewLost(_RemembersItsBase):
 
 @faulty("DL-10")
 class OffsetCountedTwice(_RemembersItsBase):
-    """`data` is the view's first element, and `byte_offset` its distance from the base's once more."""
+    """`data` is the view's first element, and `byte_offset` counts its distance from the base's element a second time."""
 
     def describe_tensor(self, export: Export) -> None:
         super().describe_tensor(export)
@@ -701,7 +701,7 @@ class ExportsNothingAtNull(Mutant):
 
 
 class StrideTruncated(Mutant):
-    """Rows lie one byte further apart than their numbers; the export cuts that byte off the stride."""
+    """Rows are one byte further apart than the exported stride says."""
 
     breaks = frozenset({"DP-26"})
 

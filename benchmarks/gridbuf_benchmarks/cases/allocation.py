@@ -102,7 +102,7 @@ def _plain() -> Iterator[Case]:
 def _large() -> Iterator[Case]:
     for size, shape in _LARGE.items():
         for function in ("empty", "zeros", "full"):
-            touched = function != "full"  # full writes every page by itself
+            touched = function != "full"  # full writes every page anyway
             yield Case(
                 id=f"allocate/{size}/{function}",
                 title=f"{function} {size[:-3]} MiB{' + first touch' if touched else ''}",

@@ -209,7 +209,7 @@ def _matrix() -> Iterator[Case]:
             usual = size in (4, 8)
             if not usual and kind in ("stencil", "tall"):
                 continue
-            # Rows of whole lines are not padded once more.
+            # Rows of whole lines are not padded again.
             for rows in ("dense",) if kind == "lines" else ("dense", "lines"):
                 for layout in _LAYOUTS:
                     target = Placement(dtype, layout, rows)  # type: ignore[arg-type]

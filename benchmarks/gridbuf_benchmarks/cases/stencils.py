@@ -31,7 +31,7 @@ _EMPTY_NOTE = (
 )
 _WRAPPED_NOTE = (
     "The same compiled stencil of GT4Py with five fields of 4³ elements, called by gridbuf.stencil, which makes its own checks "
-    "at every call and then runs it with GT4Py's freeze, and by itself. Both include what is below a microsecond of computing."
+    "at every call and then runs it with GT4Py's freeze, and alone. Both include what is below a microsecond of computing."
 )
 
 
