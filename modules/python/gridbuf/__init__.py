@@ -1,8 +1,8 @@
 """gridbuf: n-dimensional buffers for grid codes.
 
-Arrays in a layout of choice, padded and aligned at an index of choice, that any library can take without copying.
+Arrays in a layout of your choice, padded, and aligned at an index of your choice. Any library can use them without a copy.
 
-Two ways in:
+There are two kinds:
 
 * plain arrays: `empty`, `zeros`, `ones`, `full`, their `_like` forms and `from_array` return `numpy.ndarray`;
 * `allocate` returns a `Buffer`, which has names for its dimensions and exports the array interface, the buffer

@@ -1,10 +1,10 @@
 """Host memory: bytes in use, cached bytes, and the settings.
 
-Arrays below 2 MiB come from the C library. Longer ones have private pages: transparent huge pages where the system allows them,
-kept for a later array of about that length when their array is freed, touched by several threads where zeros come from the kernel, and with
-starts that are spread over the cache sets. This module shows and sets that. You need not call anything here.
+Arrays below 2 MiB come from the C library. Longer ones have private pages: transparent huge pages where the system allows them. The pages of a
+freed array are kept for a later array of about that length. Several threads touch the pages of new zeros. The starts of arrays are spread over
+the cache sets. This module shows and sets that. You do not have to call it.
 
-Three variables set the same at the start of the process: `GRIDBUF_CACHE_LIMIT_BYTES`, `GRIDBUF_HUGE_PAGES`
+Three variables have the same effect at the start of the process: `GRIDBUF_CACHE_LIMIT_BYTES`, `GRIDBUF_HUGE_PAGES`
 and `GRIDBUF_POISON` (0 or 1). `GRIDBUF_NUM_THREADS` sets the number of threads, and `GRIDBUF_SIMD` the instruction set with which
 elements are moved.
 """

@@ -1,25 +1,25 @@
 """xarray's DataArray as an array of a grid: importing this module gives it `__gt_data_interface__` and `__gt_dims__`.
 
-The interface is that of `data_array.data`, with the names of the DataArray's dimensions added to each entry. If the data names
-its dimensions itself, the two must agree, else reading the interface is a ValueError. Names are passed on as they are: "lat"
-and "lon" are fine for libraries that know them; gridbuf's own functions need `dims=` then.
+The interface is that of `data_array.data`, with the names of the DataArray's dimensions added to each entry. If the data has
+names, they must be equal, else reading the interface is a ValueError. Names are not changed. The functions of gridbuf need
+`dims=` for other names than I, J, K and numbers, such as "lat".
 
 >>> import gridbuf, gridbuf.xarray, xarray
 >>> field = xarray.DataArray(gridbuf.zeros((2, 3)), dims=("I", "J"))
 >>> gridbuf.as_buffer(field).dims
 ('I', 'J')
 
-Both are properties and no accessors of xarray's own kind, because xarray keeps what an accessor returned: after
-`data_array.data = other` that would describe memory that may be gone. They are overridden like any accessor, with
-`@xarray.register_dataarray_accessor("__gt_data_interface__")`; xarray then warns that there was one.
+Both are properties. xarray's accessors are not used, because xarray keeps the result of an accessor: after
+`data_array.data = other` it would describe memory that may be freed. You can replace the properties with
+`@xarray.register_dataarray_accessor("__gt_data_interface__")`; xarray then warns about the replacement.
 
-The functions go the other way, and keep labels (coordinates, attributes, name): `to_data_array` puts them around an array of
-gridbuf, without a copy; `storage`, `as_storage`, `from_array`, `empty_like`, `zeros_like`, `ones_like` and `full_like` are
-the functions of the same names for DataArrays; `domain_view` leaves the halo out.
+The functions of this module keep labels (coordinates, attributes, name). `to_data_array` makes a DataArray over an array of
+gridbuf, without a copy. `storage`, `as_storage`, `from_array`, `empty_like`, `zeros_like`, `ones_like` and `full_like` are
+the functions of the same names for DataArrays. `domain_view` leaves the halo out.
 
-A storage inside a DataArray stays a storage: xarray keeps any array that has NumPy's protocols. So it has its halo, layout
-and device wherever the DataArray goes, and what storages refuse (`mean`, say) is refused; `data_array.as_numpy()` is the
-same labels around an ndarray of the same memory, which can do it all.
+A storage in a DataArray keeps its halo, layout and device, because xarray does not convert arrays that have NumPy's protocols.
+Functions that storages refuse, such as `mean`, are refused. `data_array.as_numpy()` has the same labels over an ndarray of the
+same memory, with all functions.
 """
 
 from __future__ import annotations

@@ -294,7 +294,7 @@ def __getattr__(name: str) -> Any:
 
 
 class _Request(NamedTuple):
-    """What both GT4Py's backends and gridbuf's presets are asked with, checked by the core and for what GT4Py refuses beyond."""
+    """A request to a preset or a backend, checked by the core and by the additional rules of GT4Py."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -310,7 +310,7 @@ def _make(
     aligned_index: Sequence[int] | None,
     dimensions: Sequence[str] | None,
 ) -> npt.NDArray[Any]:
-    """Calls one of gridbuf's functions with what GT4Py's arguments mean."""
+    """Calls a function of gridbuf with the arguments of GT4Py."""
     _refuse_unknown(backend)
     request = _normalised(shape, dtype, aligned_index, dimensions)
     return function(
@@ -338,7 +338,7 @@ def _refuse_unknown(backend: str) -> None:
 
 
 def _layout_keywords(backend: str, request: _Request) -> dict[str, Any]:
-    """A preset by its name; a layout registered with GT4Py spelled out, its alignment being in elements there."""
+    """A preset by its name; a layout registered with GT4Py by its values. GT4Py counts alignment in elements."""
     if backend in _core.presets():
         return {"backend": backend}
     info = _registered(backend)
@@ -365,7 +365,7 @@ def _normalised(
     extents = _core.plan(shape, inner).shape
     if any(extent < 1 for extent in extents):
         raise ValueError(
-            f"shape is {extents}, but every extent must be at least 1 as GT4Py's stencils want it; "
+            f"shape is {extents}, but every extent must be at least 1, as GT4Py's stencils require; "
             "gridbuf.empty makes arrays without elements"
         )
     if dimensions is None:

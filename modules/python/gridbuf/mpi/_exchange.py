@@ -29,7 +29,7 @@ class _Engine(Protocol):
 
 
 class _Offer(NamedTuple):
-    """What a rank wants of an exchange; all ranks see all offers."""
+    """The request of a rank for an exchange; all ranks get all requests."""
 
     specs: tuple[Spec, ...]
     engine: str | None
@@ -143,7 +143,7 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
         return self._engine.name
 
     def __call__(self, *fields: Storage) -> None:
-        """Fills the halos of the fields, which are those of the constructor or ones that look like them. Collective.
+        """Fills the halos of the fields: those of the constructor, or fields with the same properties. Collective.
 
         Raises:
           TypeError, ValueError: a field is not what the exchange was made for; no halo has changed.
@@ -234,7 +234,7 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
 
 
 _under_way: set[PendingExchange] = set()
-"""Those not waited for: MPI writes to their memory, so they must live."""
+"""Exchanges without a `wait`: MPI writes to their memory, so they are kept."""
 
 
 class PendingExchange:
