@@ -41,7 +41,7 @@ from gridbuf_benchmarks.timing import (
 )
 
 FRESH_ROUNDS = 15
-"""A sample costs the start of a process; this many rounds are enough for quartiles."""
+"""Each sample starts a process; this number of rounds is enough for quartiles."""
 
 
 def run_module(
@@ -90,7 +90,7 @@ def measure_case(case: Case, modules: Mapping[str, ModuleType], budget: Budget) 
     """
     entries = [entry for entry in case.entries + case.yardsticks if entry.library in modules]
     if case.consumer is not None:
-        # All run the same code of the consumer and differ by per cents: each has its share of the whole time.
+        # All run the same code of the consumer and differ by a few percent: each gets its share of the time.
         budget = replace(budget, contender_seconds=budget.case_seconds / len(entries))
     libraries = [entry.library for entry in entries]
     if case.processes or case.ranks > 1:

@@ -104,7 +104,7 @@ _CACHED = "the same call some times in a row, on fields that stay in the caches 
 
 
 class _Step(NamedTuple):
-    """A sample: so many calls for each of so many tracers, some 5 to 40 ms."""
+    """A sample: this number of calls for each tracer, about 5 to 40 ms."""
 
     name: str
     domain: tuple[int, int, int]
