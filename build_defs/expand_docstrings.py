@@ -21,7 +21,7 @@ WIDTH = 100
 ENTRY = re.compile(r"^( *)(\S.*)\n((?:\1 +\S.*\n)*)", re.MULTILINE)
 REFERENCE = re.compile(r"(\S.*) : as in `([\w.]+)`")
 KEYWORDS = re.compile(
-    r"^(def \w+\(\n(?:    .*\n)*?)( +)\*\*keywords: Unpack\[(\w+)\],\n", re.MULTILINE
+    r"^(def \w+\(\n)((?: .*\n)*? .*)\*\*keywords: Unpack\[(\w+)\],?\n", re.MULTILINE
 )
 KEY = re.compile(r"^ *(\w+: .+?)  # (= .+)$", re.MULTILINE)
 
@@ -92,10 +92,11 @@ def expand_keywords(source: str) -> str:
     }
 
     def expand(match: re.Match[str]) -> str:
-        before, indent, shared = match.groups()
-        star = [] if f"\n{indent}*,\n" in before else ["*"]
-        parameters = star + [" ".join(key) for key in keys[shared]]
-        return before + "".join(f"{indent}{parameter},\n" for parameter in parameters)
+        name, own, shared = match.groups()
+        parameters = re.split(r",\s+(?=\*|\w+:)", own.strip().rstrip(","))
+        parameters += ["*"] if "*" not in parameters else []
+        parameters += [" ".join(key) for key in keys[shared]]
+        return name + "".join(f"    {parameter},\n" for parameter in parameters)
 
     return KEYWORDS.sub(expand, source)
 

@@ -88,8 +88,7 @@ class Shared(TypedDict, total=False):
     populate: bool  # = False
 
 def plain(
-    shape: int,
-    **keywords: Unpack[Shared],
+    shape: tuple[int, ...] | None = None, **keywords: Unpack[Shared]
 ) -> None: ...
 def more(
     *,
@@ -102,7 +101,7 @@ def more(
 def test_keywords_have_their_defaults_and_one_star() -> None:
     plain, more = ast.parse(expand_keywords(STUB)).body[1:]
     assert ast.unparse(plain.args) == (
-        "shape: int, *, device: str | None=None, populate: bool=False"
+        "shape: tuple[int, ...] | None=None, *, device: str | None=None, populate: bool=False"
     )
     assert ast.unparse(more.args) == (
         "*, copy: bool=True, device: str | None=None, populate: bool=False"

@@ -617,9 +617,7 @@ class Buffer:
         """
 
 def allocate(
-    shape: _Shape,
-    dtype: npt.DTypeLike | None = "float64",
-    **keywords: Unpack[_ArrayKeywords],
+    shape: _Shape, dtype: npt.DTypeLike | None = "float64", **keywords: Unpack[_ArrayKeywords]
 ) -> Buffer:
     """Allocate a Buffer whose elements are undefined.
 
@@ -683,9 +681,7 @@ def allocate(
     """
 
 def plan(
-    shape: _Shape,
-    dtype: npt.DTypeLike | None = "float64",
-    **keywords: Unpack[_ArrayKeywords],
+    shape: _Shape, dtype: npt.DTypeLike | None = "float64", **keywords: Unpack[_ArrayKeywords]
 ) -> LayoutPlan:
     """Return the layout that `allocate` would use, without memory.
 
@@ -718,21 +714,15 @@ def plan(
 
 @overload
 def empty(
-    shape: _Shape,
-    dtype: None = None,
-    **keywords: Unpack[_ArrayKeywords],
+    shape: _Shape, dtype: None = None, **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[np.float64]: ...
 @overload
 def empty(
-    shape: _Shape,
-    dtype: _DType[_Scalar],
-    **keywords: Unpack[_ArrayKeywords],
+    shape: _Shape, dtype: _DType[_Scalar], **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def empty(
-    shape: _Shape,
-    dtype: npt.DTypeLike | None = "float64",
-    **keywords: Unpack[_ArrayKeywords],
+    shape: _Shape, dtype: npt.DTypeLike | None = "float64", **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[Any]:
     """Return a new array whose elements are undefined.
 
@@ -767,21 +757,15 @@ def empty(
 
 @overload
 def zeros(
-    shape: _Shape,
-    dtype: None = None,
-    **keywords: Unpack[_ArrayKeywords],
+    shape: _Shape, dtype: None = None, **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[np.float64]: ...
 @overload
 def zeros(
-    shape: _Shape,
-    dtype: _DType[_Scalar],
-    **keywords: Unpack[_ArrayKeywords],
+    shape: _Shape, dtype: _DType[_Scalar], **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def zeros(
-    shape: _Shape,
-    dtype: npt.DTypeLike | None = "float64",
-    **keywords: Unpack[_ArrayKeywords],
+    shape: _Shape, dtype: npt.DTypeLike | None = "float64", **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[Any]:
     """Return a new array of zeros.
 
@@ -817,21 +801,15 @@ def zeros(
 
 @overload
 def ones(
-    shape: _Shape,
-    dtype: None = None,
-    **keywords: Unpack[_ArrayKeywords],
+    shape: _Shape, dtype: None = None, **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[np.float64]: ...
 @overload
 def ones(
-    shape: _Shape,
-    dtype: _DType[_Scalar],
-    **keywords: Unpack[_ArrayKeywords],
+    shape: _Shape, dtype: _DType[_Scalar], **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def ones(
-    shape: _Shape,
-    dtype: npt.DTypeLike | None = "float64",
-    **keywords: Unpack[_ArrayKeywords],
+    shape: _Shape, dtype: npt.DTypeLike | None = "float64", **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[Any]:
     """Return a new array of ones.
 
@@ -864,17 +842,11 @@ def ones(
 
 @overload
 def full(
-    shape: _Shape,
-    fill_value: object,
-    dtype: None = None,
-    **keywords: Unpack[_ArrayKeywords],
+    shape: _Shape, fill_value: object, dtype: None = None, **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[np.float64]: ...
 @overload
 def full(
-    shape: _Shape,
-    fill_value: object,
-    dtype: _DType[_Scalar],
-    **keywords: Unpack[_ArrayKeywords],
+    shape: _Shape, fill_value: object, dtype: _DType[_Scalar], **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def full(
@@ -916,21 +888,15 @@ def full(
 
 @overload
 def empty_like(
-    data: npt.NDArray[_Scalar],
-    dtype: None = None,
-    **keywords: Unpack[_ArrayKeywords],
+    data: npt.NDArray[_Scalar], dtype: None = None, **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def empty_like(
-    data: object,
-    dtype: _DType[_Scalar],
-    **keywords: Unpack[_ArrayKeywords],
+    data: object, dtype: _DType[_Scalar], **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def empty_like(
-    data: object,
-    dtype: npt.DTypeLike | None = None,
-    **keywords: Unpack[_ArrayKeywords],
+    data: object, dtype: npt.DTypeLike | None = None, **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[Any]:
     """Return a new array whose elements are undefined, with the shape of `data`.
 
@@ -978,21 +944,15 @@ def empty_like(
 
 @overload
 def zeros_like(
-    data: npt.NDArray[_Scalar],
-    dtype: None = None,
-    **keywords: Unpack[_ArrayKeywords],
+    data: npt.NDArray[_Scalar], dtype: None = None, **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def zeros_like(
-    data: object,
-    dtype: _DType[_Scalar],
-    **keywords: Unpack[_ArrayKeywords],
+    data: object, dtype: _DType[_Scalar], **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def zeros_like(
-    data: object,
-    dtype: npt.DTypeLike | None = None,
-    **keywords: Unpack[_ArrayKeywords],
+    data: object, dtype: npt.DTypeLike | None = None, **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[Any]:
     """Return a new array of zeros, with the shape of `data`.
 
@@ -1026,21 +986,15 @@ def zeros_like(
 
 @overload
 def ones_like(
-    data: npt.NDArray[_Scalar],
-    dtype: None = None,
-    **keywords: Unpack[_ArrayKeywords],
+    data: npt.NDArray[_Scalar], dtype: None = None, **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def ones_like(
-    data: object,
-    dtype: _DType[_Scalar],
-    **keywords: Unpack[_ArrayKeywords],
+    data: object, dtype: _DType[_Scalar], **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def ones_like(
-    data: object,
-    dtype: npt.DTypeLike | None = None,
-    **keywords: Unpack[_ArrayKeywords],
+    data: object, dtype: npt.DTypeLike | None = None, **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[Any]:
     """Return a new array of ones, with the shape of `data`.
 
@@ -1081,10 +1035,7 @@ def full_like(
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def full_like(
-    data: object,
-    fill_value: object,
-    dtype: _DType[_Scalar],
-    **keywords: Unpack[_ArrayKeywords],
+    data: object, fill_value: object, dtype: _DType[_Scalar], **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def full_like(
@@ -1126,21 +1077,15 @@ def full_like(
 
 @overload
 def from_array(
-    data: npt.NDArray[_Scalar],
-    dtype: None = None,
-    **keywords: Unpack[_ArrayKeywords],
+    data: npt.NDArray[_Scalar], dtype: None = None, **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def from_array(
-    data: object,
-    dtype: _DType[_Scalar],
-    **keywords: Unpack[_ArrayKeywords],
+    data: object, dtype: _DType[_Scalar], **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def from_array(
-    data: object,
-    dtype: npt.DTypeLike | None = None,
-    **keywords: Unpack[_ArrayKeywords],
+    data: object, dtype: npt.DTypeLike | None = None, **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[Any]:
     """Return a new array with a copy of `data`.
 
@@ -2106,9 +2051,7 @@ class _StorageKeywords(TypedDict, total=False):
     managed: _Managed  # = ...
 
 def _storage_empty(
-    shape: _Shape,
-    dtype: npt.DTypeLike | None = "float64",
-    **keywords: Unpack[_StorageKeywords],
+    shape: _Shape, dtype: npt.DTypeLike | None = "float64", **keywords: Unpack[_StorageKeywords]
 ) -> Storage:
     """Return a new storage whose elements are undefined.
 
@@ -2151,9 +2094,7 @@ def _storage_empty(
     """
 
 def _storage_zeros(
-    shape: _Shape,
-    dtype: npt.DTypeLike | None = "float64",
-    **keywords: Unpack[_StorageKeywords],
+    shape: _Shape, dtype: npt.DTypeLike | None = "float64", **keywords: Unpack[_StorageKeywords]
 ) -> Storage:
     """Return a new storage of zeros.
 
@@ -2185,9 +2126,7 @@ def _storage_zeros(
     """
 
 def _storage_ones(
-    shape: _Shape,
-    dtype: npt.DTypeLike | None = "float64",
-    **keywords: Unpack[_StorageKeywords],
+    shape: _Shape, dtype: npt.DTypeLike | None = "float64", **keywords: Unpack[_StorageKeywords]
 ) -> Storage:
     """Return a new storage of ones.
 
@@ -2252,9 +2191,7 @@ def _storage_full(
     """
 
 def _storage_empty_like(
-    data: object,
-    dtype: npt.DTypeLike | None = None,
-    **keywords: Unpack[_StorageKeywords],
+    data: object, dtype: npt.DTypeLike | None = None, **keywords: Unpack[_StorageKeywords]
 ) -> Storage:
     """Return a new storage whose elements are undefined, with the shape of `data`.
 
@@ -2299,9 +2236,7 @@ def _storage_empty_like(
     """
 
 def _storage_zeros_like(
-    data: object,
-    dtype: npt.DTypeLike | None = None,
-    **keywords: Unpack[_StorageKeywords],
+    data: object, dtype: npt.DTypeLike | None = None, **keywords: Unpack[_StorageKeywords]
 ) -> Storage:
     """Return a new storage of zeros, with the shape of `data`.
 
@@ -2333,9 +2268,7 @@ def _storage_zeros_like(
     """
 
 def _storage_ones_like(
-    data: object,
-    dtype: npt.DTypeLike | None = None,
-    **keywords: Unpack[_StorageKeywords],
+    data: object, dtype: npt.DTypeLike | None = None, **keywords: Unpack[_StorageKeywords]
 ) -> Storage:
     """Return a new storage of ones, with the shape of `data`.
 

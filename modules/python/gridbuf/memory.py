@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
 from typing import Any, Final, Literal, SupportsIndex, TypedDict, cast
 
 import numpy as np
@@ -212,21 +213,12 @@ def trim(keep_bytes: SupportsIndex = 0) -> int:
 def _foreign_info(array: Any) -> AllocationInfo:
     view = array if isinstance(array, np.ndarray) else np.asarray(array)
     low, high = np.lib.array_utils.byte_bounds(view)
-    return {
-        "resource": None,
-        "device": None,
-        "pages": None,
-        "from_cache": None,
-        "stagger_bytes": None,
+    info = dict.fromkeys(AllocationInfo.__annotations__) | {
         "address": low,
         "total_bytes": high - low,
-        "allocation_bytes": None,
-        "alignment_size": None,
-        "aligned_index": None,
-        "resident_bytes": None,
-        "huge_page_bytes": None,
         "note": "not gridbuf's memory: its allocator is not known",
     }
+    return cast(AllocationInfo, info)
 
 
 def alloc_info(array: Any) -> AllocationInfo:
@@ -365,17 +357,15 @@ def configure(
             f"cache_limit_bytes is {cache_limit_bytes!r}, but must be a number of bytes or 'auto';"
             " pass 0 to keep nothing"
         )
-    wanted = _core._memory_options()
-    if not isinstance(cache_limit_bytes, _Keep):
-        wanted["cache_limit_bytes"] = None if cache_limit_bytes == "auto" else cache_limit_bytes
-    if not isinstance(limit_bytes, _Keep):
-        wanted["limit_bytes"] = limit_bytes
-    if not isinstance(huge_pages, _Keep):
-        wanted["huge_pages"] = huge_pages
-    if not isinstance(poison, _Keep):
-        wanted["poison"] = poison
+    given: dict[str, Any] = {
+        "cache_limit_bytes": None if cache_limit_bytes == "auto" else cache_limit_bytes,
+        "limit_bytes": limit_bytes,
+        "huge_pages": huge_pages,
+        "poison": poison,
+    }
+    kept = _core._memory_options()
     _core._memory_configure(
-        wanted["cache_limit_bytes"], wanted["limit_bytes"], wanted["huge_pages"], wanted["poison"]
+        *(kept[name] if value is _KEEP else value for name, value in given.items())
     )
 
 
@@ -499,35 +489,30 @@ def supported_simd() -> tuple[str, ...]:
     return _core._memory_simd()[1]
 
 
-def _cache_limit(text: str) -> dict[str, Any]:
-    return {"cache_limit_bytes": text if text == "auto" else int(text)}
-
-
-def _huge_pages(text: str) -> dict[str, Any]:
-    return {"huge_pages": text}
-
-
-def _poison(text: str) -> dict[str, Any]:
+def _poison(text: str) -> bool:
     if text not in ("0", "1"):
         raise ValueError("it must be 0 or 1")
-    return {"poison": text == "1"}
+    return text == "1"
 
 
-_VARIABLES = {
-    "GRIDBUF_CACHE_LIMIT_BYTES": _cache_limit,
-    "GRIDBUF_HUGE_PAGES": _huge_pages,
-    "GRIDBUF_POISON": _poison,
+_VARIABLES: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "GRIDBUF_CACHE_LIMIT_BYTES": (
+        "cache_limit_bytes",
+        lambda text: text if text == "auto" else int(text),
+    ),
+    "GRIDBUF_HUGE_PAGES": ("huge_pages", str),
+    "GRIDBUF_POISON": ("poison", _poison),
 }
 
 
 def _configure_from_environment() -> None:
     """Applies the variables; one that cannot be applied is a warning, as there is no call to fail yet."""
-    for name, read in _VARIABLES.items():
+    for name, (option, read) in _VARIABLES.items():
         text = os.environ.get(name, "")
         if not text:
             continue
         try:
-            configure(**read(text))
+            configure(**{option: read(text)})
         except ValueError as error:
             warnings.warn(
                 f"{name} is {text!r} and was ignored: {error}", RuntimeWarning, stacklevel=2

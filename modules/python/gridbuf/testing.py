@@ -177,8 +177,7 @@ def create_stream(*, blocking: bool = False) -> int:
 
     Raises
     ------
-    DeviceUnavailableError
-        There is no device.
+    DeviceUnavailableError : as in `device_table`
 
     Notes
     -----
@@ -205,8 +204,7 @@ def destroy_stream(stream: int) -> None:
     ------
     ValueError
         `create_stream` did not return this handle, or the stream is destroyed.
-    DeviceUnavailableError
-        There is no device.
+    DeviceUnavailableError : as in `device_table`
 
     Notes
     -----
@@ -233,8 +231,7 @@ def synchronize(stream: int | None = None) -> None:
     ------
     ValueError
         The device does not know this stream.
-    DeviceUnavailableError
-        There is no device.
+    DeviceUnavailableError : as in `device_table`
     Exception
         What work that ran meanwhile failed with.
 
@@ -319,8 +316,7 @@ def delayed(operation: _Operation | None = None, *, milliseconds: int) -> Iterat
 
     Parameters
     ----------
-    operation : {"allocate", "copy", "fill", "launch", "synchronize", "order", "stream", "pointer_info"}, optional
-        The operation of the device. Default: any.
+    operation : as in `failing`
     milliseconds : int
         The work ends this long after its call, at the earliest.
 
@@ -396,8 +392,7 @@ def calls(operation: _Operation | None = None) -> int:
 
     Parameters
     ----------
-    operation : {"allocate", "copy", "fill", "launch", "synchronize", "order", "stream", "pointer_info"}, optional
-        The operation of the device. Default: any.
+    operation : as in `failing`
 
     Returns
     -------
@@ -406,8 +401,7 @@ def calls(operation: _Operation | None = None) -> int:
 
     Raises
     ------
-    ValueError
-        The operation is unknown.
+    ValueError : as in `delayed`
 
     Notes
     -----
