@@ -12,7 +12,7 @@ def _expanded_docstrings_impl(ctx):
             outputs = [made[-1]],
             mnemonic = "ExpandDocstrings",
         )
-    return [DefaultInfo(files = depset(made))]
+    return [DefaultInfo(files = depset(made), runfiles = ctx.runfiles(files = made))]
 
 expanded_docstrings = rule(
     implementation = _expanded_docstrings_impl,
