@@ -53,7 +53,7 @@ PyObject* get_shape(PyObject* self, void*) {
   return guarded([&] { return from_integers(object_of(self)->array.shape().span()); });
 }
 PyObject* get_ndim(PyObject* self, void*) {
-  return PyLong_FromLong(object_of(self)->array.layout.ndim());
+  return PyLong_FromLong(object_of(self)->array.layout().ndim());
 }
 PyObject* get_dtype(PyObject* self, void*) {
   return Py_NewRef(object_of(self)->dtype->numpy.ptr());
@@ -89,18 +89,18 @@ std::string padding_text(const Layout& plan) {
 
 std::string text_of(PyObject* self) {
   const BufferObject& buffer = *object_of(self);
-  const Layout& layout = buffer.array.layout;
+  const Layout& layout = buffer.array.layout();
   std::string text = "gridbuf.Buffer(shape=" + to_string(layout.shape());
   text += ", dtype=" + buffer.dtype->name;
   text += ", dims=" + to_string(layout.dims());
-  text += ", layout=" + to_string(layout.layout()) + ", ";
+  text += ", layout=" + to_string(layout.layout_map()) + ", ";
   text += buffer.root == nullptr && has_plan(self) ? padding_text(layout)
                                                    : "strides=" + to_string(layout.strides_bytes());
   text += ", alignment_size=" + std::to_string(layout.alignment_bytes());
   text += ", aligned_index=" + to_string(layout.aligned_index());
-  text += ", memory=" + std::string(memory_name(buffer.array.memory.device.type));
+  text += ", memory=" + std::string(memory_name(buffer.array.memory().device.type));
   if (is_emulated(buffer)) text += ", emulated";
-  if (buffer.array.memory.readonly) text += ", readonly=True";
+  if (buffer.array.memory().readonly) text += ", readonly=True";
   return text + (buffer.root == nullptr ? ")" : ", view)");
 }
 
@@ -135,12 +135,12 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     // The answer leads into the object, which the request then holds (PB-25).
     BufferObject& buffer = *object_of(self);
     if (flags != buffer.granted_flags) {
-      buffer.granted = answer_of(buffer.array.memory, flags);
+      buffer.granted = answer_of(buffer.array.memory(), flags);
       buffer.granted_flags = flags;
     }
     // Before waiting, which gives the GIL away: another thread may then ask with other flags.
     *view = buffer.granted;
-    if (buffer.array.memory.device.type != DeviceType::kHost) wait_for_host(buffer);
+    if (buffer.array.memory().device.type != DeviceType::kHost) wait_for_host(buffer);
     view->obj = Py_NewRef(self);
     return 0;
   });
@@ -162,7 +162,7 @@ py::object subscript(PyObject* self, std::span<const SubscriptItem> items) {
   py::object view = view_through(self, value_of(subscript_map(shape, items)));
   if (!fixes_all_dimensions(items, shape.size())) return view;
   // An element of the device comes to the host, as NumPy's scalars are of the host.
-  const bool on_host = is_host_readable(object_of(self)->array.memory.device.type);
+  const bool on_host = is_host_readable(object_of(self)->array.memory().device.type);
   if (!on_host) view = copy_of(view.ptr(), DeviceType::kHost);
   const py::object element = ndarray_of(view.ptr());
   const py::object everything = steal(PyTuple_New(0));
@@ -224,25 +224,8 @@ PyType_Spec spec = {
 
 // ---- Allocation. ----
 
-[[noreturn]] void raise_no_block(const absl::Status& status, const Layout& layout,
-                                 const DTypeRecord& dtype, DeviceType kind) {
-  raise(with_request(status, layout, dtype.name, kind));
-}
-
 /// Zeroing less than this is shorter than handing the GIL to another thread and back.
 constexpr std::int64_t kLongBytes = std::int64_t{1} << 20;
-
-/// Pinned and managed memory is not made on a stream, but worked on, and exported, on a stream.
-/// Not inline: the thread's variable would then be looked up for host memory, too.
-[[gnu::noinline]] void set_stream(BlockInfo& block) { block.stream = current_stream(); }
-
-absl::StatusOr<Block> allocate_unlocked(const Layout& layout, const ArrayOptions& options) {
-  const bool zeroes = options.zeroed || options.zeroed_padding;
-  const bool is_long = options.memory != DeviceType::kHost || options.populate ||
-                       (zeroes && layout.total_bytes() >= kLongBytes);
-  const auto allocate = [&] { return allocate_block(layout, options); };
-  return is_long ? run_without_gil(allocate) : allocate();
-}
 
 }  // namespace
 
@@ -262,18 +245,15 @@ void add_buffer_type(PyObject* module) {
 bool is_buffer(PyObject* object) { return Py_TYPE(object) == buffer_type; }
 
 const Array& array_in(PyObject* buffer) { return object_of(buffer)->array; }
-const MemoryInfo& info_of(PyObject* buffer) { return whole(*object_of(buffer)).info; }
 const DTypePtr& dtype_of(PyObject* buffer) { return object_of(buffer)->dtype; }
 
-py::object new_buffer(Array&& array, const DTypePtr& dtype, PyObject* root,
-                      const MemoryInfo& info) {
+py::object new_buffer(Array&& array, const DTypePtr& dtype, PyObject* root) {
   static_assert(std::is_nothrow_move_constructible_v<Array>);
   py::object object = steal(PyObject_New(PyObject, buffer_type));
   BufferObject* buffer = object_of(object.ptr());  // Nothing below can fail.
   buffer->weak_references = nullptr;
   buffer->root = Py_XNewRef(root);
   buffer->adopted = false;
-  buffer->info = info;
   std::construct_at(&buffer->dtype, dtype);
   std::construct_at(&buffer->array, std::move(array));
   std::construct_at(&buffer->strides_elements);
@@ -283,26 +263,18 @@ py::object new_buffer(Array&& array, const DTypePtr& dtype, PyObject* root,
 
 py::object allocate_buffer(const Layout& layout, const DTypePtr& dtype,
                            const ArrayOptions& options) {
-  absl::StatusOr<Block> block = allocate_unlocked(layout, options);
-  if (!block.ok()) raise_no_block(block.status(), layout, *dtype, options.memory);
-  std::byte* const first_element = block->data();
-  MemoryInfo info{.block = block->info(), .allocation_bytes = block->allocation_bytes()};
-  if (info.block.stream == 0 && options.memory != DeviceType::kHost) set_stream(info.block);
-  absl::StatusOr<Owner> owner = share(*std::move(block));
-  if (!owner.ok()) raise_no_block(owner.status(), layout, *dtype, options.memory);
-  return new_buffer({.memory = {.block = first_element,
-                                .view = layout.view(),
-                                .dtype = dtype->type,
-                                .device = info.block.device,
-                                .owner = *std::move(owner)},
-                     .layout = layout},
-                    dtype, nullptr, info);
+  const bool zeroes = options.zeroed || options.zeroed_padding;
+  const bool is_long = options.memory != DeviceType::kHost || options.populate ||
+                       (zeroes && layout.total_bytes() >= kLongBytes);
+  ArrayOptions named = options;
+  named.dtype_name = dtype->name;
+  const auto allocate = [&] { return Array::allocate(layout, dtype->type, named); };
+  return new_buffer(value_of(is_long ? run_without_gil(allocate) : allocate()), dtype, nullptr);
 }
 
-py::object adopt_buffer(Array&& array, const DTypePtr& dtype, PyObject* keep_alive,
-                        const MemoryInfo& info) {
-  array.memory.owner = share_object(std::move(array.memory.owner), keep_alive);
-  py::object buffer = new_buffer(std::move(array), dtype, nullptr, info);
+py::object adopt_buffer(Array&& array, const DTypePtr& dtype, PyObject* keep_alive) {
+  Owner owner = share_object(array.memory().owner, keep_alive);
+  py::object buffer = new_buffer(std::move(array).with_owner(std::move(owner)), dtype, nullptr);
   object_of(buffer.ptr())->adopted = true;
   return buffer;
 }
@@ -323,7 +295,7 @@ Extents in_annotation_order(const Dims& dims, const Extents& entries) {
 }
 
 Extents origin_of(const Array& array) {
-  return in_annotation_order(array.layout.dims(), array.layout.aligned_index());
+  return in_annotation_order(array.layout().dims(), array.layout().aligned_index());
 }
 
 }  // namespace gridbuf::python

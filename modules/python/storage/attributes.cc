@@ -266,7 +266,7 @@ void add_sync_state_type(py::module_ module) {
 struct DevicePointer {
   py::object buffer;
 
-  const BufferDescriptor& memory() const { return array_in(buffer.ptr()).memory; }
+  const BufferDescriptor& memory() const { return array_in(buffer.ptr()).memory(); }
   std::uintptr_t address() const {
     return reinterpret_cast<std::uintptr_t>(memory().first_element());
   }
@@ -416,8 +416,7 @@ void add_attributes(PyObject* base_type, PyObject* module) {
   Attributes type(base_type);
   add_properties(type);
   add_methods(type);
-  core.def("_set_storage_types", set_storage_types)
-      .def("_run_kernel", run_kernel);
+  core.def("_set_storage_types", set_storage_types).def("_run_kernel", run_kernel);
 }
 
 }  // namespace gridbuf::python::storages

@@ -52,7 +52,7 @@ struct Sides {
 };
 
 const BufferDescriptor& memory_of(const py::object& buffer) {
-  return array_in(buffer.ptr()).memory;
+  return array_in(buffer.ptr()).memory();
 }
 
 bool is_managed(const py::object& buffer) {
@@ -102,7 +102,8 @@ Sides import_sides(const WrapArguments& given) {
 
 /// Explicit, preset, data, fallback. Memory of one side gets its other buffer only where gridbuf
 /// keeps two in step.
-StorageKind wanted_kind(const WrapArguments& given, bool found_device, std::optional<StorageKind> found) {
+StorageKind wanted_kind(const WrapArguments& given, bool found_device,
+                        std::optional<StorageKind> found) {
   return storage_kind(wished_device(given.keywords.shared).value_or(found_device),
                       given.keywords.managed, found);
 }
@@ -177,7 +178,7 @@ std::int64_t found_alignment(const BufferDescriptor& memory, const Layout& wante
   std::int64_t found = std::gcd(
       wanted_bytes, static_cast<std::int64_t>(address % static_cast<std::uintptr_t>(wanted_bytes)));
   for (int axis = 0; axis < view.ndim(); ++axis) {
-    const bool matters = view.shape[axis] > 1 && wanted.layout()[axis] != view.ndim() - 1;
+    const bool matters = view.shape[axis] > 1 && wanted.layout_map()[axis] != view.ndim() - 1;
     if (matters) found = std::gcd(found, view.strides_bytes[axis]);
   }
   return found;
@@ -211,7 +212,7 @@ std::pair<DTypePtr, LayoutRequest> compare(const WrapArguments& given, const Sid
   if (sides.host && sides.device) {
     check_strides(memory_of(sides.host).view, memory_of(sides.device).view);
   }
-  LayoutRequest found{.layout = wanted.layout(),
+  LayoutRequest found{.layout = wanted.layout_map(),
                       .alignment_bytes = wanted.alignment_bytes(),
                       .aligned_index = wanted.aligned_index(),
                       .dims = wanted.dims(),
@@ -359,8 +360,8 @@ void add_wrapping_functions(PyObject* module) {
   const py::handle core = module;
   core.attr("_storage_as_storage") = py::cpp_function(
       as_storage, py::name("as_storage"), py::scope(package), doc("_storage_as_storage"));
-  core.attr("_storage_storage") = py::cpp_function(storage, py::name("storage"), py::scope(package),
-                                                   doc("_storage_storage"));
+  core.attr("_storage_storage") =
+      py::cpp_function(storage, py::name("storage"), py::scope(package), doc("_storage_storage"));
 }
 
 }  // namespace gridbuf::python::storages
