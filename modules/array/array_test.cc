@@ -160,7 +160,6 @@ TEST_F(ArrayTest, MemoryComesFromTheResourceGiven) {
   testing::CountingResource resource(host_resource());
   {
     const Array array = *Array::zeros({.shape = {2, 3}}, DType(), {.resource = &resource});
-    EXPECT_EQ(array.info().block.resource_name, host_resource().name());
     EXPECT_GE(array.info().allocation_bytes, 48);
     EXPECT_EQ(resource.counts().live_blocks, 1);
   }

@@ -870,11 +870,12 @@ TEST_F(WrapTest, WhatDoesNotFitIsRefused) {
   EXPECT_TRUE(refused({.host = device.array(kDevice), .kind = StorageKind::kCpu}));
   EXPECT_TRUE(refused({.device = host.array(kHost), .kind = StorageKind::kGpu}));
   EXPECT_TRUE(refused({.host = host.array(kHost), .kind = StorageKind::kCudaManaged}));
-  Array wrong = host.array(kHost);
-  wrong.layout = Layout(wrong.layout, {kDimI}, {});
-  EXPECT_TRUE(refused({.host = wrong, .kind = StorageKind::kCpu}));
-  wrong.layout = Layout(wrong.memory.view, {0, 1, 2}, 64, {0, 0, 1}, {}, {});
-  EXPECT_TRUE(refused({.host = wrong, .kind = StorageKind::kCpu}));
+  const Array sound = host.array(kHost);
+  const BufferDescriptor& memory = sound.memory();
+  const Array named(memory, Layout(sound.layout(), {kDimI}, {}));
+  EXPECT_TRUE(refused({.host = named, .kind = StorageKind::kCpu}));
+  const Array aligned(memory, Layout(memory.view, {0, 1, 2}, 64, {0, 0, 1}, {}, {}));
+  EXPECT_TRUE(refused({.host = aligned, .kind = StorageKind::kCpu}));
   EXPECT_TRUE(
       refused({.host = host.array(kHost), .kind = StorageKind::kCpu, .sync = *SyncState::make()}));
   EXPECT_TRUE(refused({.host = host.array(kHost),
