@@ -1440,9 +1440,6 @@ def from_interface(
     (6,)
     """
 
-def _restore(*args: Any) -> Buffer: ...
-def _restore_plan(*args: Any) -> LayoutPlan: ...
-
 # gridbuf.stream, gridbuf.testing and show_config are made of these.
 _Operation: TypeAlias = Literal[
     "allocate", "copy", "fill", "launch", "synchronize", "order", "stream", "pointer_info"
@@ -2017,7 +2014,7 @@ class StorageBase:
         """
     # For the array functions.
     @property
-    def _parameters(self) -> tuple[Any, ...]: ...
+    def _parameters(self) -> Parameters: ...
     @property
     def _is_emulated(self) -> bool: ...
     @property
@@ -2035,9 +2032,7 @@ class StorageBase:
     def _own_memory(self) -> Any: ...
 
 def _set_storage_types(*classes: type[StorageBase]) -> None: ...
-def _copy_arrays(dst: object, src: object, casting: str, where: object, /) -> None: ...
 def _run_kernel(function: Callable[..., _Result], *arrays: Any) -> _Result: ...
-def _restore_storage(*args: Any) -> Any: ...
 
 class _StorageKeywords(TypedDict, total=False):
     defaults: str | None  # = None
@@ -2432,21 +2427,62 @@ def _storage_storage(
     """
 
 # The array functions of storages are made of these: broadcasting by dimension names.
-_Field: TypeAlias = tuple[
-    tuple[str, ...],  # dims
-    tuple[int, ...],  # shape
-    tuple[tuple[int, int], ...],  # halo
-    tuple[int, ...],  # aligned_index
-    tuple[int, ...],  # layout
-    int,  # alignment_size
-]
+@final
+class Parameters:
+    """All of a storage but its elements; not a public API. Equal ones, with one dtype object, are one object."""
 
-def _join(
-    fields: tuple[tuple[Any, ...], ...],
-    others: tuple[tuple[tuple[str, ...], tuple[int, ...]], ...],
-    /,
-) -> _Field: ...
-def _reduce(field: tuple[Any, ...], axes: tuple[int, ...], keep: bool, /) -> _Field: ...
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """Names of the dimensions."""
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents in elements."""
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Element type."""
+    @property
+    def new_axes(self) -> tuple[int, ...]:
+        """Axes that None has put in, ascending."""
+    def empty(self, dtype: npt.DTypeLike | None = None) -> Any:
+        """Return a storage with these parameters and undefined elements.
+
+        Parameters
+        ----------
+        dtype : dtype_like, optional
+            Element type. Default: that of the parameters.
+
+        Returns
+        -------
+        Storage
+            The storage.
+
+        Raises
+        ------
+        MemoryError
+            There is not enough memory.
+        """
+    def reduced(self, axes: tuple[int, ...], keep: bool) -> Parameters:
+        """Return the parameters of a reduction over `axes`.
+
+        Parameters
+        ----------
+        axes : tuple of int
+            The reduced axes.
+        keep : bool
+            Whether they are kept with an extent of 1.
+
+        Returns
+        -------
+        Parameters
+            Those of the result, with the same element type.
+
+        Raises
+        ------
+        ValueError
+            An axis is out of bounds, or named twice.
+        """
+
+def _join(decider: Parameters, fields: list[Parameters], others: list[Any], /) -> Parameters: ...
 def _align(
     dims: tuple[str, ...], shape: tuple[int, ...], target: tuple[str, ...], /
 ) -> tuple[tuple[int, ...], tuple[int, ...]]: ...
@@ -2505,7 +2541,7 @@ class StencilRules:
         ValueError
             A value is out of bounds.
         """
-    def bind_plain(self, fields: Sequence[Any], /) -> list[Any] | None:
+    def bind_plain(self, fields: Sequence[Any], /) -> list[Any] | BoundStencil:
         """Return the arrays of a call that needs nothing before or after it.
 
         Parameters
@@ -2515,8 +2551,8 @@ class StencilRules:
 
         Returns
         -------
-        list or None
-            The arrays; None if the call needs `bind`.
+        list or BoundStencil
+            The arrays. The call, as `bind` returns it, if it needs more.
 
         Raises
         ------
@@ -2529,24 +2565,9 @@ class StencilRules:
         -----
         Rules: docs/spec.md 12.11 to 12.16.
         """
-    @overload
     def bind(
-        self,
-        fields: Sequence[Any],
-        origins: Sequence[Any] | None,
-        origin: Any,
-        domain: Any,
-        hooks: Sequence[FieldHooks | None],
-    ) -> BoundStencil: ...
-    @overload
-    def bind(
-        self,
-        fields: Sequence[Any],
-        origins: Sequence[Any] | None,
-        origin: Any,
-        domain: Any,
-        hooks: None = None,
-    ) -> BoundStencil | None:
+        self, fields: Sequence[Any], origins: Sequence[Any] | None, origin: Any, domain: Any
+    ) -> BoundStencil:
         """Check the fields of a call and find its origin and domain.
 
         Parameters
@@ -2558,13 +2579,11 @@ class StencilRules:
             The origin of all other fields, or None.
         domain : object
             The domain, or None.
-        hooks : sequence of FieldHooks or None, optional
-            The hooks of each field, which the caller has acquired. Default: fields without hooks.
 
         Returns
         -------
-        BoundStencil or None
-            The call; None if the fields need hooks.
+        BoundStencil
+            The call. It is bound, unless fields of other libraries have to be acquired first.
 
         Raises
         ------
@@ -2597,6 +2616,27 @@ class BoundStencil:
     @property
     def domain(self) -> tuple[int, ...]:
         """Extents of the domain, in elements."""
+    @property
+    def is_foreign(self) -> bool:
+        """Whether fields of other libraries take part: then the call is to be bound by `bind_acquired`."""
+    @property
+    def is_plain(self) -> bool:
+        """Whether the function may be called at once; written fields are marked then."""
+    def bind_acquired(self, hooks: Sequence[FieldHooks | None], /) -> None:
+        """Check the fields of a call, as `StencilRules.bind` does, after they were acquired.
+
+        Parameters
+        ----------
+        hooks : sequence of FieldHooks or None
+            The hooks of each field, which the caller has acquired.
+
+        Raises
+        ------
+        TypeError
+            A field is not an array, or has a wrong element type.
+        ValueError
+            A field, origin or domain does not fit the declaration.
+        """
     def begin_write(self, field: int, /) -> None:
         """Mark a field as about to be written.
 

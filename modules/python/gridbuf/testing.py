@@ -147,7 +147,7 @@ def device_table() -> CapsuleType:
 
     Notes
     -----
-    `modules/device/registry/device_table.h` declares it: copy, synchronize, pointer information, a
+    `modules/device/testing/device_table.h` declares it: copy, synchronize, pointer information, a
     slow fill and streams, for programs that share nothing with gridbuf. Rules: docs/spec.md 8.20.
 
     Examples
