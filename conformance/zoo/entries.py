@@ -93,14 +93,6 @@ class Entry:
         return runs.is_verified(self.proof)
 
     @property
-    def has_script(self) -> bool:
-        return self.finding.script.exists()
-
-    @property
-    def script(self) -> str:
-        return self.finding.script.read_text("utf-8") if self.has_script else ""
-
-    @property
     def told(self) -> str:
         """What the replay came to, in the report's words."""
         broken = self.proof.get("affected", {})

@@ -11,6 +11,7 @@ from typing import Any
 import jinja2
 import scripts
 import severity
+import versions
 from entries import Entry, counted, entries, of_form, worst
 from records import FOLDER, GROUPS, RESULTS, Environment, Zoo, read_json
 
@@ -165,13 +166,9 @@ def _by_rule(all_: list[Entry]) -> list[dict[str, Any]]:
 
 def _in_order(zoo: Zoo) -> list[Environment]:
     def key(environment: Environment) -> tuple[str, list[int], str]:
-        return environment.library.lower(), _numbers(environment.version), environment.name
+        return environment.library.lower(), versions.order(environment.version), environment.name
 
     return sorted(zoo.environments.values(), key=key)
-
-
-def _numbers(version: str) -> list[int]:
-    return [int(part) for part in version.replace("+", ".").split(".") if part.isdigit()]
 
 
 def _row(zoo: Zoo, environment: Environment) -> dict[str, Any]:

@@ -48,7 +48,6 @@ def reduced(report: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "version": report["target"]["version"],
         "judged": {group: judged[group] for group in GROUPS if judged[group]},
-        "summary": report["summary"],
         "failures": {
             rule["id"]: _smallest(rule) for rule in report["rules"] if rule["outcome"] in FAILED
         },

@@ -21,7 +21,7 @@ import scripts
 import venvs
 from records import RESULTS, Environment, Finding, read_json, write_json
 
-__all__ = ["PATH", "bisected", "releases", "told"]
+__all__ = ["PATH", "bisected", "order", "releases", "told"]
 
 PATH = RESULTS / "versions.json"
 CANNOT_RUN = "does not run"
@@ -113,7 +113,7 @@ def bisect(
         known[id_] = {
             "date": datetime.date.today().isoformat(),
             "python": environment.python,
-            "releases": names,
+            "releases": len(names),
             "tried": {name: every[name] for name in names if name in every},
         }
         write_json(PATH, known)
@@ -148,9 +148,14 @@ def _states(
     return states
 
 
+def order(version: str) -> list[int]:
+    """The key that sorts versions, oldest first."""
+    return [int(part) for part in re.findall(r"\d+", version)]
+
+
 def told(record: Mapping[str, Any]) -> str:
     """One sentence: the first and the last release with the defect, of those that ran."""
-    tried: dict[str, str] = record["tried"]
+    tried: dict[str, str] = dict(sorted(record["tried"].items(), key=lambda pair: order(pair[0])))
     ran = [name for name, state in tried.items() if state != CANNOT_RUN]
     shown = [name for name in ran if tried[name] == scripts.SHOWN]
     before, after = ran[: ran.index(shown[0])], ran[ran.index(shown[-1]) + 1 :]
@@ -160,5 +165,5 @@ def told(record: Mapping[str, Any]) -> str:
     list_ = ", ".join(f"{name} {signs[state]}" for name, state in tried.items())
     return (
         f"since {shown[0]} ({since}), until {shown[-1]} ({until}); "
-        f"tried {len(tried)} of {len(record['releases'])} releases: {list_}"
+        f"tried {len(tried)} of {record['releases']} releases: {list_}"
     )

@@ -25,7 +25,6 @@ from threading import Lock
 from typing import Any, TypeVar
 
 import page
-import published
 import runs
 import scripts
 import venvs
@@ -96,7 +95,7 @@ def _versions(
     """Bisects the findings that were recorded in these environments; one at a time, for they share a file."""
     code = 0
     for environment in chosen:
-        findings = [f for f in zoo.findings if f.affected == environment.name and f.script.exists()]
+        findings = [f for f in zoo.findings if f.affected == environment.name]
         if options.missing:
             known = read_json(versions.PATH)
             findings = [f for f in findings if "releases" not in known.get(f.id, {})]
@@ -196,7 +195,7 @@ def _made(environment: Environment, options: argparse.Namespace, tell: Tell) -> 
 
 def _docs(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
     """Writes everything that is made from the records, or says which of it is out of date."""
-    texts = {**page.render(zoo), published.PATH: published.text(zoo)}
+    texts = page.render(zoo)
     gone = [path for path in page.written() if path not in texts]
     changed = [path for path, text in texts.items() if _content(path) != text]
     if options.check:

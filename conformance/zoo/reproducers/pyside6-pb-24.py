@@ -1,3 +1,27 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["PySide6-Essentials==6.12.0"]
+#
+# [tool.gridbuf-finding]
+# library = "PySide6"
+# side = "producer"
+# target = "pyside6"
+# rule = "PB-24"
+# plan = '{"dtype":"uint8"}'
+# passes = "cpython-3.13.0"
+# passes_target = "bytearray"
+# title = "QByteArray resizes while a buffer is exported."
+# why = "As in PyQt6, in PySide6's own implementation."
+# seen = "memoryview(b); b.clear(); b.squeeze(); m[0] ends in SIGSEGV."
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub, not bugreports.qt.io: QByteArray buffer protocol memoryview \
+# resize while exported crash PySide6 PyQt6"""
+# picture = """
+# view = memoryview(array)          buf ——> | 4 MiB |
+# array.clear(); array.squeeze()    buf ——> not mapped
+# view[0]                           the process ends"""
+# ///
 """QByteArray of PySide6 frees its memory while a buffer is exported."""
 
 import subprocess
