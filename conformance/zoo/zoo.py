@@ -5,7 +5,8 @@
     python conformance/zoo/zoo.py run --versions […]      bisect findings over releases, write results/versions.json
     python conformance/zoo/zoo.py verify [FINDING…]       replay findings, write results/verified.json
     python conformance/zoo/zoo.py reproduce [FINDING…]    run their scripts, write results/reproduced.json
-    python conformance/zoo/zoo.py docs [--check]          write docs/zoo.md, docs/zoo/*.md, the chart and the data of the suite
+    python conformance/zoo/zoo.py docs [--check]          write docs/zoo.md and its chart
+    python conformance/zoo/zoo.py docs --site FOLDER      write the pages of the libraries for the site
     python conformance/zoo/zoo.py all                     what has no result yet of run, verify and reproduce, then docs
     python conformance/zoo/zoo.py all --again             all of it; interrupted, go on with `all`
 
@@ -181,7 +182,7 @@ def _all(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
     for title, step in (("run", _run), ("verify", _verify), ("reproduce", _reproduce)):
         console.print(f"== {title}, after {(time.monotonic() - begin) / 60:.0f} min")
         codes.append(step(zoo, options, console))
-    codes.append(_docs(zoo, argparse.Namespace(check=False), console))
+    codes.append(_docs(zoo, argparse.Namespace(check=False, site=None), console))
     console.print(f"== done, after {(time.monotonic() - begin) / 60:.0f} min")
     return max(codes)
 
@@ -194,27 +195,20 @@ def _made(environment: Environment, options: argparse.Namespace, tell: Tell) -> 
 
 
 def _docs(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
-    """Writes everything that is made from the records, or says which of it is out of date."""
-    texts = page.render(zoo)
-    gone = [path for path in page.written() if path not in texts]
-    changed = [path for path, text in texts.items() if _content(path) != text]
+    """Writes docs/zoo.md and its chart, or the pages of the libraries, or says whether docs/zoo.md is current."""
+    if options.site:
+        for name, text in page.libraries(zoo).items():
+            (options.site / name).write_text(text, "utf-8")
+        return 0
+    text = page.render(zoo)
+    is_current = page.PAGE.exists() and page.PAGE.read_text("utf-8") == text
     if options.check:
-        for path in (*changed, *gone):
-            console.print(f"not current: {path.relative_to(_ROOT)}")
-        console.print("run: zoo.py docs" if changed or gone else "current")
-        return 1 if changed or gone else 0
-    for path in gone:
-        path.unlink()
-    for path in changed:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(texts[path], "utf-8")
+        console.print("current" if is_current else "docs/zoo.md is not current; run: zoo.py docs")
+        return 0 if is_current else 1
+    page.PAGE.write_text(text, "utf-8")
     page.draw(zoo)
-    console.print(f"{len(zoo.findings)} findings, {len(changed)} files written")
+    console.print(f"{len(zoo.findings)} findings")
     return 0
-
-
-def _content(path: Path) -> str:
-    return path.read_text("utf-8") if path.exists() else ""
 
 
 def _proof(finding: Finding, result: dict[str, Any]) -> str:
@@ -308,8 +302,9 @@ def _parser() -> argparse.ArgumentParser:
             "--discard", action="store_true", help="remove each environment after its use"
         )
         parser.set_defaults(run=act)
-    docs = command.add_parser("docs", help="write the pages, and the data of the suite")
+    docs = command.add_parser("docs", help="write docs/zoo.md and its chart")
     docs.add_argument("--check", action="store_true", help="write nothing; 1 if it is not current")
+    docs.add_argument("--site", type=Path, metavar="FOLDER", help="write the pages of libraries")
     docs.set_defaults(run=_docs)
     return top
 
