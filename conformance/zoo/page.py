@@ -14,7 +14,7 @@ import severity
 from entries import Entry, counted, entries, of_form, worst
 from records import FOLDER, GROUPS, RESULTS, Environment, Zoo, read_json
 
-from gridbuf_conformance import catalogue
+from gridbuf_conformance.rules import catalogue
 
 __all__ = ["CHART", "chart_data", "counts", "draw", "render", "slug", "written"]
 
