@@ -12,8 +12,8 @@ from functools import cache
 from typing import Any
 
 from gridbuf_conformance.abi.device import Devices
+from gridbuf_conformance.engine.judge import judge as judge_observation
 from gridbuf_conformance.info import Observation, from_json, to_json
-from gridbuf_conformance.judge import judge as judge_observation
 from gridbuf_conformance.measure import observe
 from gridbuf_conformance.outcomes import Verdict
 from gridbuf_conformance.plan import Plan

@@ -15,8 +15,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from gridbuf_conformance.catalogue import Rule, Source
 from gridbuf_conformance.render.summary import Absent
+from gridbuf_conformance.rules.catalogue import Rule, Source
 
 GOLDEN = Path(__file__).parent / "golden"
 CASES = sorted(path.stem for path in (GOLDEN / "inputs").glob("*.json"))

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from gridbuf_conformance import catalogue
+from gridbuf_conformance.engine.judge import STEP_RULES
 from gridbuf_conformance.exports import interfaces
-from gridbuf_conformance.judge import STEP_RULES
-from gridbuf_conformance.rules import CHECKS, CONSUMER_CHECKS
+from gridbuf_conformance.rules import CHECKS, CONSUMER_CHECKS, catalogue
 
 RULES = catalogue.load()
 SIDES = ("producer", "consumer")

@@ -13,8 +13,8 @@ import severity
 import versions
 from records import GROUPS, RESULTS, Environment, Finding, Zoo, read_json
 
-from gridbuf_conformance import catalogue
-from gridbuf_conformance.catalogue import Rule
+from gridbuf_conformance.rules import catalogue
+from gridbuf_conformance.rules.catalogue import Rule
 
 __all__ = ["Entry", "counted", "entries", "of_form", "worst"]
 

@@ -14,7 +14,7 @@ import versions
 from entries import Entry, counted, entries, of_form, worst
 from records import FOLDER, GROUPS, RESULTS, Environment, Finding, Zoo, read_json
 
-from gridbuf_conformance import catalogue
+from gridbuf_conformance.rules import catalogue
 
 __all__ = ["CHART", "PAGE", "chart_data", "counts", "draw", "libraries", "render"]
 

@@ -22,7 +22,8 @@ from entries import Entry
 from records import RESULTS, Environment, Finding, read_json
 
 import zoo
-from gridbuf_conformance import catalogue, named_consumers
+from gridbuf_conformance.rules import catalogue
+from gridbuf_conformance import named_consumers
 from gridbuf_conformance.plan import Plan
 
 ZOO = records.load()

@@ -14,7 +14,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from .registry import Entry, Registry, has_gpu
+from .registry import Entry, Registry
 
 __all__ = [
     "BUILT_IN",
@@ -24,7 +24,6 @@ __all__ = [
     "UnknownProducer",
     "entries",
     "find",
-    "has_gpu",
     "load",
     "names",
 ]

@@ -8,7 +8,6 @@ worker, not here.
 from __future__ import annotations
 
 import difflib
-import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,7 +21,9 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["Entry", "Registry", "has_gpu"]
+from ..abi.gpu import has_gpu
+
+__all__ = ["Entry", "Registry"]
 
 _PACKAGE = __package__
 _FUNCTIONS = f"{_PACKAGE.rpartition('.')[0]}.named_consumers.functions"
@@ -129,11 +130,6 @@ class Registry:
                 also=also,
                 takes=tuple(row["takes"]) if "takes" in row else None,
             )
-
-
-def has_gpu() -> bool:
-    """Whether the system shows a CUDA device; no driver is loaded."""
-    return any(os.path.exists(device) for device in ("/dev/nvidiactl", "/dev/dxg"))
 
 
 @lru_cache(maxsize=1)

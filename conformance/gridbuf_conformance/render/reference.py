@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from ..catalogue import GROUPS, KINDS, Rule, Source
+from ..rules.catalogue import GROUPS, KINDS, Rule, Source
 from ..text import clean, plural
 from .console import Printer
 

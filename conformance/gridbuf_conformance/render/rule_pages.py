@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..catalogue import GROUPS, KINDS, LEVELS, Rule, Source
+from ..rules.catalogue import GROUPS, KINDS, LEVELS, Rule, Source
 from ..text import plural
 from .markdown import block, prose
 from .reference import ORACLES, levels

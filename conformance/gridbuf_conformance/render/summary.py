@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from ..catalogue import Rule
 from ..outcomes import FAILED, Outcome
+from ..rules.catalogue import Rule
 from ..text import plural
 
 __all__ = [

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import combinations
 
-from ..abi.device import LEGACY_STREAM
-from ..abi.dlpack import CPU
-from ..descriptors import (
+from ..abi.descriptors import (
     Descriptor,
     Rejected,
     best_buffer,
@@ -16,7 +14,9 @@ from ..descriptors import (
     of_cuda_interface,
     of_dlpack,
 )
-from ..elements import agree, lacks_typestr
+from ..abi.device import LEGACY_STREAM
+from ..abi.dlpack import CPU
+from ..abi.elements import agree, lacks_typestr
 from ..info import ArrayInfo, MappingInfo
 from ..outcomes import Verdict
 from .registry import check

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from ..abi import typestr
-from ..descriptors import SIZE_LIMIT_BYTES, Rejected, of_array_interface, simple_view
+from ..abi.descriptors import SIZE_LIMIT_BYTES, Rejected, of_array_interface, simple_view
 from ..info import InterfaceInfo, RequestInfo, Value
 from ..outcomes import Verdict
 from .common import hull_verdict, readonly_verdict, resize_verdict

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ..abi.arraystruct import FLAG_NAMES
+from ..abi.descriptors import Descriptor
+from ..abi.elements import TYPESTR_KINDS, agree
 from ..abi.typestr import BadTypestr, descr_bytes, legal_sizes
-from ..descriptors import Descriptor
-from ..elements import TYPESTR_KINDS, agree
 from ..info import Entries, LossInfo
 from ..outcomes import Verdict
 from .registry import check

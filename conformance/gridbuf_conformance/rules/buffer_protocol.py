@@ -5,6 +5,8 @@ from __future__ import annotations
 import struct
 
 from ..abi import pep3118
+from ..abi.descriptors import Descriptor, best_buffer, c_strides, is_contiguous
+from ..abi.elements import agree
 from ..abi.pybuffer import (
     C_CONTIGUOUS,
     F_CONTIGUOUS,
@@ -15,8 +17,6 @@ from ..abi.pybuffer import (
     STRIDES,
     WRITABLE,
 )
-from ..descriptors import Descriptor, best_buffer, c_strides, is_contiguous
-from ..elements import agree
 from ..info import Entries, ErrorInfo, ViewInfo
 from ..outcomes import Verdict
 from .array_interface import moved_address_verdict

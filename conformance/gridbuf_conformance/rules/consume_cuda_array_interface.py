@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..consumption import Consumption
+from ..exports.consumption import Consumption
 from ..exports.cuda_interface import PENDING_BYTE
 from ..outcomes import Verdict
 from .consumer_common import taken

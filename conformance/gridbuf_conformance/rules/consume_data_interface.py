@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..consumption import Consumption
+from ..exports.consumption import Consumption
 from ..outcomes import Verdict
 from .consumer_common import taken
 from .consumer_registry import consumer_check

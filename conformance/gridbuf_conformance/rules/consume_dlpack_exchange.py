@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..consumption import Consumption
+from ..exports.consumption import Consumption
 from ..outcomes import Verdict
 from .consumer_registry import consumer_check
 from .verdicts import advise, fail, ok, unsupported

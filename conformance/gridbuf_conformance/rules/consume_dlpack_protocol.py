@@ -8,7 +8,7 @@ that was not disarmed (DP-08); the consumer twice is DL-19.
 
 from __future__ import annotations
 
-from ..consumption import Consumption
+from ..exports.consumption import Consumption
 from ..info import NONE, TensorCounts, Value
 from ..outcomes import Outcome, Verdict, worst
 from .consumer_common import copied_as_told, taken, unclean_verdict

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..abi.dlpack import CPU
-from ..consumption import Consumption
+from ..exports.consumption import Consumption
 from ..exports.dlpack import NULL_STRIDES_1_2
 from ..info import NONE
 from ..outcomes import Outcome, Verdict

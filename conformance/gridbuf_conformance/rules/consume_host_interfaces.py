@@ -8,8 +8,8 @@ with strides AI-22's, and XA-15 has the rest.
 
 from __future__ import annotations
 
-from ..consumption import Consumption
 from ..exports import PLAIN
+from ..exports.consumption import Consumption
 from ..info import ExportInfo
 from ..outcomes import Verdict
 from .consumer_common import copied_as_told, shared_as_told, taken

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from ..consumption import Consumption
+from ..exports.consumption import Consumption
 from ..outcomes import Verdict
 
 __all__ = ["CONSUMER_CHECKS", "ConsumerCheck", "consumer_check"]

@@ -6,9 +6,9 @@ streams with 3. What only the driver knows is UNTESTED where there is none to as
 
 from __future__ import annotations
 
+from ..abi.descriptors import Rejected, of_cuda_interface
 from ..abi.dlpack import CPU, CUDA, ROCM
 from ..abi.typestr import legal_sizes, parse
-from ..descriptors import Rejected, of_cuda_interface
 from ..info import NONE, InterfaceInfo, Value
 from ..outcomes import Verdict
 from .common import hull_verdict, readonly_verdict

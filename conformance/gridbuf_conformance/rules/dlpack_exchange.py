@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ..abi.descriptors import Descriptor, Rejected, of_dlpack, of_tensor
 from ..abi.dlpack import CPU
-from ..descriptors import Descriptor, Rejected, of_dlpack, of_tensor
 from ..info import CapsuleInfo
 from ..outcomes import Verdict
 from .dlpack_protocol import indescribable

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from ..abi.descriptors import Descriptor, Rejected, of_dlpack
 from ..abi.dlpack import CPU, CUDA, ROCM
-from ..descriptors import Descriptor, Rejected, of_dlpack
 from ..info import DeviceInfo, ErrorInfo
 from ..outcomes import Verdict
 from .common import leaked

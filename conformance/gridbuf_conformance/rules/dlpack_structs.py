@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from math import prod
 
+from ..abi.descriptors import Descriptor, Rejected, of_dlpack
 from ..abi.dlpack import (
     CPU,
     CUDA,
@@ -15,11 +16,10 @@ from ..abi.dlpack import (
     FLAG_PADDED,
     TYPE_CODES,
 )
-from ..descriptors import Descriptor, Rejected, of_dlpack
-from ..dtypes import packed
-from ..elements import of_dlpack as element_of
+from ..abi.elements import of_dlpack as element_of
 from ..info import CapsuleInfo
 from ..outcomes import Outcome, Verdict
+from ..plan.dtypes import packed
 from .array_interface import moved_address_verdict
 from .common import hull_verdict, leaked, readonly_verdict, resize_verdict
 from .registry import check

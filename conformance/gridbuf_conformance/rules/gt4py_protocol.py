@@ -4,12 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..descriptors import (
-    Descriptor,
-    Rejected,
-    of_entry,
-)
-from ..elements import agree
+from ..abi.descriptors import Descriptor, Rejected, of_entry
+from ..abi.elements import agree
 from ..info import NONE, EntryInfo, Value
 from ..outcomes import Verdict
 from .dicts import shown

@@ -6,9 +6,15 @@ from collections.abc import Iterator
 from math import gcd
 from typing import Any
 
+from ..abi.descriptors import (
+    Descriptor,
+    Rejected,
+    descriptors_of,
+    of_array_interface,
+    sample_indices,
+)
 from ..abi.dlpack import CUDA, CUDA_HOST, CUDA_MANAGED, ROCM
-from ..descriptors import Descriptor, Rejected, descriptors_of, of_array_interface, sample_indices
-from ..elements import agree
+from ..abi.elements import agree
 from ..info import NONE, CapsuleInfo, Value
 from ..outcomes import Verdict
 from ..plan import Plan
