@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "arro3"
 # side = "consumer"
-# target = "zoo/takers.py:arro3_array"
+# target = "zoo/consumers.py:arro3_array"
 # rule = "AI-34"
 # also_rules = ["PB-20"]
 # plan = '{"dtype":"float64","byteorder":"swapped","export":"array-interface"}'

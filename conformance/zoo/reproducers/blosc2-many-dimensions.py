@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "Blosc2"
 # side = "consumer"
-# target = "zoo/takers.py:blosc2_array"
+# target = "zoo/consumers.py:blosc2_array"
 # rule = "PB-16"
 # plan = '{"export":"buffer:dims-64"}'
 # passes = "numpy-2.5.5"

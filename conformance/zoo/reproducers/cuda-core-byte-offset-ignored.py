@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "cuda.core"
 # side = "consumer"
-# target = "zoo/takers.py:cuda_core_view"
+# target = "zoo/consumers.py:cuda_core_view"
 # rule = "DL-10"
 # plan = '{"export":"dlpack:byte-offset"}'
 # passes = "cuda-core-1.2.2"

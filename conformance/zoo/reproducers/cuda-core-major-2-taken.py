@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "cuda.core"
 # side = "consumer"
-# target = "zoo/takers.py:cuda_core_view"
+# target = "zoo/consumers.py:cuda_core_view"
 # rule = "DL-22"
 # plan = '{"export":"dlpack:major-2"}'
 # also_affected = ["cuda-core-1.1.1"]

@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "CVXOPT"
 # side = "producer"
-# target = "zoo/makers.py:CvxoptProducer"
+# target = "zoo/producers.py:CvxoptProducer"
 # rule = "PB-11"
 # also_rules = ["PB-01", "PB-09", "PB-12"]
 # plan = '{"shape":[2,2]}'

@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "ecCodes"
 # side = "consumer"
-# target = "zoo/takers.py:eccodes_values"
+# target = "zoo/consumers.py:eccodes_values"
 # rule = "AI-34"
 # also_rules = ["PB-20"]
 # plan = '{"dtype":"float64","byteorder":"swapped","export":"array-interface"}'

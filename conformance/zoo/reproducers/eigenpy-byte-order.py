@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "eigenpy"
 # side = "consumer"
-# target = "zoo/takers.py:eigenpy_vector"
+# target = "zoo/consumers.py:eigenpy_vector"
 # rule = "AI-34"
 # also_rules = ["PB-20"]
 # plan = '{"dtype":"float64","byteorder":"swapped","export":"array-interface"}'

@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "eigenpy"
 # side = "consumer"
-# target = "zoo/takers.py:eigenpy_vector"
+# target = "zoo/consumers.py:eigenpy_vector"
 # rule = "PB-24"
 # also_rules = ["PB-29"]
 # plan = '{"dtype":"float64","export":"buffer"}'

@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "imagecodecs"
 # side = "consumer"
-# target = "zoo/takers.py:imagecodecs_tiff"
+# target = "zoo/consumers.py:imagecodecs_tiff"
 # rule = "AI-34"
 # also_rules = ["AS-05", "PB-20", "PB-22"]
 # plan = '{"shape":[2,2],"dtype":"uint16","byteorder":"swapped","export":"array-interface"}'

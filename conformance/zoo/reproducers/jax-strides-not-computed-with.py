@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "JAX"
 # side = "consumer"
-# target = "zoo/takers.py:jax_computed"
+# target = "zoo/consumers.py:jax_computed"
 # rule = "DP-30"
 # plan = '{"shape":[2,3],"layout":[1,0],"export":"dlpack-legacy"}'
 # passes = "jax-0.12.0.1"

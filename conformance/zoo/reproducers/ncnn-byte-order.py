@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "ncnn"
 # side = "consumer"
-# target = "zoo/takers.py:ncnn_mat"
+# target = "zoo/consumers.py:ncnn_mat"
 # rule = "PB-20"
 # plan = '{"dtype":"float32","byteorder":"swapped","export":"buffer"}'
 # passes = "numpy-2.5.5"

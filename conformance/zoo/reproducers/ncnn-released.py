@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "ncnn"
 # side = "consumer"
-# target = "zoo/takers.py:ncnn_mat"
+# target = "zoo/consumers.py:ncnn_mat"
 # rule = "PB-35"
 # plan = '{"dtype":"float32","export":"buffer"}'
 # passes = "cpython-3.13.0"

@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "ncnn"
 # side = "consumer"
-# target = "zoo/takers.py:ncnn_mat"
+# target = "zoo/consumers.py:ncnn_mat"
 # rule = "PB-32"
 # plan = '{"shape":[2,3],"dtype":"float32","layout":[1,0],"export":"buffer"}'
 # passes = "numpy-2.5.5"

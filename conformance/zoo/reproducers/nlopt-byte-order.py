@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "NLopt"
 # side = "consumer"
-# target = "zoo/takers.py:nlopt_bounds"
+# target = "zoo/consumers.py:nlopt_bounds"
 # rule = "AI-34"
 # also_rules = ["PB-20"]
 # plan = '{"dtype":"float64","byteorder":"swapped","export":"array-interface"}'

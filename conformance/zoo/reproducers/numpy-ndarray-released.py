@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "NumPy"
 # side = "consumer"
-# target = "zoo/takers.py:numpy_ndarray"
+# target = "zoo/consumers.py:numpy_ndarray"
 # rule = "PB-35"
 # plan = '{"dtype":"uint8","export":"buffer"}'
 # passes = "cpython-3.13.0"

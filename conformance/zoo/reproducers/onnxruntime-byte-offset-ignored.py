@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "ONNX Runtime"
 # side = "consumer"
-# target = "zoo/takers.py:onnxruntime_from_dlpack"
+# target = "zoo/consumers.py:onnxruntime_from_dlpack"
 # rule = "DL-10"
 # plan = '{"export":"dlpack:byte-offset"}'
 # also_affected = ["onnxruntime-1.24.2"]

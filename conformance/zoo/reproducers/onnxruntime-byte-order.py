@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "ONNX Runtime"
 # side = "consumer"
-# target = "zoo/takers.py:onnxruntime_value"
+# target = "zoo/consumers.py:onnxruntime_value"
 # rule = "AI-34"
 # also_rules = ["PB-20"]
 # plan = '{"dtype":"float32","byteorder":"swapped","export":"array-interface"}'

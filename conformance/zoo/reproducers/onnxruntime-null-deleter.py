@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "ONNX Runtime"
 # side = "consumer"
-# target = "zoo/takers.py:onnxruntime_from_dlpack"
+# target = "zoo/consumers.py:onnxruntime_from_dlpack"
 # rule = "DL-19"
 # plan = '{"export":"dlpack:null-deleter"}'
 # also_affected = ["onnxruntime-1.24.2"]

@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "ONNX Runtime"
 # side = "consumer"
-# target = "zoo/takers.py:onnxruntime_value"
+# target = "zoo/consumers.py:onnxruntime_value"
 # rule = "AI-25"
 # plan = '{"dtype":"float32","readonly":true,"export":"array-interface"}'
 # passes = "numpy-2.5.5"

@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "OpenCV"
 # side = "consumer"
-# target = "zoo/takers.py:opencv_copied"
+# target = "zoo/consumers.py:opencv_copied"
 # rule = "AI-34"
 # also_rules = ["AS-05", "PB-20"]
 # plan = '{"dtype":"float32","byteorder":"swapped","export":"array-interface"}'

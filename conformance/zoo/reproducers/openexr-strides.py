@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "OpenEXR"
 # side = "consumer"
-# target = "zoo/takers.py:openexr_channel"
+# target = "zoo/consumers.py:openexr_channel"
 # rule = "AI-22"
 # also_rules = ["PB-32"]
 # plan = '{"shape":[2,3],"dtype":"float32","layout":[1,0],"export":"array-interface"}'

@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "OpenVINO"
 # side = "consumer"
-# target = "zoo/takers.py:openvino_tensor"
+# target = "zoo/consumers.py:openvino_tensor"
 # rule = "AI-34"
 # also_rules = ["AS-05", "PB-20"]
 # plan = '{"dtype":"float32","byteorder":"swapped","export":"array-interface"}'

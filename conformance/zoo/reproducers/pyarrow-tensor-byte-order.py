@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "PyArrow"
 # side = "consumer"
-# target = "zoo/takers.py:pyarrow_tensor"
+# target = "zoo/consumers.py:pyarrow_tensor"
 # rule = "AI-34"
 # also_rules = ["PB-20"]
 # plan = '{"dtype":"float32","byteorder":"swapped","export":"array-interface"}'

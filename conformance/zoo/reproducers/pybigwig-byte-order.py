@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "pyBigWig"
 # side = "consumer"
-# target = "zoo/takers.py:pybigwig_values"
+# target = "zoo/consumers.py:pybigwig_values"
 # rule = "AI-34"
 # also_rules = ["PB-20"]
 # plan = '{"dtype":"float32","byteorder":"swapped","export":"array-interface"}'

@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "pybind11"
 # side = "producer"
-# target = "zoo/makers.py:Pybind11Producer"
+# target = "zoo/producers.py:Pybind11Producer"
 # rule = "PB-12"
 # also_rules = ["PB-02", "PB-08"]
 # plan = '{"shape":[2,2]}'

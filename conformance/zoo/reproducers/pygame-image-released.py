@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "pygame-ce"
 # side = "consumer"
-# target = "zoo/takers.py:pygame_image"
+# target = "zoo/consumers.py:pygame_image"
 # rule = "PB-35"
 # plan = '{"dtype":"uint8","export":"buffer"}'
 # passes = "cpython-3.13.0"

@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "pygame-ce"
 # side = "consumer"
-# target = "zoo/takers.py:pygame_surfarray"
+# target = "zoo/consumers.py:pygame_surfarray"
 # rule = "AI-34"
 # also_rules = ["PB-20"]
 # plan = '{"shape":[2,2],"dtype":"uint32","byteorder":"swapped","export":"array-interface"}'

@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "Quadrants"
 # side = "producer"
-# target = "zoo/makers.py:QuadrantsProducer"
+# target = "zoo/producers.py:QuadrantsProducer"
 # rule = "DP-06"
 # plan = '{}'
 # passes = "numpy-2.5.5"

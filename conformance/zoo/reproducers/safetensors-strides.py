@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "safetensors"
 # side = "consumer"
-# target = "zoo/takers.py:safetensors_saved"
+# target = "zoo/consumers.py:safetensors_saved"
 # rule = "AI-22"
 # also_rules = ["PB-32", "XA-15"]
 # plan = '{"shape":[2,3],"dtype":"float32","layout":[1,0],"export":"array-interface"}'

@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "skia-python"
 # side = "consumer"
-# target = "zoo/takers.py:skia_data"
+# target = "zoo/consumers.py:skia_data"
 # rule = "PB-35"
 # plan = '{"dtype":"uint8","export":"buffer"}'
 # passes = "cpython-3.13.0"

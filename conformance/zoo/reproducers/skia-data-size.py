@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "skia-python"
 # side = "consumer"
-# target = "zoo/takers.py:skia_data"
+# target = "zoo/consumers.py:skia_data"
 # rule = "XA-15"
 # also_rules = ["PB-15", "PB-32"]
 # plan = '{"shape":[],"dtype":"float64","export":"buffer"}'

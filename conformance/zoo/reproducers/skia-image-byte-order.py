@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "skia-python"
 # side = "consumer"
-# target = "zoo/takers.py:skia_image"
+# target = "zoo/consumers.py:skia_image"
 # rule = "AI-34"
 # also_rules = ["PB-20"]
 # plan = '{"shape":[2,2],"dtype":"float32","byteorder":"swapped","export":"array-interface"}'

@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "python-soundfile"
 # side = "consumer"
-# target = "zoo/takers.py:soundfile_written"
+# target = "zoo/consumers.py:soundfile_written"
 # rule = "AI-34"
 # also_rules = ["AS-05", "PB-20"]
 # plan = '{"dtype":"float32","byteorder":"swapped","export":"array-interface"}'

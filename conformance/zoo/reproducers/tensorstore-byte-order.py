@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "TensorStore"
 # side = "consumer"
-# target = "zoo/takers.py:tensorstore_read"
+# target = "zoo/consumers.py:tensorstore_read"
 # rule = "AI-34"
 # also_rules = ["AS-05", "PB-20", "PB-22"]
 # plan = '{"dtype":"float32","byteorder":"swapped","export":"array-interface"}'

@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "tinygrad"
 # side = "consumer"
-# target = "zoo/takers.py:tinygrad_tensor"
+# target = "zoo/consumers.py:tinygrad_tensor"
 # rule = "AI-34"
 # also_rules = ["PB-20"]
 # plan = '{"dtype":"float32","byteorder":"swapped","export":"array-interface"}'

@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "Voyager"
 # side = "consumer"
-# target = "zoo/takers.py:voyager_vectors"
+# target = "zoo/consumers.py:voyager_vectors"
 # rule = "AI-22"
 # also_rules = ["PB-32"]
 # plan = '{"shape":[2,3],"dtype":"float32","layout":[1,0],"export":"array-interface"}'

@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "VTK"
 # side = "consumer"
-# target = "zoo/takers.py:vtk_from_numpy"
+# target = "zoo/consumers.py:vtk_from_numpy"
 # rule = "AI-34"
 # also_rules = ["AS-05", "PB-20"]
 # plan = '{"dtype":"float32","byteorder":"swapped","export":"array-interface"}'

@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "XGBoost"
 # side = "consumer"
-# target = "zoo/takers.py:xgboost_data"
+# target = "zoo/consumers.py:xgboost_data"
 # rule = "AI-34"
 # also_rules = ["AS-05", "PB-20"]
 # plan = '{"shape":[2,2],"dtype":"float32","byteorder":"swapped","export":"array-interface"}'

@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "zfpy"
 # side = "consumer"
-# target = "zoo/takers.py:zfpy_compressed"
+# target = "zoo/consumers.py:zfpy_compressed"
 # rule = "AI-22"
 # also_rules = ["PB-32", "XA-15"]
 # plan = '{"shape":[2,2],"views":[["newaxis",0],["broadcast",0,3]],"export":"array-interface:zero-stride"}'
