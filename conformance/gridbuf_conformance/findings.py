@@ -29,10 +29,10 @@ _SCHEMA = "gridbuf-conformance-findings/1"
 _MAX_MATCHES = 4
 _IMPACT = {
     "memory": "The process reads or writes memory that does not belong to the array, or it ends.",
-    "values": "A program gets other numbers than those of the array, or loses what it writes. There is no error.",
+    "values": "A program reads wrong numbers, or loses its writes, without an error.",
     "leak": "The memory is never freed. A program that exchanges arrays in a loop grows.",
     "refusal": "Arrays that the specification allows cannot be exchanged. The caller has to copy them first.",
-    "form": "The description breaks the specification. No consumer is known to come to harm.",
+    "form": "The description breaks the specification. An effect on a consumer is not known.",
 }
 
 

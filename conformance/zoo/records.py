@@ -9,6 +9,7 @@ so this module checks them. `zoo.py` writes the rest: `results/NAME.json` is a r
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import sys
@@ -98,8 +99,8 @@ class Project:
 class Finding:
     """One cause in one library: what one change of the library would repair, with every rule that it breaks.
 
-    `script` shows it: exit code 1 while the defect is there, 0 when it is gone. Its header has the other fields; the name
-    of the file is the id. `affected` is the environment in which the replay fails: the one that judges the target and has
+    `script` shows it: exit code 1 while the defect is there, 0 when it is gone. Its docstring is the title, its header has
+    the other fields, and the name of the file is the id. `affected` is the environment in which the replay fails: the one that judges the target and has
     the Python and the requirements of the header.
 
     `rule` and `plan` are the replay that shows it, `also_rules` the other rules that the cause breaks. `passes` is an
@@ -282,7 +283,8 @@ def _require_consistent(finding: Finding, zoo: Zoo) -> None:
 
 def _finding(script: Path, environments: Iterable[Environment]) -> Finding:
     """The finding of a script, from its header."""
-    header = _HEADER.match(script.read_text("utf-8"))
+    text = script.read_text("utf-8")
+    header = _HEADER.match(text)
     lines = header["toml"].splitlines() if header else ()
     metadata = tomllib.loads("\n".join(line[2:] for line in lines))
     try:
@@ -297,9 +299,11 @@ def _finding(script: Path, environments: Iterable[Environment]) -> Finding:
         for e in environments
         if (e.library, e.python, e.requirements) == needs and judged in e.targets
     ]
-    text = "no environment has its library, Python and dependencies, and judges its target"
-    _require(len(fitting) == 1, script.name, text)
-    own = {"id": script.stem, "script": script, "affected": fitting[0]}
+    need = "no environment has its library, Python and dependencies, and judges its target"
+    _require(len(fitting) == 1, script.name, need)
+    title = ast.get_docstring(ast.parse(text))
+    _require(bool(title), script.name, "the docstring must be the title of the finding")
+    own = {"id": script.stem, "script": script, "affected": fitting[0], "title": title}
     return _record(Finding, {**record, **own}, script.name)
 
 

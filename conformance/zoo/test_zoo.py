@@ -322,7 +322,6 @@ _GOOD = {
     "rule": "PB-01",
     "plan": "{}",
     "passes": "demo-2",
-    "title": "It is wrong.",
     "why": "The text says so.",
     "seen": "It was seen.",
     "status": "new",
@@ -400,13 +399,21 @@ def test_a_script_without_a_header_is_refused(tmp_path: Path):
         records.load(tmp_path)
 
 
+def test_a_script_without_a_docstring_is_refused(tmp_path: Path):
+    _write(tmp_path, _GOOD)
+    script = tmp_path / "reproducers/demo-wrong.py"
+    script.write_text(script.read_text().replace(SCRIPT, "import sys\n"))
+    with pytest.raises(ValueError, match="demo-wrong.py: the docstring"):
+        records.load(tmp_path)
+
+
 def test_a_record_that_fits_is_read(tmp_path: Path):
     _write(tmp_path, _GOOD)
     (finding,) = records.load(tmp_path).findings
     assert finding.peer == ("demo-2", "demo")
     assert finding.rules == ("PB-01",)
     assert (finding.id, finding.affected) == ("demo-wrong", "demo-1")
-    assert finding.code == SCRIPT
+    assert (finding.title, finding.code) == ("It is wrong.", SCRIPT)
     assert not finding.is_contested
 
 

@@ -1,10 +1,10 @@
 """Since when, and until when: the script of each finding on other releases of its library, by bisection.
 
-A release is tried under the Python of the environment in which the finding is recorded. It has to have a wheel for it. What
-else the environment requires is installed in the version that pip chooses for the release. All scripts of an environment run
-on each release that is installed, and each result is written at once, so a later run goes on from there.
+A release is tried under the Python of the environment in which the finding is recorded, for which it must have a wheel. pip
+chooses the versions of the environment's other packages. All scripts of an environment run on each release that is
+installed, and each result is written at once, so that a later run resumes.
 
-The bisection assumes that a defect comes once and goes once. The results have every release that was tried.
+The bisection assumes that a defect appears once and disappears once. The results have every release that was tried.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["PATH", "bisected", "order", "releases", "told"]
 
 PATH = RESULTS / "versions.json"
 CANNOT_RUN = "does not run"
-"""The release does not install, or the script ends in another way than its two."""
+"""The release does not install, or the script ends with neither of its two outcomes."""
 _FINAL = re.compile(r"\d+(\.\d+)*(\.post\d+)?")
 
 

@@ -1,4 +1,4 @@
-"""The zoo: released array libraries, what the suite finds in them, and the proof that it is so.
+"""The zoo: released array libraries, the suite's findings in them, and the evidence.
 
     python conformance/zoo/zoo.py list
     python conformance/zoo/zoo.py run [ENVIRONMENT…]      judge libraries, write results/NAME.json
@@ -11,7 +11,7 @@
     python conformance/zoo/zoo.py all --again             all of it; interrupted, go on with `all`
 
 `run`, `verify` and `reproduce` make one virtual environment for each library and version, from wheels of the package index. They
-need the interpreters that environments.toml names. Everything else needs neither.
+need the interpreters that environments.toml names. The other commands need neither.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _run(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
 def _versions(
     zoo: Zoo, chosen: Sequence[Environment], options: argparse.Namespace, console: Console
 ) -> int:
-    """Bisects the findings that were recorded in these environments; one at a time, for they share a file."""
+    """Bisects the findings that were recorded in these environments; one at a time, because they share a file."""
     code = 0
     for environment in chosen:
         findings = [f for f in zoo.findings if f.affected == environment.name]
@@ -110,7 +110,7 @@ def _versions(
 
 
 def _is_run(environment: Environment) -> bool:
-    """Whether there is a result for just these targets of this version."""
+    """Whether there is a result for exactly these targets of this version."""
     result = read_json(RESULTS / f"{environment.name}.json")
     ran = [(target["side"], target["target"]) for target in result.get("targets", [])]
     return ran == environment.targets and result["version"] == environment.version
@@ -173,7 +173,7 @@ def _reproduce(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
 
 
 def _all(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
-    """Everything that has no result yet, one environment after the other, and then the pages."""
+    """Everything that has no result yet, one environment after another, and then the page."""
     if options.again:
         for path in set(RESULTS.glob("*.json")) - {versions.PATH}:
             path.unlink()
@@ -212,7 +212,7 @@ def _docs(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
 
 
 def _proof(finding: Finding, result: dict[str, Any]) -> str:
-    """One line: what the affected version and the other one came to."""
+    """One line: the outcome on the affected version and on the peer."""
     sign = "✓" if _is_proved(finding, result) else "✗"
     told = f"{finding.replay_rule} {result['affected']['outcome']} on {finding.affected}"
     if "passes" in result:

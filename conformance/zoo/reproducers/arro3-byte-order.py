@@ -11,15 +11,14 @@
 # plan = '{"dtype":"float64","byteorder":"swapped","export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# title = "Array.from_numpy reads big-endian arrays as little-endian ones."
 # why = """\
 # The first character of typestr is the byte order: a consumer uses it or refuses the array \
-# (AI-34). The bytes become an Arrow buffer as they are."""
+# (AI-34). The bytes become an Arrow buffer without a conversion."""
 # seen = "[1.0, 2.0] as '>f8' comes back as other numbers, without an error."
 # status = "new"
 # searched = "2026-11-24, threads on GitHub: arro3 Array.from_numpy big-endian byte order"
 # ///
-"""Array.from_numpy reads big-endian arrays as little-endian ones."""
+"""arro3's Array.from_numpy reads big-endian arrays as little-endian ones."""
 
 import sys
 

@@ -10,11 +10,10 @@
 # plan = '{"export":"buffer:dims-64"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# title = "asarray of an array of 64 dimensions is a segmentation fault."
 # why = """\
 # A buffer has at most 64 dimensions, and a consumer should be able to handle that many (buffer \
-# protocol, PyBUF_MAX_NDIM; PB-16). Arrays of Blosc2 have fewer, so it has to refuse the rest; \
-# it does not look at their number."""
+# protocol, PyBUF_MAX_NDIM; PB-16). Arrays of Blosc2 have fewer, so it has to refuse the rest. \
+# It does not check the number."""
 # seen = "blosc2.asarray(numpy.zeros((1,) * 64)): SIGSEGV."
 # status = "new"
 # searched = "2026-11-24, threads on GitHub: blosc2 asarray many dimensions segfault B2ND_MAX_DIM"

@@ -10,13 +10,12 @@
 # plan = '{"shape":[0],"export":"buffer:empty-null"}'
 # passes = "cpython-3.13.0"
 # passes_target = "memoryview"
-# title = "An empty buffer at NULL kills the process."
 # why = """\
 # An extent of 0 means that nothing is read (PB-17). The bytes become a Rust slice, which may \
 # not begin at NULL."""
 # seen = """\
-# A C exporter with buf NULL and len 0: cramjam.zlib.compress(x) dies by SIGSEGV; compress(b'') \
-# works."""
+# A C exporter with buf NULL and len 0: cramjam.zlib.compress(x) crashes with SIGSEGV; \
+# compress(b'') works."""
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: OpenUSD Vt array python buffer protocol ValueError BufferError; \
@@ -24,7 +23,7 @@
 # counter = "No text allows NULL for an empty buffer, and none forbids it."
 # counter_link = "https://docs.python.org/3/c-api/buffer.html#c.Py_buffer.buf"
 # ///
-"""cramjam dies of an empty buffer whose address is NULL."""
+"""cramjam crashes for an empty buffer whose address is NULL."""
 
 import ctypes as c
 import subprocess

@@ -10,7 +10,6 @@
 # plan = '{"dtype":"int32","byteorder":"swapped","export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# title = "Big-endian numbers are read as little-endian ones."
 # why = """\
 # The first character of typestr is the byte order (array interface, key typestr; AI-34): a \
 # consumer honours or refuses it."""

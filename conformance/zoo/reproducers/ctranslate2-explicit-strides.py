@@ -10,7 +10,6 @@
 # plan = '{"dtype":"int32","export":"array-interface:explicit-strides"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# title = "Strides of a contiguous array, written out, are refused as non-contiguous."
 # why = """\
 # strides None means C-contiguous, and a tuple that says the same means the same (array \
 # interface, key strides; AI-23)."""
@@ -22,7 +21,7 @@
 # 2026-11-23, threads on GitHub: CTranslate2 StorageView from_array big-endian byte order, non \
 # contiguous memory strides __array_interface__"""
 # ///
-"""StorageView.from_array refuses the strides of a contiguous array if they are written out."""
+"""StorageView.from_array refuses a contiguous array that has explicit strides."""
 
 import sys
 

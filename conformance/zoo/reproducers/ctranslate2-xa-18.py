@@ -8,10 +8,9 @@
 # target = "ctranslate2"
 # rule = "XA-18"
 # plan = '{"dtype":"bfloat16"}'
-# title = "hasattr(storage, '__array_interface__') raises RuntimeError for bfloat16."
 # why = """\
-# A property that has nothing to say raises AttributeError: only that means "not supported" \
-# (AI-29); hasattr must be True or False."""
+# A property without an answer raises AttributeError: only that means "not supported" (AI-29); \
+# hasattr must be True or False."""
 # seen = "hasattr raises RuntimeError."
 # status = "new"
 # searched = """\

@@ -9,7 +9,6 @@
 # rule = "PB-04"
 # plan = '{"dtype":"uint32"}'
 # also_affected = ["cpython-3.10.13", "cpython-3.11.7", "cpython-3.12.1"]
-# title = "Bit-fields of a ctypes.Structure are exported as whole integers."
 # why = """\
 # The buffer protocol: itemsize is the size of the format. PEP 3118 has the letter t for bits; \
 # two fields in one integer of 4 bytes have the format of two integers, 8 bytes."""

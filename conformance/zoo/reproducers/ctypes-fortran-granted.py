@@ -12,8 +12,6 @@
 # also_affected = ["cpython-3.10.13", "cpython-3.11.7", "cpython-3.12.1"]
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# title = """\
-# ctypes does not look at the flags of a request: it grants Fortran order to a row-major array."""
 # why = """\
 # The flags of a request say which fields to fill and which memory to grant (buffer protocol, \
 # request types). A 2 by 2 array is row-major and is granted to PyBUF_F_CONTIGUOUS; format and \

@@ -11,7 +11,6 @@
 # plan = '{"dtype":"struct"}'
 # also_affected = ["cpython-3.11.7"]
 # passes = "cpython-3.13.0"
-# title = "A packed ctypes.Structure is exported as format 'B' with an itemsize of 13."
 # why = """\
 # The buffer protocol: itemsize is the size of one item as given by format, calcsize(format). \
 # The format says one byte for an itemsize of 13."""

@@ -11,7 +11,6 @@
 # also_affected = ["cpython-3.10.13", "cpython-3.11.7", "cpython-3.12.1"]
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# title = "ctypes leaves strides NULL although they were asked for."
 # why = """\
 # The table of request types says that PyBUF_STRIDES fills strides, contiguous or not; ctypes \
 # never fills them."""

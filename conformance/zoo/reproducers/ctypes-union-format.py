@@ -9,7 +9,6 @@
 # rule = "PB-04"
 # plan = '{}'
 # also_affected = ["cpython-3.10.13", "cpython-3.11.7", "cpython-3.12.1"]
-# title = "A ctypes.Union is exported as format 'B' with its own itemsize."
 # why = """\
 # The buffer protocol: itemsize is the size of one item as given by format. The format of every \
 # union says one byte."""

@@ -9,7 +9,6 @@
 # rule = "PB-04"
 # plan = '{"dtype":"str1"}'
 # also_affected = ["cpython-3.10.13", "cpython-3.11.7", "cpython-3.12.1"]
-# title = "ctypes.c_wchar of 4 bytes is exported as format 'u', 2 bytes."
 # why = """\
 # In PEP 3118 u is a character of two bytes, and w is one of four. itemsize is the size of the \
 # format (buffer protocol). array.array exports 'w' for the same characters."""

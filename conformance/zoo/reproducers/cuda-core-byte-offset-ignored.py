@@ -9,7 +9,6 @@
 # rule = "DL-10"
 # plan = '{"export":"dlpack:byte-offset"}'
 # passes = "cuda-core-1.2.2"
-# title = "StridedMemoryView.from_dlpack ignores byte_offset."
 # why = "dlpack.h: the first element is at data + byte_offset."
 # seen = """\
 # A capsule made with ctypes with byte_offset 64: view.ptr is data in 1.1.1, data + 64 in 1.2.2."""

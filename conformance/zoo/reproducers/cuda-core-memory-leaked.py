@@ -9,7 +9,6 @@
 # rule = "DP-31"
 # plan = '{}'
 # passes = "cuda-core-1.2.2"
-# title = "A view of a DLPack tensor never gives it back."
 # why = "The consumer calls the deleter when it is done with the tensor."
 # seen = """\
 # A capsule made with ctypes with a counting deleter: after del view the count is 0 in 0.3.2 and \

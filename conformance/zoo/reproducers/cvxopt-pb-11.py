@@ -9,7 +9,6 @@
 # rule = "PB-11"
 # also_rules = ["PB-01", "PB-09", "PB-12"]
 # plan = '{"shape":[2,2]}'
-# title = "matrix, which is column-major, grants PyBUF_ND and PyBUF_C_CONTIGUOUS."
 # why = """\
 # The flags of a request say which fields to fill and which memory to grant (buffer protocol, \
 # request types). PyBUF_ND gets no strides and PyBUF_C_CONTIGUOUS asks for rows: the consumer \

@@ -9,7 +9,6 @@
 # rule = "PB-11"
 # also_rules = ["PB-09", "PB-12"]
 # plan = '{"shape":[1,2],"views":[["reverse",1]]}'
-# title = "A memoryview of Cython grants requests for contiguous memory to any slice."
 # why = """\
 # The flags of a request say which fields to fill and which memory to grant (buffer protocol, \
 # request types). memoryview.__getbuffer__ copies fields by flag and never checks contiguity: a \
@@ -25,7 +24,7 @@
 #                                    ^ buf: element [0, 0]
 # PyBUF_SIMPLE                       |———— reads n rows ————>"""
 # ///
-"""A memoryview of Cython that is reversed grants a request without strides: zlib reads past its memory."""
+"""A reversed memoryview of Cython grants a request without strides: zlib reads past its memory."""
 
 import subprocess
 import sys

@@ -11,7 +11,6 @@
 # plan = '{"dtype":"float64","byteorder":"swapped","export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# title = "codes_set_double_array reads big-endian arrays as little-endian ones."
 # why = """\
 # The first character of typestr is the byte order: a consumer uses it or refuses the array \
 # (AI-34). The address of the array is cast to double* if its elements are numpy.float64, which \
@@ -22,7 +21,7 @@
 # 2026-11-24, threads on GitHub: eccodes-python codes_set_double_array numpy byte order \
 # big-endian ctypes.data"""
 # ///
-"""codes_set_double_array reads big-endian arrays as little-endian ones."""
+"""eccodes.codes_set_double_array reads big-endian arrays as little-endian ones."""
 
 import sys
 

@@ -11,7 +11,6 @@
 # plan = '{"dtype":"float64","export":"buffer"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# title = "StdVec_VectorXd.append keeps a reference to its argument forever."
 # why = """\
 # Each view is released once, when its consumer is done with it (PB-24). append copies the \
 # numbers, and leaks a reference to the array."""

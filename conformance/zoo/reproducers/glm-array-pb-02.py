@@ -11,7 +11,6 @@
 # plan = '{"shape":[1,2]}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# title = "glm.array of vectors dies over F_CONTIGUOUS|WRITABLE."
 # why = """\
 # The request is answered with memory that is not the array's, with strides that are in no \
 # order, and with readonly 1. The release, or the next use, ends in SIGSEGV."""

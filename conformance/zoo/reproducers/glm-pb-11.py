@@ -8,12 +8,11 @@
 # target = "glm"
 # rule = "PB-11"
 # plan = '{"shape":[2,2]}'
-# title = "Matrices, which are column-major, grant PyBUF_ND."
 # why = """\
 # PyBUF_ND gets a shape and no strides, so the memory has to be C-contiguous: the consumer reads \
-# row by row and gets the transposed matrix. (That SIMPLE is granted too is on request, \
-# Zuzu-Typ/PyGLM #61, and is not counted.)"""
-# seen = "Mat2x3: ND granted with shape [3, 2], strides [4, 12] for STRIDES."
+# row by row and gets the transposed matrix. (SIMPLE is granted as well, on request: \
+# Zuzu-Typ/PyGLM #61. That is not counted.)"""
+# seen = "mat2x3: ND granted with shape [3, 2], strides [4, 12] for STRIDES."
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: PyGLM glm.array buffer protocol crash F_CONTIGUOUS wrong \

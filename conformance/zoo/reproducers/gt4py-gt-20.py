@@ -12,7 +12,6 @@
 # also_affected = ["gt4py-1.1.12"]
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# title = "Shapes whose wrapped size is negative end in AssertionError."
 # why = "A producer gives what was asked, or declines with a reason."
 # seen = "gt4py.storage.empty((32769, 16384), float32): AssertionError."
 # status = "new"

@@ -13,9 +13,8 @@
 # also_affected = ["gt4py-1.1.12"]
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# title = "Sizes wrap at 32 bits: an array of 4 GiB over a few bytes."
 # why = """\
-# The array interface describes memory that the producer owns: start, shape and strides stay \
+# The array interface describes memory that the producer owns: the start, shape and strides stay \
 # inside it. Extents are multiplied as numpy.int32, so the block is smaller than the array over \
 # it."""
 # seen = """\

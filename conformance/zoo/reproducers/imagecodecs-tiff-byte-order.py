@@ -11,11 +11,10 @@
 # plan = '{"shape":[2,2],"dtype":"uint16","byteorder":"swapped","export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# title = "tiff_encode writes big-endian pixels as little-endian ones."
 # why = """\
 # The first character of typestr is the byte order: a consumer uses it or refuses the array \
-# (AI-34). The encoder looks at the kind and the size of a NumPy array's type, and takes the \
-# bytes as they are."""
+# (AI-34). The encoder looks at the kind and the size of a NumPy array's type, and does not \
+# convert the bytes."""
 # seen = """\
 # [[0, 1], [2, 3]] as '>u2' becomes [[0, 256], [512, 768]], without an error. png_encode refuses \
 # such an array."""

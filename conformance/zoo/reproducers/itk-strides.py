@@ -11,7 +11,6 @@
 # plan = '{"shape":[2,3],"dtype":"float32","layout":[1,0],"export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# title = "image_from_array gives an array and its transpose the same image."
 # why = """\
 # strides say where each element is (array interface, key strides; buffer protocol, strides): a \
 # consumer uses them or refuses what is not row-major. The axes of an array in column-major \
@@ -22,7 +21,7 @@
 # counter = "The docstring announces it: the image of an array and of its transpose is the same."
 # counter_link = "https://github.com/InsightSoftwareConsortium/ITK/issues/1243"
 # ///
-"""image_from_array gives an array and its transpose the same image."""
+"""itk.image_from_array gives an array and its transpose the same image."""
 
 import sys
 

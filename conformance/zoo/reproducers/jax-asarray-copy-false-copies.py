@@ -11,7 +11,6 @@
 # also_affected = ["jax-0.10.2"]
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# title = "jax.numpy.asarray(x, copy=False) copies a buffer without an error."
 # why = """\
 # Array API, asarray: copy=False never copies input with a buffer, and raises ValueError if a \
 # copy is necessary. JAX's own documentation says the same."""

@@ -11,7 +11,6 @@
 # also_affected = ["jax-0.10.2"]
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# title = "jax.dlpack.from_dlpack(x, copy=True) shares the memory of x."
 # why = """\
 # Array API, from_dlpack: if copy is True, the function must always copy. A later write to the \
 # source changes an array that JAX treats as immutable."""

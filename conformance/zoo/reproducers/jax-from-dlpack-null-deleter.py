@@ -12,9 +12,6 @@
 # also_affected = ["jax-0.10.2"]
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# title = """\
-# A tensor whose deleter is NULL is taken, and the process ends when the array over it is \
-# dropped."""
 # why = """\
 # dlpack.h allows a NULL deleter, where the producer has nothing to do. The import wraps the \
 # pointer into a std::function and calls it: std::bad_function_call, std::terminate."""
@@ -29,9 +26,9 @@
 # picture = """
 # DLManagedTensor  | dl_tensor | manager_ctx | deleter = NULL |
 #                                              ^ allowed: nothing is to be done
-# del array        calls it all the same: the process ends"""
+# del array        calls it regardless: the process ends"""
 # ///
-"""jax.dlpack.from_dlpack of a DLPack tensor whose deleter is NULL: the process dies when the result is dropped."""
+"""jax.dlpack.from_dlpack of a DLPack tensor whose deleter is NULL: the process aborts when the result is dropped."""
 
 import ctypes as c
 import mmap

@@ -9,12 +9,11 @@
 # rule = "DP-30"
 # plan = '{"shape":[2,3],"layout":[1,0],"export":"dlpack-legacy"}'
 # passes = "jax-0.12.0.1"
-# title = "An imported array that is not row-major prints rightly and computes wrongly."
 # why = """\
 # The imported array has the values of the tensor; JAX forgot the strides as soon as it computed \
 # with them."""
 # seen = """\
-# B = jax.dlpack.from_dlpack(numpy.arange(4).reshape(2, 2).T): print(b) shows [[0 2] [1 3]], \
+# b = jax.dlpack.from_dlpack(numpy.arange(4).reshape(2, 2).T): print(b) shows [[0 2] [1 3]], \
 # b[0, 1] is 1."""
 # status = "fixed"
 # fixed_in = "0.10.2"

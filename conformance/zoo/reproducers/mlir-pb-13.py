@@ -11,9 +11,6 @@
 # plan = '{"readonly":true}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# title = """\
-# DenseElementsAttr does not look at the flags of a request: it grants PyBUF_WRITABLE with \
-# readonly 1."""
 # why = """\
 # The flags of a request say which fields to fill and which memory to grant (buffer protocol, \
 # request types). A consumer that asked for PyBUF_WRITABLE changes an attribute, which is \

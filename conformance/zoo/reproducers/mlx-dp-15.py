@@ -10,9 +10,8 @@
 # plan = '{"dtype":"int8"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# title = "__dlpack__ takes stream=1 on the CPU."
 # why = "On the CPU only stream None is accepted."
-# seen = "Stream=1 gives a capsule."
+# seen = "stream=1 gives a capsule."
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: __dlpack__ stream argument on CPU accepted ignored drjit PyAV \

@@ -9,7 +9,6 @@
 # rule = "PB-11"
 # also_rules = ["PB-08", "PB-12"]
 # plan = '{"shape":[2],"dtype":"float32","views":[["reverse",0]]}'
-# title = "An array grants requests for contiguous memory whatever its strides are."
 # why = """\
 # The flags of a request say which fields to fill and which memory to grant (buffer protocol, \
 # request types). A reversed array is granted without strides: the consumer reads from the last \
@@ -26,7 +25,7 @@
 #                                    ^ buf: element [0, 0]
 # PyBUF_SIMPLE                       |———— reads n rows ————>"""
 # ///
-"""An MLX array that is reversed grants a request without strides: zlib reads past its memory."""
+"""A reversed MLX array grants a request without strides: zlib reads past its memory."""
 
 import subprocess
 import sys

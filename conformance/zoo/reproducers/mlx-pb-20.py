@@ -8,10 +8,9 @@
 # target = "mlx"
 # rule = "PB-20"
 # plan = '{"dtype":"bfloat16"}'
-# title = "Bfloat16 arrays have the format 'bfloat16'."
 # why = """\
-# format is struct syntax with PEP 3118's additions; this is b, then f, and letters that mean \
-# nothing."""
+# format is struct syntax with PEP 3118's additions; 'bfloat16' is b, f and letters without a \
+# meaning."""
 # seen = "memoryview(a).format is 'bfloat16'."
 # status = "new"
 # searched = """\

@@ -8,11 +8,10 @@
 # target = "mpi4py"
 # rule = "PB-24"
 # plan = '{"dtype":"uint8"}'
-# title = "buffer.release() lets go of memory that is still exported."
 # why = """\
-# An exporter that can change its memory refuses while a view is out (buffer protocol). \
-# release() of MPI.buffer gives its own view of the owner back, and the memoryview over it keeps \
-# only the empty buffer: the owner may free the memory."""
+# An exporter that can change its memory refuses while a view is exported (buffer protocol). \
+# release() of MPI.buffer releases its view of the owner, and the memoryview over it keeps only \
+# the empty buffer: the owner may free the memory."""
 # seen = """\
 # view = memoryview(MPI.buffer.frombuffer(owner)), then release(): owner.clear() works, and view \
 # shows freed memory."""
@@ -26,7 +25,7 @@
 # owner.clear()                  view[0] reads            not mapped
 # """
 # ///
-"""mpi4py: buffer.release() lets go of memory that a memoryview of the buffer still shows."""
+"""mpi4py: buffer.release() releases memory that a memoryview of the buffer still shows."""
 
 import sys
 

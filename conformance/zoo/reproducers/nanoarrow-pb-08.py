@@ -11,7 +11,6 @@
 # plan = '{"readonly":true}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# title = "CBufferView fills shape and strides whatever was requested."
 # why = "Shape is NULL without ND, strides without STRIDES."
 # seen = "SIMPLE gets shape [3] and strides [8]."
 # status = "new"

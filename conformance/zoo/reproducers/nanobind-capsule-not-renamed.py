@@ -12,9 +12,6 @@
 # plan = '{"export":"dlpack:shared-capsule"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# title = """\
-# A capsule that __dlpack__ returned is not renamed: a second import takes its tensor again, and \
-# deletes it twice."""
 # why = """\
 # The consumer must take over the tensor, by renaming the capsule to used_dltensor (Python \
 # specification of DLPack, Implementation). A capsule is consumed once."""
@@ -27,11 +24,11 @@
 # used_dltensor, deleter called twice"""
 # counter = """\
 # nanobind's source says that the import holds the only reference to such a capsule, and clears \
-# its destructor instead. An exporter that returns a capsule again is itself against the text, \
-# which wants each to be consumed once."""
+# its destructor instead. An exporter that returns a capsule again breaks the text as well: a \
+# capsule is consumed once."""
 # counter_link = "https://github.com/wjakob/nanobind/blob/v3.1.0/src/nb_ndarray.cpp#L1000-L1007"
 # ///
-"""nb::ndarray does not rename the capsule that __dlpack__ returned: a second import takes its tensor again."""
+"""nb::ndarray does not rename the capsule that __dlpack__ returned: a second import uses its tensor again."""
 
 import ctypes as c
 import subprocess

@@ -10,9 +10,6 @@
 # plan = '{"readonly":true,"export":"dlpack:major-2"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# title = """\
-# A versioned capsule of major version 2 is read as if it were version 1; where the layout \
-# differs, the process dies."""
 # why = "dlpack.h: on another major version only the deleter may be used, and the import fails."
 # seen = """\
 # A versioned capsule made with ctypes that says version (2, 0): the extension's \

@@ -10,10 +10,9 @@
 # plan = '{"dtype":"float32","byteorder":"swapped","export":"buffer"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# title = "Mat(buffer) reads big-endian numbers as little-endian ones."
 # why = """\
 # A format begins with its byte order, '>' for big-endian (PB-20). Mat looks at the size of an \
-# element, and takes the bytes as they are."""
+# element, and does not convert the bytes."""
 # seen = "[1.0, 2.0] as '>f4' comes back as other numbers, without an error."
 # status = "new"
 # searched = """\

@@ -10,7 +10,6 @@
 # plan = '{"shape":[2,3],"dtype":"float32","layout":[1,0],"export":"buffer"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# title = "Mat(buffer) ignores strides."
 # why = """\
 # strides say where each element is (array interface, key strides; buffer protocol, strides): a \
 # consumer uses them or refuses what is not row-major. Mat asks for them and does not look at \

@@ -11,12 +11,10 @@
 # plan = '{"dtype":"float64","byteorder":"swapped","export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# title = """\
-# Bounds and points are read as little-endian numbers, whatever the byte order of the array is."""
 # why = """\
 # The first character of typestr is the byte order: a consumer uses it or refuses the array \
-# (AI-34). The generated wrapper looks at the number of the type, and takes the bytes as they \
-# are."""
+# (AI-34). The generated wrapper looks at the number of the type, and does not convert the \
+# bytes."""
 # seen = "[1.0, 2.0] as '>f8' comes back as other numbers, without an error."
 # status = "new"
 # searched = """\

@@ -9,8 +9,6 @@
 # rule = "PB-35"
 # plan = '{"shape":[2],"export":"array-interface:data-object"}'
 # also_affected = ["numpy-1.22.0", "numpy-2.2.6"]
-# title = """\
-# The view of a data object is released at once, and the array still points into its memory."""
 # why = """\
 # buf may be used until PyBuffer_Release, not after: an exporter that can resize is free to move \
 # its memory then. NumPy keeps the object, but not the view."""

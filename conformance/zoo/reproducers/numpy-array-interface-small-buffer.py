@@ -10,25 +10,22 @@
 # also_rules = ["AI-18"]
 # plan = '{"shape":[2],"export":"array-interface:data-object-too-small"}'
 # also_affected = ["numpy-1.22.0", "numpy-2.2.6"]
-# title = """\
-# A data object whose buffer is smaller than the array is taken, and so is a negative offset: \
-# memory outside of the buffer is read."""
 # why = """\
-# Of data, as an object, the array interface says that its buffer is the memory of the array. \
+# The array interface says of data that is an object: its buffer is the memory of the array. \
 # NumPy does not compare size and offset with the buffer."""
 # seen = """\
 # numpy.asarray of an object with shape (4,), typestr '<i8', data=bytearray(8) gives four \
-# numbers, three of them from foreign memory."""
+# numbers, three of them from memory outside of it."""
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: numpy __array_interface__ data buffer object released view \
 # bytearray resize; buffer too small; negative offset"""
 # counter = """\
-# No text asks a consumer to check the size of the buffer: describing more than there is breaks \
-# the producer's side of AI-16 and AI-18."""
+# No text asks a consumer to check the size of the buffer: a description of more memory than \
+# there is breaks the producer's side of AI-16 and AI-18."""
 # counter_link = "https://numpy.org/doc/stable/reference/arrays.interface.html#object.__array_interface__"
 # ///
-"""numpy.asarray takes a data object whose buffer is smaller than the array, and an offset before it."""
+"""numpy.asarray accepts a data object whose buffer is smaller than the array, and an offset before it."""
 
 import sys
 

@@ -9,9 +9,6 @@
 # rule = "XA-15"
 # plan = '{"dtype":"str3","export":"array-struct"}'
 # also_affected = ["numpy-1.22.0", "numpy-2.2.6"]
-# title = """\
-# Text comes back through __array_struct__ four times as long, over memory that is not the \
-# array's."""
 # why = """\
 # itemsize of the struct is the size of an element in bytes; NumPy exports 12 for <U3 and \
 # imports 12 as the number of characters."""

@@ -9,10 +9,9 @@
 # rule = "AS-07"
 # plan = '{"export":"array-struct"}'
 # passes = "numpy-2.5.5"
-# title = "The capsule of __array_struct__ is dropped as soon as the array is made."
 # why = """\
 # The array interface's text says of the C struct that the capsule's destructor frees what was \
-# made for the access, so the consumer has to keep the capsule. NumPy kept the object alone."""
+# made for the access, so the consumer has to keep the capsule. NumPy kept only the object."""
 # seen = """\
 # A class that makes a temporary for __array_struct__ and frees it in the capsule's destructor: \
 # the destructor runs before numpy.asarray returns."""

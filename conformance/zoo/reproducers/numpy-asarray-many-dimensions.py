@@ -10,9 +10,6 @@
 # plan = '{"export":"array-interface:dims-1000"}'
 # also_affected = ["numpy-1.22.0", "numpy-1.26.4"]
 # passes = "numpy-2.5.5"
-# title = """\
-# A shape of 1000 dimensions in __array_interface__ is written past a fixed array: a \
-# segmentation fault."""
 # why = """\
 # NumPy's arrays have 64 dimensions at most (32 before 2.0), so it has to refuse more; it copied \
 # the shape before it looked at its length."""

@@ -12,7 +12,6 @@
 # also_affected = ["numpy-1.22.0", "numpy-1.26.4", "numpy-2.2.6"]
 # passes = "cpython-3.13.0"
 # passes_target = "memoryview"
-# title = "A buffer request that an array cannot meet raises ValueError."
 # why = """\
 # The buffer protocol's text says of a request that cannot be satisfied: raise BufferError, set \
 # view->obj to NULL, return -1. NumPy raises ValueError for WRITABLE on a read-only array, and \

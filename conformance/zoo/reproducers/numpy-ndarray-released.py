@@ -10,7 +10,6 @@
 # plan = '{"dtype":"uint8","export":"buffer"}'
 # passes = "cpython-3.13.0"
 # passes_target = "memoryview"
-# title = "numpy.ndarray(…, buffer=x) releases the view and keeps the address."
 # why = """\
 # buf may be used until PyBuffer_Release, not after: an exporter that can resize is free to move \
 # its memory then (PB-35). NumPy keeps the object, but not the view."""

@@ -9,7 +9,6 @@
 # rule = "AI-33"
 # plan = '{"shape":[],"readonly":true}'
 # passes = "numpy-2.5.5"
-# title = "A scalar's __array_interface__ describes a temporary that only the dict owns."
 # why = """\
 # Each access has another address; a consumer that keeps the scalar, as the text asks, holds \
 # freed memory."""

@@ -11,9 +11,8 @@
 # plan = '{"shape":[],"dtype":"datetime64[ns]","readonly":true}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# title = "Datetime64 scalars fill shape for SIMPLE and never strides."
 # why = "Shape is NULL without ND; strides has ndim entries with STRIDES."
-# seen = "Datetime64: SIMPLE shape [8], FULL_RO strides NULL."
+# seen = "datetime64: SIMPLE shape [8], FULL_RO strides NULL."
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: numpy datetime64 scalar buffer protocol gentype getbuffer \

@@ -10,11 +10,11 @@
 # also_rules = ["AS-03"]
 # plan = '{"dtype":"str3"}'
 # also_affected = ["numpy-2.4.6", "numpy-2.2.6", "numpy-2.2.2"]
-# title = "__array_interface__ of a StringDType array has the typestr 'StringDType()'."
 # why = """\
 # typestr is a byte order, a letter for the kind and a number (array interface, typestr); the \
 # struct has one of these letters. The elements are references to NumPy's own memory, which no \
-# letter describes: AttributeError is due, as the buffer protocol and DLPack refuse them."""
+# letter describes: the attribute must raise AttributeError. The buffer protocol and DLPack \
+# refuse such arrays."""
 # seen = """\
 # np.array(['a'], np.dtypes.StringDType()).__array_interface__['typestr'] is 'StringDType()'; \
 # __array_struct__ has kind 'T'."""
@@ -23,7 +23,7 @@
 # 2026-11-25, threads on GitHub: numpy StringDType __array_interface__ typestr '|T16' buffer \
 # export"""
 # ///
-"""The array interface of an array of strings has a typestr that is none, and the address of references."""
+"""The array interface of a StringDType array has an invalid typestr, and the address of references."""
 
 import sys
 

@@ -9,7 +9,6 @@
 # rule = "PB-32"
 # plan = '{"export":"buffer:suboffsets"}'
 # passes = "numpy-2.5.5"
-# title = "Pointers of a buffer with suboffsets are read as if they were the elements."
 # why = """\
 # A consumer that asks for PyBUF_INDIRECT has to follow suboffsets, or not ask for them. NumPy \
 # asks for PyBUF_FULL_RO and does not follow them."""

@@ -10,7 +10,6 @@
 # rule = "PB-20"
 # plan = '{"dtype":"padded","byteorder":"swapped"}'
 # also_affected = ["numpy-2.4.6", "numpy-2.2.6", "numpy-2.2.2", "numpy-1.26.4", "numpy-1.22.0"]
-# title = "The format of a record with padding at its end leaves that padding out."
 # why = """\
 # itemsize is the size of the format, and only native alignment adds padding that is not written \
 # (struct module, PEP 3118). Big-endian, unaligned and enlarged records have neither."""

@@ -11,7 +11,6 @@
 # also_affected = ["onnxruntime-1.24.2"]
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# title = "OrtValue.from_dlpack ignores byte_offset: the value begins at data."
 # why = "dlpack.h: the first element is at data + byte_offset."
 # seen = """\
 # A capsule made with ctypes with byte_offset 64: OrtValue.numpy() shows the bytes before the \

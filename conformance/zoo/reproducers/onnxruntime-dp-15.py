@@ -10,9 +10,8 @@
 # plan = '{}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# title = "OrtValue.__dlpack__ takes stream=1 on the CPU."
 # why = "On the CPU only stream None is accepted (array API standard, __dlpack__)."
-# seen = "Stream=1 gives a capsule."
+# seen = "stream=1 gives a capsule."
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: onnxruntime OrtValue from_dlpack byte_offset ignored NULL \

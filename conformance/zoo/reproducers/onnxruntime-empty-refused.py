@@ -9,7 +9,6 @@
 # rule = "DP-33"
 # plan = '{"shape":[2,0,3],"dtype":"float32","export":"dlpack:junk-strides"}'
 # passes = "onnxruntime-1.31.1"
-# title = "A tensor without elements is refused as not contiguous, for its strides."
 # why = """\
 # The strides of an empty tensor are never multiplied with an index; every such tensor is \
 # contiguous."""

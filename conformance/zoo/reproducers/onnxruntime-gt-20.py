@@ -10,7 +10,6 @@
 # plan = '{"dtype":"bool"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# title = "A bool OrtValue is exported as uint8."
 # why = """\
 # DLPack has kDLBool (6, 8 bits) since 0.8; the element type is lost: numpy.from_dlpack gives \
 # uint8."""

@@ -11,7 +11,6 @@
 # also_affected = ["onnxruntime-1.24.2"]
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# title = "A tensor whose deleter is NULL ends the process when it is dropped."
 # why = "dlpack.h: the deleter can be NULL if the caller has no reasonable destructor."
 # seen = "A capsule made with ctypes with deleter NULL: SIGABRT when the OrtValue goes."
 # status = "new"
@@ -21,9 +20,9 @@
 # picture = """
 # DLManagedTensor  | dl_tensor | manager_ctx | deleter = NULL |
 #                                              ^ allowed: nothing is to be done
-# del value        calls it all the same: the process ends"""
+# del value        calls it regardless: the process ends"""
 # ///
-"""OrtValue.from_dlpack of a DLPack tensor whose deleter is NULL: the process dies when the result is dropped."""
+"""OrtValue.from_dlpack of a DLPack tensor whose deleter is NULL: the process aborts when the result is dropped."""
 
 import ctypes as c
 import mmap

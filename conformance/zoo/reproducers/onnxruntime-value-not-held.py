@@ -11,9 +11,8 @@
 # plan = '{"dtype":"float32","export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# title = "The array of OrtValue.numpy() does not hold the memory that it shares."
 # why = """\
-# The memory lives with the exporting object, so what points into it keeps that object (AI-28). \
+# The exporting object owns the memory, so an array over it must hold that object (AI-28). \
 # ortvalue_from_numpy shares the memory of the array; only the Python object OrtValue holds that \
 # array, and the result of numpy() does not hold the OrtValue."""
 # seen = "OrtValue.ortvalue_from_numpy(a).numpy() points into a, which is freed with the OrtValue."
@@ -24,7 +23,7 @@
 # caller manages the memory."""
 # counter_link = "https://github.com/microsoft/onnxruntime/pull/28088"
 # ///
-"""The array of OrtValue.numpy() points into memory that nothing holds."""
+"""The array of OrtValue.numpy() points into memory that it does not hold."""
 
 import sys
 import weakref

@@ -10,7 +10,6 @@
 # plan = '{"dtype":"float32","readonly":true,"export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# title = "OrtValue.numpy() is writable over read-only memory."
 # why = """\
 # The read-only flag of data is true when writing is not allowed (array interface, key data; \
 # AI-25). ortvalue_from_numpy shares the memory of a read-only array, and numpy() returns a \

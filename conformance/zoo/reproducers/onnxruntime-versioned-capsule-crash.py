@@ -10,9 +10,6 @@
 # also_rules = ["DP-05", "DP-32"]
 # plan = '{"export":"dlpack:other-form"}'
 # passes = "onnxruntime-1.31.1"
-# title = """\
-# OrtValue.from_dlpack does not check what it is given: another object than a legacy capsule is \
-# a segmentation fault."""
 # why = """\
 # A consumer takes capsules of the names dltensor and dltensor_versioned and refuses the rest. \
 # PyCapsule_GetPointer's NULL is used without a check: for a versioned capsule, for a used one, \
@@ -24,7 +21,7 @@
 # fixed_in = "1.31.1"
 # tracker = "https://github.com/microsoft/onnxruntime/issues/24095"
 # ///
-"""OrtValue.from_dlpack does not check what it is given: another object than a legacy capsule is a crash."""
+"""OrtValue.from_dlpack does not check its argument: an object that is not a legacy capsule is a crash."""
 
 import subprocess
 import sys

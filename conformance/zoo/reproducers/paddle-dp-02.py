@@ -10,7 +10,6 @@
 # plan = '{}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# title = "__dlpack_device__ of a CPU tensor has None for the device's number."
 # why = "__dlpack_device__ returns two integers."
 # seen = "(<DLDeviceType.kDLCPU: 1>, None)."
 # status = "reported"

@@ -10,8 +10,7 @@
 # plan = '{"export":"dlpack:byte-offset"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# title = "from_dlpack ignores byte_offset: other elements are read."
-# why = "The first element lies at data + byte_offset (dlpack.h, DLTensor.byte_offset; DL-10)."
+# why = "The first element is at data + byte_offset (dlpack.h, DLTensor.byte_offset; DL-10)."
 # seen = """\
 # A ctypes capsule over 0.0 … 15.0 with byte_offset 64: paddle.from_dlpack gives [0, 1, 2] \
 # instead of [8, 9, 10]."""

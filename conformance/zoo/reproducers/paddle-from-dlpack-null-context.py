@@ -10,10 +10,9 @@
 # plan = '{"export":"dlpack:null-context"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# title = "The deleter is not called if manager_ctx is NULL: the tensor leaks."
 # why = """\
-# manager_ctx is the producer's own and may be NULL (dlpack.h, DLManagedTensor.manager_ctx; \
-# DL-28); whether there is something to delete is said by deleter alone."""
+# manager_ctx belongs to the producer and may be NULL (dlpack.h, DLManagedTensor.manager_ctx; \
+# DL-28); only deleter says whether there is something to delete."""
 # seen = """\
 # The same capsule with manager_ctx NULL: after del and gc.collect() the deleter was called 0 \
 # times, with a context 1 time."""

@@ -10,8 +10,6 @@
 # plan = '{"export":"dlpack:threads"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# title = """\
-# Of several imports of one array that live at the same time, one is deleted: the others leak."""
 # why = """\
 # The consumer must take over each tensor, and calls its deleter in the end (Python \
 # specification of DLPack, Implementation)."""

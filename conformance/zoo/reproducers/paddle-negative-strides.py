@@ -10,13 +10,12 @@
 # plan = '{"export":"dlpack-legacy","shape":[2],"views":[["reverse",0]]}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# title = "numpy() and tolist() of an imported reversed array read other memory."
 # why = """\
 # Strides are signed (dlpack.h, DLTensor.strides; DL-14); a consumer that cannot use them \
 # refuses. The import takes them, and the copy to the host computes its size as if they were \
 # positive."""
 # seen = """\
-# from_dlpack of two reversed float64: tolist() gives what lies in freed memory. Of four: \
+# from_dlpack of two reversed float64: tolist() gives what is in freed memory. Of four: \
 # MemoryError for 18446744073709551600 bytes. A sum and clone() of the same tensor are right."""
 # status = "new"
 # searched = """\

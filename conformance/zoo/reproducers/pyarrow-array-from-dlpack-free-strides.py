@@ -10,10 +10,9 @@
 # plan = '{"export":"dlpack:junk-strides"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# title = "Array.from_dlpack refuses one element for the stride of its axis."
 # why = """\
 # The stride of an axis of extent 1 is never multiplied with anything but 0; DLPack, NumPy and \
-# the array API let it have any value, and producers give other ones (a column of a one-row \
+# the array API let it have any value, and producers use other values (a column of a one-row \
 # matrix has the row's length)."""
 # seen = """\
 # pyarrow.Array.from_dlpack(numpy.zeros((1, 5))[:, 0]), and a hand-written capsule of shape (1,) \
@@ -28,7 +27,7 @@
 # have no meaning, but a clean refusal reads nothing."""
 # counter_link = "https://github.com/dmlc/dlpack/blob/v1.3/include/dlpack/dlpack.h#L263-L275"
 # ///
-"""pyarrow.Array.from_dlpack refuses one element for the stride of its axis."""
+"""pyarrow.Array.from_dlpack refuses one element because of the stride of its axis."""
 
 import sys
 

@@ -11,8 +11,7 @@
 # plan = '{"dtype":"int8"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# title = "pyarrow.Buffer fills format, shape and strides whatever was requested."
-# why = "Buffer.__getbuffer__ looks at WRITABLE alone."
+# why = "Buffer.__getbuffer__ looks only at WRITABLE."
 # seen = "Buffer SIMPLE: format 'b', shape [8], strides [1]."
 # status = "new"
 # searched = """\

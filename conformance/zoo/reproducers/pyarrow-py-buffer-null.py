@@ -11,10 +11,9 @@
 # also_affected = ["pyarrow-12.0.1", "pyarrow-20.0.0"]
 # passes = "cpython-3.13.0"
 # passes_target = "memoryview"
-# title = "An empty buffer at NULL aborts the process."
 # why = """\
-# An extent of 0 means that nothing is read (PB-17); nothing in the buffer protocol asks for an \
-# address of no bytes. Arrow checks it with ARROW_CHECK, which aborts."""
+# An extent of 0 means that nothing is read (PB-17); the buffer protocol does not ask for an \
+# address if there are no bytes. ARROW_CHECK tests for it, and aborts."""
 # seen = """\
 # A C exporter with buf NULL and len 0: bytes(x) is b'', pyarrow.py_buffer(x) aborts in \
 # common.cc: Check failed: (data_) != (nullptr) Null pointer in Py_buffer."""

@@ -11,7 +11,6 @@
 # plan = '{"dtype":"float32","byteorder":"swapped","export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# title = "Tensor.from_numpy reads big-endian arrays as little-endian ones."
 # why = """\
 # The first character of typestr is the byte order: a consumer uses it or refuses the array \
 # (AI-34). pyarrow.array refuses such an array; Tensor.from_numpy does not look at the byte \

@@ -12,9 +12,6 @@
 # also_affected = ["pyarrow-12.0.1", "pyarrow-20.0.0"]
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# title = """\
-# Tensor does not look at the flags of a request: a column-major tensor is exported to requests \
-# that get no strides."""
 # why = """\
 # The flags of a request say which fields to fill and which memory to grant (buffer protocol, \
 # request types). Without PyBUF_STRIDES a consumer may only assume C-contiguous memory. The \

@@ -11,10 +11,9 @@
 # plan = '{"dtype":"float32","byteorder":"swapped","export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# title = "addEntries writes big-endian values as little-endian ones."
 # why = """\
 # The first character of typestr is the byte order: a consumer uses it or refuses the array \
-# (AI-34). The C code looks at the number of the type, and takes the bytes as they are."""
+# (AI-34). The C code looks at the number of the type, and does not convert the bytes."""
 # seen = "[1.0, 2.0] as '>f4' comes back as other numbers, without an error."
 # status = "new"
 # searched = """\

@@ -12,9 +12,6 @@
 # also_affected = ["pybind11-2.13.6"]
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# title = """\
-# A NULL format is made a std::string: py::buffer::request fails, and the view is never released \
-# (PB-24)."""
 # why = """\
 # format may be NULL, which means B, unsigned bytes (buffer protocol, Py_buffer.format; PB-07). \
 # buffer_info builds a string from it, which throws, and the view that was granted leaks."""

@@ -10,9 +10,6 @@
 # also_rules = ["PB-02", "PB-08"]
 # plan = '{"shape":[2,2]}'
 # passes = "pybind11-3.1.0"
-# title = """\
-# A class with def_buffer grants Fortran order to row-major memory, and leaves shape NULL for \
-# PyBUF_ND."""
 # why = """\
 # The flags of a request say which fields to fill and which memory to grant (buffer protocol, \
 # request types). Contiguity was not checked, and shape was filled from PyBUF_STRIDES on."""

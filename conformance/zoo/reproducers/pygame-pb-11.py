@@ -8,7 +8,6 @@
 # target = "pygame"
 # rule = "PB-11"
 # plan = '{"shape":[2,2],"dtype":"uint32"}'
-# title = "The proxy of Surface.get_view('2') grants SIMPLE for memory in Fortran order."
 # why = """\
 # Without STRIDES the consumer reads row by row; memory that is not C-contiguous must be refused \
 # (Python C API, Buffer Protocol, contiguity: requests without strides imply C)."""

@@ -8,8 +8,7 @@
 # target = "pygame.pixelarray"
 # rule = "PB-11"
 # plan = '{"shape":[2,2],"dtype":"uint32"}'
-# title = "PixelArray grants SIMPLE for memory in Fortran order, and for slices of it."
-# why = "As for the proxy, but in separate code."
+# why = "The cause is the one of pygame-pb-11, in separate code."
 # seen = "PixelArray: SIMPLE granted, strides [4, 12] of shape [3, 2]."
 # status = "new"
 # searched = """\

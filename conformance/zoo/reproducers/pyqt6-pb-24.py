@@ -10,9 +10,8 @@
 # plan = '{"dtype":"uint8"}'
 # passes = "cpython-3.13.0"
 # passes_target = "bytearray"
-# title = "QByteArray resizes while a buffer is exported."
 # why = """\
-# Exporters that can resize refuse while a buffer is out; here the memory is freed under the \
+# Exporters that can resize refuse while a buffer is exported, but the memory is freed under the \
 # view."""
 # seen = "memoryview(b); b.clear(); b.squeeze(); m[0] ends in SIGSEGV."
 # status = "new"

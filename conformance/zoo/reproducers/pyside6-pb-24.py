@@ -10,8 +10,9 @@
 # plan = '{"dtype":"uint8"}'
 # passes = "cpython-3.13.0"
 # passes_target = "bytearray"
-# title = "QByteArray resizes while a buffer is exported."
-# why = "As in PyQt6, in PySide6's own implementation."
+# why = """\
+# Exporters that can resize refuse while a buffer is exported. PySide6 has PyQt6's defect in a \
+# separate implementation."""
 # seen = "memoryview(b); b.clear(); b.squeeze(); m[0] ends in SIGSEGV."
 # status = "new"
 # searched = """\

@@ -10,12 +10,11 @@
 # plan = '{"export":"buffer"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.frombuffer"
-# title = "A zero-copy frame releases the view, and sends from memory that may be gone."
 # why = """\
 # A view has to be held as long as its memory is used (buffer protocol, PyBuffer_Release; \
 # PB-35). Frame(copy=False) keeps the object and the address."""
 # seen = """\
-# B = bytearray(64); f = zmq.Frame(b, copy=False); b.extend(b'x' * 10**6) raises no BufferError \
+# b = bytearray(64); f = zmq.Frame(b, copy=False); b.extend(b'x' * 10**6) raises no BufferError \
 # while the frame lives."""
 # status = "new"
 # searched = """\

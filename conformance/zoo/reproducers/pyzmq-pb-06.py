@@ -11,9 +11,6 @@
 # plan = '{"dtype":"uint8"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# title = """\
-# Frame does not look at the flags of a request: format and shape are always filled, strides \
-# never."""
 # why = """\
 # The flags of a request say which fields to fill and which memory to grant (buffer protocol, \
 # request types). A request without FORMAT must get format NULL, one without ND shape NULL, and \

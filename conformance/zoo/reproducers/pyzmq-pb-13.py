@@ -10,12 +10,11 @@
 # plan = '{"dtype":"uint8","readonly":true}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# title = "zmq.Frame of read-only memory, sent without a copy, exports it as writable."
 # why = """\
 # Writable was granted over memory that cannot be written (a mapped read-only page; with bytes, \
 # a bytes object changes its value). readonly must be 1, and WRITABLE refused (Python C API, \
 # Buffer Protocol, readonly)."""
-# seen = "B'xxx' reads '!xx' after memoryview(Frame(data, copy=False))[0] = ord('!')."
+# seen = "b'xxx' reads '!xx' after memoryview(Frame(data, copy=False))[0] = ord('!')."
 # status = "acknowledged"
 # tracker = "https://github.com/zeromq/pyzmq/pull/1569"
 # ///

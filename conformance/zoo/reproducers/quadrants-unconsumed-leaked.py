@@ -10,12 +10,11 @@
 # plan = '{}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# title = "A capsule that is not used frees nothing: its destructor is empty."
 # why = """\
 # The capsule's destructor calls the deleter if the capsule was not consumed (DLPack's Python \
 # specification)."""
 # seen = """\
-# Ndarray.to_dlpack() a hundred thousand times, dropped: the process grows by the size of the \
+# ndarray.to_dlpack() a hundred thousand times, dropped: the process grows by the size of the \
 # structs each time."""
 # status = "fixed"
 # fixed_in = "1.4.0"

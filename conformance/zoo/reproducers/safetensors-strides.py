@@ -11,9 +11,6 @@
 # plan = '{"shape":[2,3],"dtype":"float32","layout":[1,0],"export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# title = """\
-# numpy.save writes the memory of an array without regard to its strides; of a broadcast array \
-# it writes memory behind it."""
 # why = """\
 # strides say where each element is (array interface, key strides; buffer protocol, strides): a \
 # consumer uses them or refuses what is not row-major. The documentation asks for dense arrays, \

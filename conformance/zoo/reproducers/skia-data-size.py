@@ -11,10 +11,9 @@
 # plan = '{"shape":[],"dtype":"float64","export":"buffer"}'
 # passes = "cpython-3.13.0"
 # passes_target = "memoryview"
-# title = "Data(buffer) takes the first extent times the first stride for the size."
 # why = """\
 # A buffer has len bytes (buffer protocol, len). One without dimensions becomes 0 bytes, and the \
-# stride of an axis of extent 1, which nothing multiplies, becomes a size."""
+# stride of an axis of extent 1, which is never used, becomes a size."""
 # seen = "skia.Data(np.float64(1)) and of a 0-d array have 0 bytes."
 # status = "new"
 # searched = """\

@@ -11,17 +11,16 @@
 # plan = '{"shape":[2,2],"dtype":"float32","byteorder":"swapped","export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# title = "Image.fromarray reads big-endian pixels as little-endian ones."
 # why = """\
 # The first character of typestr is the byte order: a consumer uses it or refuses the array \
-# (AI-34). The function compares the size of a pixel, and takes the bytes as they are."""
+# (AI-34). The function compares the size of a pixel, and does not convert the bytes."""
 # seen = "[1.0, 2.0] as '>f4' comes back as other numbers, without an error."
 # status = "new"
 # searched = """\
 # 2026-11-24, threads on GitHub: skia-python Image.fromarray byte order big-endian; skia.Data \
 # buffer lifetime dangling bytearray"""
 # ///
-"""Image.fromarray reads big-endian pixels as little-endian ones."""
+"""skia.Image.fromarray reads big-endian pixels as little-endian ones."""
 
 import sys
 

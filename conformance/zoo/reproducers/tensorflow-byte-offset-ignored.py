@@ -10,7 +10,6 @@
 # plan = '{"export":"dlpack:byte-offset"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# title = "from_dlpack ignores byte_offset: the tensor begins at data."
 # why = "dlpack.h: the first element is at data + byte_offset."
 # seen = """\
 # A capsule made with ctypes with byte_offset 64: 2.11.0 shows the bytes before the elements, \

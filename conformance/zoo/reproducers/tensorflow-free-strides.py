@@ -9,7 +9,6 @@
 # rule = "DP-33"
 # plan = '{"export":"dlpack:junk-strides"}'
 # passes = "tensorflow-cpu-2.21.0"
-# title = "One element is refused for the stride of its axis."
 # why = "The stride of an axis of extent 1 is never multiplied with anything but 0."
 # seen = """\
 # A capsule made with ctypes of shape (1,) with strides (99,): InvalidArgumentError: Invalid \
@@ -22,7 +21,7 @@
 # have no meaning, but a clean refusal reads nothing."""
 # counter_link = "https://github.com/dmlc/dlpack/blob/v1.3/include/dlpack/dlpack.h#L263-L275"
 # ///
-"""TensorFlow's from_dlpack refuses one element for the stride of its axis."""
+"""TensorFlow's from_dlpack refuses one element because of the stride of its axis."""
 
 import ctypes as c
 import mmap

@@ -10,13 +10,10 @@
 # plan = '{"export":"dlpack:cuda"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# title = """\
-# A refused device: the tensor is deleted and the capsule left armed, so that its destructor \
-# deletes again."""
 # why = """\
-# Who calls the deleter has taken ownership, and renames or disarms the capsule first (DLPack, \
-# Python specification; DP-08). The capsule's destructor finds the name dltensor and calls the \
-# deleter a second time."""
+# A consumer that calls the deleter has taken ownership, and renames or disarms the capsule \
+# first (DLPack, Python specification; DP-08). The capsule's destructor finds the name dltensor \
+# and calls the deleter a second time."""
 # seen = """\
 # A ctypes capsule with device (2, 0) and no destructor: after the InvalidArgumentError the \
 # deleter was called once and the capsule is still named dltensor. For an unsupported \
@@ -26,7 +23,7 @@
 # 2026-11-23, threads on GitHub: tensorflow dlpack string tensor __dlpack__ Check failed abort; \
 # lanes ignored; double delete capsule not renamed"""
 # ///
-"""TensorFlow's from_dlpack deletes a tensor that it refuses and leaves the capsule armed."""
+"""TensorFlow's from_dlpack deletes a tensor that it refuses, and does not disarm the capsule."""
 
 import ctypes as c
 import mmap

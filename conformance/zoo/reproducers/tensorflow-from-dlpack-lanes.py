@@ -10,7 +10,6 @@
 # plan = '{"shape":[1,4],"dtype":"float32","export":"dlpack:lanes"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# title = "Lanes are not looked at: half of the numbers are lost."
 # why = """\
 # An element has lanes numbers (dlpack.h, DLDataType.lanes; DL-23, DL-30): a consumer takes them \
 # or refuses. The element count is taken as a count of single numbers."""

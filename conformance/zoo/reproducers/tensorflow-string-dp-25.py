@@ -10,8 +10,9 @@
 # plan = '{"dtype":"bytes5","readonly":true}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# title = "Exporting a string tensor aborts the process."
-# why = "What cannot be described raises; here a CHECK in tensor.cc ends the process."
+# why = """\
+# An export that cannot describe the tensor raises an error. A CHECK in tensor.cc ends the \
+# process instead."""
 # seen = "tf.constant(['a']).__dlpack__(): Check failed: DataTypeCanUseMemcpy, SIGABRT."
 # status = "new"
 # searched = """\

@@ -11,16 +11,15 @@
 # plan = '{"dtype":"float32","byteorder":"swapped","export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# title = "Tensor(array) reads big-endian arrays as little-endian ones."
 # why = """\
 # The first character of typestr is the byte order: a consumer uses it or refuses the array \
-# (AI-34). The type is looked up by its name, which has no byte order, and the bytes are taken \
-# as they are."""
+# (AI-34). The type is looked up by its name, which has no byte order, and the bytes are not \
+# converted."""
 # seen = "[1.0, 2.0] as '>f4' comes back as other numbers, without an error."
 # status = "new"
 # searched = "2026-11-24, threads on GitHub: tinygrad Tensor from numpy big-endian dtype byte order"
 # ///
-"""Tensor(array) reads big-endian arrays as little-endian ones."""
+"""tinygrad.Tensor reads big-endian arrays as little-endian ones."""
 
 import sys
 

@@ -9,7 +9,6 @@
 # rule = "DL-10"
 # plan = '{"export":"dlpack:byte-offset"}'
 # passes = "torch-2.13.0"
-# title = "from_dlpack ignores byte_offset: the tensor begins at data."
 # why = "dlpack.h: the first element is at data + byte_offset."
 # seen = """\
 # A capsule made with ctypes, data 64 bytes before the elements and byte_offset 64: torch 1.12.1 \

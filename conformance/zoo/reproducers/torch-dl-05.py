@@ -11,7 +11,6 @@
 # plan = '{}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# title = "__dlpack__(copy=True) copies and leaves the is-copied flag clear."
 # why = "DLPACK_FLAG_BITMASK_IS_COPIED is set when the producer copied."
 # seen = "Flags of the capsule read through ctypes: 0; address differs."
 # status = "new"

@@ -9,7 +9,6 @@
 # rule = "DP-31"
 # plan = '{"shape":[0]}'
 # passes = "torch-2.13.0"
-# title = "The deleter of an empty tensor is never called."
 # why = """\
 # The consumer calls the deleter when it is done with the tensor; dlpack.h makes no exception \
 # for tensors without elements."""

@@ -9,7 +9,6 @@
 # rule = "DL-27"
 # also_rules = ["DP-25"]
 # plan = '{"shape":[3]}'
-# title = "A FakeTensor, which has no memory, is exported with elements at address NULL."
 # why = """\
 # Data is NULL only for tensors without elements (dlpack.h), and what DLPack cannot describe is \
 # refused. Meta tensors are refused; fake tensors say that they are on the CPU, and are \

@@ -9,7 +9,6 @@
 # rule = "DL-27"
 # also_rules = ["DP-25"]
 # plan = '{}'
-# title = "A tensor whose storage was freed is exported with elements at address NULL."
 # why = """\
 # Data is NULL only for tensors without elements (dlpack.h), and what DLPack cannot describe is \
 # refused. FSDP frees the storage of parameters by untyped_storage().resize_(0)."""

@@ -13,10 +13,9 @@
 # also_affected = ["torch-1.12.1"]
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# title = "from_dlpack of a tensor with a negative stride aborts the process."
 # why = """\
 # dlpack.h declares strides as int64_t, and NumPy exports negative ones. A consumer may refuse \
-# them by an exception; an abort of the process is none."""
+# them by an exception; an abort is not an exception."""
 # seen = """\
 # torch.from_dlpack(numpy.arange(2.)[::-1]) and a hand-written ctypes capsule of shape (2,), \
 # strides (-1,): SIGABRT both times."""

@@ -10,12 +10,11 @@
 # plan = '{"export":"buffer"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.frombuffer"
-# title = "The view is released before the tensor is returned; only the object is kept."
 # why = """\
 # A view has to be held as long as its memory is used (buffer protocol, PyBuffer_Release; \
 # PB-35). The exporter may move or free it after the release."""
 # seen = """\
-# B = bytearray(64); t = torch.frombuffer(b, dtype=torch.uint8); b.extend(b'x' * 10**7) raises \
+# b = bytearray(64); t = torch.frombuffer(b, dtype=torch.uint8); b.extend(b'x' * 10**7) raises \
 # no BufferError, and t points to freed memory. numpy.frombuffer makes the same extend raise."""
 # status = "new"
 # searched = """\

@@ -8,7 +8,6 @@
 # target = "torch.negative"
 # rule = "XA-08"
 # plan = '{}'
-# title = "A tensor with the negative bit is exported as the negatives of its elements."
 # why = """\
 # A DLPack tensor describes the elements in memory, and what it cannot describe is refused \
 # (array API, __dlpack__). The imaginary part of a conjugated tensor is a view whose elements \

@@ -9,7 +9,6 @@
 # rule = "DL-19"
 # plan = '{"export":"dlpack:null-deleter"}'
 # passes = "torch-2.13.0"
-# title = "A tensor whose deleter is NULL crashes the process when it is dropped."
 # why = "dlpack.h: the deleter can be NULL if the caller has no reasonable destructor."
 # seen = """\
 # A capsule made with ctypes with deleter NULL: SIGSEGV in 1.12.1 when the tensor goes, nothing \
@@ -18,7 +17,7 @@
 # fixed_in = "2.13.0"
 # tracker = "https://github.com/pytorch/pytorch/issues/43166"
 # ///
-"""torch.from_dlpack of a DLPack tensor whose deleter is NULL: the process dies when the result is dropped."""
+"""torch.from_dlpack of a DLPack tensor whose deleter is NULL: the process crashes when the result is dropped."""
 
 import ctypes as c
 import mmap

@@ -8,10 +8,9 @@
 # target = "torch.readonly"
 # rule = "DL-04"
 # plan = '{"readonly":true}'
-# title = "A tensor over read-only memory is exported without the read-only bit."
 # why = """\
 # DLPACK_FLAG_BITMASK_READ_ONLY says that the tensor is read-only (dlpack.h). torch.frombuffer \
-# and from_numpy forget that their memory is; a consumer that writes to it dies."""
+# and from_numpy forget that their memory is; a consumer that writes to it crashes."""
 # seen = """\
 # np.from_dlpack(torch.frombuffer(pages mapped with ACCESS_READ, dtype=torch.uint8)) is \
 # writable; a write is SIGSEGV."""
@@ -22,7 +21,7 @@
 # behaviour."""
 # counter_link = "https://github.com/pytorch/pytorch/pull/33615"
 # ///
-"""A tensor over pages that refuse writing is exported as writable: NumPy's write ends the process."""
+"""A tensor over read-only pages is exported as writable: NumPy's write ends the process."""
 
 import mmap
 import subprocess

@@ -10,10 +10,9 @@
 # plan = '{}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# title = "Tensor.__dlpack__(max_version=(0, 1)) raises an AttributeError by mistake."
 # why = """\
-# A consumer of an older major version gets a legacy capsule or BufferError; here a misspelt \
-# private method is called."""
+# A consumer of an older major version gets a legacy capsule or BufferError; tvm_ffi calls a \
+# misspelt private method instead."""
 # seen = "AttributeError: '_Tensor__ctypes_handle__to_dlpack'."
 # status = "new"
 # searched = """\

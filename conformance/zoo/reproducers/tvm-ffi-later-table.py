@@ -8,12 +8,11 @@
 # target = "tvm_ffi.from_dlpack"
 # rule = "DX-03"
 # plan = '{"export":"exchange:major-2-table"}'
-# title = "from_dlpack calls functions of an exchange table of major version 2."
 # why = """\
 # dlpack.h: the consumer has to check the version of the table, because another major version \
-# has another layout. Here the functions are called at their places in version 1."""
+# has another layout. tvm_ffi calls the functions at their places in version 1."""
 # seen = """\
-# A type whose table says version 2.0 and has no functions: from_dlpack dies of a signal, \
+# A type whose table says version 2.0 and has no functions: from_dlpack ends with a signal, \
 # although __dlpack__ works."""
 # status = "new"
 # searched = """\

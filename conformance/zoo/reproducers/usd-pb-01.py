@@ -10,7 +10,6 @@
 # plan = '{"readonly":true}'
 # passes = "cpython-3.13.0"
 # passes_target = "memoryview"
-# title = "Vt arrays refuse with ValueError."
 # why = "A request that cannot be met is BufferError."
 # seen = "WRITABLE and F: ValueError; Gf.Matrix2f the same for F."
 # status = "new"

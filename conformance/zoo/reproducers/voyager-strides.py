@@ -11,7 +11,6 @@
 # plan = '{"shape":[2,3],"dtype":"float32","layout":[1,0],"export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# title = "add_items ignores the strides of an array."
 # why = """\
 # strides say where each element is (array interface, key strides; buffer protocol, strides): a \
 # consumer uses them or refuses what is not row-major. Other memory is read than that of the \
@@ -27,7 +26,7 @@
 # rows of a[::2]         | row 0 |       | row 2 |       | row 4 |
 # rows that are stored   | row 0 | row 1 | row 2 |"""
 # ///
-"""add_items ignores the strides of an array."""
+"""voyager.Index.add_items ignores the strides of an array."""
 
 import sys
 

@@ -11,9 +11,6 @@
 # plan = '{"shape":[2,2]}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# title = """\
-# vtkDoubleArray does not look at the flags of a request: it grants Fortran order with strides \
-# in C order."""
 # why = """\
 # The flags of a request say which fields to fill and which memory to grant (buffer protocol, \
 # request types). From PyBUF_ND up everything is filled and granted."""

@@ -10,9 +10,8 @@
 # plan = '{"dtype":"uint8"}'
 # passes = "cpython-3.13.0"
 # passes_target = "bytearray"
-# title = "vtkDoubleArray frees its memory while a buffer is exported."
 # why = """\
-# Exporters that can resize refuse while a buffer is out (buffer protocol; PB-24); here the \
+# Exporters that can resize refuse while a buffer is exported (buffer protocol; PB-24), but the \
 # memory is freed under the view. VTK 9.7 warns that NumPy's views are stale."""
 # seen = "memoryview of an array of 2^20 values; a.Initialize(); m[0] ends in SIGSEGV."
 # status = "new"

@@ -10,7 +10,6 @@
 # plan = '{"shape":[1,2]}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# title = "vtkSOADataArrayTemplate exports a writable copy, another one for each view."
 # why = """\
 # The array is interleaved into a temporary for each request; writes through the writable view \
 # are lost."""
@@ -20,7 +19,7 @@
 # 2026-11-23, threads on GitHub, not gitlab.kitware.com: VTK python buffer protocol vtkDataArray \
 # getbuffer F_CONTIGUOUS strides vtkSOADataArrayTemplate copy"""
 # ///
-"""vtkSOADataArrayTemplate exports a writable copy, another one for each view."""
+"""vtkSOADataArrayTemplate exports a writable copy, and a new one for each view."""
 
 import sys
 

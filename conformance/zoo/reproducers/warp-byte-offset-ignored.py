@@ -11,7 +11,6 @@
 # also_affected = ["warp-lang-1.13.0"]
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# title = "from_dlpack ignores byte_offset: the array begins at data."
 # why = "dlpack.h: the first element is at data + byte_offset."
 # seen = """\
 # A capsule made with ctypes, data 64 bytes before the elements and byte_offset 64: \

@@ -10,9 +10,6 @@
 # plan = '{"shape":[5,4],"dtype":"float32","export":"dlpack:lanes"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# title = """\
-# Elements of two lanes become a last axis, and the strides keep the unit of the old one: rows \
-# overlap."""
 # why = """\
 # strides count elements, and an element of two lanes has twice the bytes (dlpack.h, \
 # DLDataType.lanes, DLTensor.strides; DL-23, DL-30). A consumer refuses lanes or reads them \

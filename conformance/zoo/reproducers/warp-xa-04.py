@@ -8,11 +8,10 @@
 # target = "warp"
 # rule = "XA-04"
 # plan = '{"dtype":"bfloat16"}'
-# title = "A bfloat16 array says <u2 in __array_interface__, bfloat in DLPack."
 # why = """\
-# One object, two element types: NumPy reads the bit patterns as unsigned integers (1.5 becomes \
-# 16320)."""
-# seen = "Full(2, 1.5): numpy sees [16320 16320]; DLPack says code 4, 16 bits."
+# The two interfaces disagree on the element type: NumPy reads the bit patterns as unsigned \
+# integers (1.5 becomes 16320)."""
+# seen = "full(2, 1.5): numpy sees [16320 16320]; DLPack says code 4, 16 bits."
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: NVIDIA warp from_dlpack byte_offset lanes vector dtype strides \

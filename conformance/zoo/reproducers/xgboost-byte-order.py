@@ -11,11 +11,10 @@
 # plan = '{"shape":[2,2],"dtype":"float32","byteorder":"swapped","export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# title = "DMatrix reads big-endian matrices as little-endian ones."
 # why = """\
 # The first character of typestr is the byte order: a consumer uses it or refuses the array \
-# (AI-34). The library looks at the kind and the size of a NumPy array's type, and takes the \
-# bytes as they are."""
+# (AI-34). The library looks at the kind and the size of a NumPy array's type, and does not \
+# convert the bytes."""
 # seen = "[0.0, 1.0] as '>f4' becomes [0.0, 4.6e-41], without an error."
 # status = "fixed"
 # fixed_in = "the trunk"

@@ -11,14 +11,11 @@
 # plan = '{"shape":[2,2],"views":[["newaxis",0],["broadcast",0,3]],"export":"array-interface:zero-stride"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# title = """\
-# compress_numpy takes a stride of 0 for a contiguous axis, and reads past the memory of a \
-# broadcast array."""
 # why = """\
 # strides say where each element is (array interface, key strides; buffer protocol, strides): a \
 # consumer uses them or refuses what is not row-major. A stride of 0 repeats an element (PB-32). \
 # In the C API of zfp, 0 stands for contiguous strides."""
-# seen = "np.broadcast_to(1.0, (4096, 4096)): the process dies by SIGSEGV."
+# seen = "np.broadcast_to(1.0, (4096, 4096)): the process crashes with SIGSEGV."
 # status = "new"
 # searched = """\
 # 2026-11-24, threads on GitHub: zfpy compress_numpy zero strides broadcast array segfault"""
