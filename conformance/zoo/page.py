@@ -44,7 +44,7 @@ def render(zoo: Zoo) -> dict[Path, str]:
     )
     jinja.filters.update(code=_code, cell=_cell, prose=_prose, tracker=_tracker)
     jinja.globals.update(
-        meaning=severity.MEANING, slug=slug, outcome=scripts.outcome, SHOWN=scripts.SHOWN
+        meaning=catalogue.SEVERITIES, slug=slug, outcome=scripts.outcome, SHOWN=scripts.SHOWN
     )
     all_ = entries(zoo)
     contested = [entry for entry in all_ if entry.finding.is_contested]

@@ -161,10 +161,6 @@ def test_the_worst_rule_of_a_finding_decides():
     assert severity.of(finding, {}, {}) == "values"
 
 
-def test_every_rule_with_a_severity_exists():
-    assert set(severity._OF_RULE) <= set(catalogue.load())
-
-
 # The whole --------------------------------------------------------------------------------------------------
 
 
