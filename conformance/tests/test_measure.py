@@ -12,6 +12,7 @@ import sys
 import threading
 
 import pytest
+from observations import observe
 
 from gridbuf_conformance.abi.descriptors import Descriptor
 from gridbuf_conformance.abi.device import Devices
@@ -21,7 +22,7 @@ from gridbuf_conformance.abi.memory import Memory
 from gridbuf_conformance.engine.judge import judge
 from gridbuf_conformance.info import Observation, from_json, to_json
 from gridbuf_conformance.info.values import attempt, describe, error_info
-from gridbuf_conformance.measure import observe, resizing
+from gridbuf_conformance.measure import resizing
 from gridbuf_conformance.measure.content import poke_info
 from gridbuf_conformance.outcomes import Outcome
 from gridbuf_conformance.plan import Plan

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-import severity
 import versions
-from entries import Entry, counted, entries, of_form, worst
+from entries import Entry, counted, entries, most_severe, of_form, worst
 from records import FOLDER, GROUPS, RESULTS, Environment, Finding, Zoo, read_json
 
 from gridbuf_conformance.rules import catalogue
@@ -79,7 +78,7 @@ def _template(name: str) -> jinja2.Template:
         autoescape=False,
     )
     jinja.filters.update(code=_code, cell=_cell, place=_place, prose=_prose, tracker=_tracker)
-    jinja.globals.update(meaning=severity.MEANING)
+    jinja.globals.update(meaning=catalogue.SEVERITIES)
     return jinja.get_template(name)
 
 
@@ -105,7 +104,7 @@ def chart_data(zoo: Zoo) -> dict[str, dict[str, int]]:
     data: dict[str, dict[str, int]] = {}
     for entry in entries(zoo):
         if not entry.finding.is_contested:
-            of_interface = data.setdefault(entry.interface, dict.fromkeys(severity.SEVERITIES, 0))
+            of_interface = data.setdefault(entry.interface, dict.fromkeys(catalogue.SEVERITIES, 0))
             of_interface[entry.severity] += 1
     return dict(sorted(data.items(), key=lambda item: sum(item[1].values())))
 
@@ -124,7 +123,7 @@ def draw(zoo: Zoo) -> None:
 
     figure, axes = pyplot.subplots(figsize=(7, 0.5 + 0.45 * len(data)), layout="constrained")
     left = [0] * len(data)
-    for name in severity.SEVERITIES:
+    for name in catalogue.SEVERITIES:
         widths = [of_interface[name] for of_interface in data.values()]
         axes.barh(list(data), widths, left=left, color=_COLORS[name], label=name)
         left = [start + width for start, width in zip(left, widths)]
@@ -154,10 +153,10 @@ def _by_rule(all_: list[Entry]) -> list[dict[str, Any]]:
                 "rule": rule,
                 "requirement": catalogue.load()[rule].requirement,
                 "libraries": len({entry.finding.library for entry in broken}),
-                "severity": severity.worst(entry.severity for entry in broken),
+                "severity": most_severe(entry.severity for entry in broken),
             }
         )
-    order = severity.SEVERITIES.index
+    order = list(catalogue.SEVERITIES).index
     return sorted(rows, key=lambda r: (-r["libraries"], order(r["severity"]), r["rule"]))
 
 

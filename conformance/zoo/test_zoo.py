@@ -16,7 +16,6 @@ import pytest
 import records
 import runs
 import scripts
-import severity
 import venvs
 from entries import Entry
 from records import RESULTS, Environment, Finding, read_json
@@ -143,19 +142,15 @@ def test_only_a_marked_line_shows_a_defect(code: int, told: str, outcome: str):
 
 def test_a_crash_is_a_matter_of_memory_whatever_the_rule():
     finding = replace(ZOO.findings[0], rule="DP-15", also_rules=())
-    assert severity.of(finding, {}, {}) == "form"
-    assert severity.of(finding, {"affected": {"outcome": "CRASH"}}, {}) == "memory"
+    assert Entry(finding, ZOO, {}, {}, {}).severity == "form"
+    assert Entry(finding, ZOO, {"affected": {"outcome": "CRASH"}}, {}, {}).severity == "memory"
     shown = {finding.affected: {"told": "defect: the process died of signal 11"}}
-    assert severity.of(finding, {}, shown) == "memory"
+    assert Entry(finding, ZOO, {}, shown, {}).severity == "memory"
 
 
 def test_the_worst_rule_of_a_finding_decides():
     finding = replace(ZOO.findings[0], rule="PB-06", also_rules=("PB-12", "PB-08"))
-    assert severity.of(finding, {}, {}) == "values"
-
-
-def test_every_rule_with_a_severity_exists():
-    assert set(severity._OF_RULE) <= set(catalogue.load())
+    assert Entry(finding, ZOO, {}, {}, {}).severity == "values"
 
 
 # The whole --------------------------------------------------------------------------------------------------

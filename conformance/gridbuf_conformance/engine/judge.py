@@ -10,82 +10,16 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterable
 from dataclasses import replace
-from types import MappingProxyType
 
-from ..abi.pybuffer import REQUESTS
 from ..exports import Export
 from ..exports.consumption import Consumption
 from ..info import ConsumerObservation, Observation
-from ..measure.interface import HOOKS
 from ..outcomes import Outcome, Verdict, graded, worst
 from ..plan import Plan
 from ..rules import CHECKS, CONSUMER_CHECKS, Subject, catalogue
 from ..rules.catalogue import Rule
 
-__all__ = ["STEP_RULES", "judge", "judge_export", "level_on"]
-
-STEP_RULES: MappingProxyType[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "import": ("GT-20",),
-        "produce": ("GT-20",),
-        "again": ("GT-20",),
-        "again:threads": ("XA-13",),
-        "probe": ("XA-18",),
-        "ai": ("XA-18",),
-        "as": ("XA-18",),
-        "as:struct": ("AS-01",),
-        "cai": ("XA-18",),
-        "cai:stream": ("CAI-17",),
-        "cai:stream-after": ("CAI-22",),
-        "dx": ("DX-01",),
-        "dx:export": ("DX-05",),
-        "dx:deleter": ("DX-06",),
-        "dx:bare": ("DX-07",),
-        "dx:import": ("DX-08",),
-        "dx:stream": ("DX-09",),
-        "dx:allocate": ("DX-10",),
-        "slow": ("DP-18",),
-        "pb": ("PB-02",),
-        "pb:metadata": ("PB-25",),
-        "pb:memoryview": ("PB-02",),
-        "pb:__buffer__=FULL_RO": ("PB-28",),
-        "pb:__buffer__=WRITABLE": ("PB-30",),
-        "pb:__release_buffer__": ("PB-29",),
-        "dp": ("DP-03",),
-        "dp:device": ("DP-02",),
-        **dict.fromkeys(("dp:call=stream=1", "dp:call=stream=0", "dp:call=stream=-1"), ("DP-15",)),
-        **dict.fromkeys(("dp:call=stream=2", "dp:call=stream='1'"), ("DP-16",)),
-        "dp:call=slow": ("DP-18",),
-        **dict.fromkeys(("dp:call=dl_device=(8,0)", "dp:call=dl_device='cpu'"), ("DP-23",)),
-        **dict.fromkeys(("dp:call=max_version=(0,1)", "dp:call=max_version=(0,8)"), ("DP-12",)),
-        "dp:call=max_version=[1,0]": ("DP-13",),
-        "dp:call=max_version=(1,0,0)": ("DP-13",),
-        "dp:call=max_version='1.0'": ("DP-13",),
-        "dp:call=copy=True": ("DP-20",),
-        "dp:call=copy=False": ("DP-21",),
-        "dl": ("DL-01",),
-        "dl:unconsumed": ("DP-06",),
-        "dl:consumed": ("DP-07",),
-        "dl:deleter": ("DL-19",),
-        "dl:foreign-thread": ("DL-20",),
-        "walk": ("XA-10",),
-        "poke": ("XA-09",),
-        "view": ("XA-12",),
-        "life": ("XA-11",),
-        **dict.fromkeys((f"pb:release={name}" for name in REQUESTS), ("PB-24",)),
-        "life:release": ("PB-24",),
-        "gt": ("GT-15",),
-        "gt:data-interface": ("GT-01",),
-        **dict.fromkeys(
-            (f"gt:hook={hook} of {key}" for hook in HOOKS for key in ("None", "gpu")), ("GT-03",)
-        ),
-        "gt:write": ("GT-09",),
-        "teardown": ("XA-11",),
-        "idle": ("XA-11",),
-        "exit": ("XA-11",),
-    }
-)
-"""Which rules a death or a hang counts against, by step (`steps.enter`) or by the step's part before ":"."""
+__all__ = ["judge", "judge_export", "level_on"]
 
 
 def judge(
@@ -136,7 +70,7 @@ def _verdict_of_calls(
 
 def _verdict_of_consumer(rule: Rule, main: Consumption, control: Consumption | None) -> Verdict:
     try:
-        verdict = CONSUMER_CHECKS[rule.id].function(main, control)
+        verdict = CONSUMER_CHECKS[rule.id](main, control)
     except Exception:
         return Verdict(
             Outcome.ERROR, expected="the check decides", actual=_last_frame(), note=rule.id
@@ -197,7 +131,7 @@ class _Judged:
                 Outcome.ERROR, expected="the check decides", actual=_last_frame(), note=rule.id
             )
         verdict = graded(verdict, rule.level)
-        return self._with_halves(rule, verdict) if rule.id in _DEVICE_HALVES else verdict
+        return self._with_halves(rule, verdict) if rule.on_device else verdict
 
     def _with_halves(self, rule: Rule, verdict: Verdict) -> Verdict:
         """Says of a rule on devices which half was judged: what the metadata tells, or the device's answer as well."""
@@ -227,14 +161,6 @@ class _Judged:
             return _NO_WHOLE_BYTES if broken is None else _blocked_by(broken)
         return None
 
-
-_DEVICE_HALVES = frozenset(
-    {
-        *("CAI-07", "CAI-12", "CAI-17", "CAI-18", "CAI-19", "CAI-21", "CAI-22", "CAI-25", "CAI-26"),
-        *("DL-18", "DP-18", "DP-24", "DX-09", "GT-08", "GT-09", "GT-24", "XA-08", "XA-10", "XA-17"),
-    }
-)
-"""Rules that only the device's own answer can settle; the documentation of device memory lists both halves."""
 
 _MISSING = {
     "AI": "the object has no __array_interface__",

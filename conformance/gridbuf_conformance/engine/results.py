@@ -9,6 +9,7 @@ from collections.abc import Callable
 from ..info import Observation
 from ..outcomes import Outcome, Verdict
 from ..plan import Plan
+from ..rules.catalogue import rule_of_step
 from .driver import Result
 
 __all__ = ["guarded", "scrubbed", "suite_error", "verdicts_of", "verdicts_of_death"]
@@ -71,20 +72,16 @@ def _verdicts_of_raising(result: Result, rules: list[str]) -> dict[str, Verdict]
 def verdicts_of_death(
     result: Result, rules: list[str], outcome: Outcome, plan: Plan | None = None
 ) -> dict[str, Verdict]:
-    """The process died or hung: the rules of its step fail, and the other rules are blocked."""
-    from .judge import STEP_RULES
-
+    """The process died or hung: the rule of its step fails, and the other rules are blocked."""
     prefix = result.step.partition(":")[0]
-    failing = STEP_RULES.get(result.step) or STEP_RULES.get(prefix) or ("GT-20",)
+    failing = rule_of_step(result.step)
     if prefix == "dp" and plan is not None and plan.dtype_info.dlpack is None:
-        failing = ("DP-25",)  # an array that DLPack cannot describe must be refused
+        failing = "DP-25"  # an array that DLPack cannot describe must be refused
     broken = Verdict(
         outcome, expected="the process answers and lives on", actual=scrubbed(result.reason)
     )
-    blocked = Verdict(
-        Outcome.BLOCKED, note=f"{failing[0]}: the process ended at step {result.step}"
-    )
-    return {**dict.fromkeys(rules, blocked), **dict.fromkeys(failing, broken)}
+    blocked = Verdict(Outcome.BLOCKED, note=f"{failing}: the process ended at step {result.step}")
+    return {**dict.fromkeys(rules, blocked), failing: broken}
 
 
 def scrubbed(text: str) -> str:

@@ -328,7 +328,7 @@ def _groups(rules: Sequence[Rule]) -> frozenset[str]:
         pending += [id_ for id_ in rule.preconditions if id_ not in seen]
         seen.update(rule.preconditions)
     if groups & {"XA", "GT"}:
-        groups |= {rule.group for rule in known.values() if rule.in_scope}
+        groups |= catalogue.GROUPS.keys()
     return frozenset(groups)
 
 

@@ -3,7 +3,7 @@
 A producer can crash its whole process. The measurement therefore writes its next step
 (`enter("produce")`, `enter("dl:deleter")`) just before it does it. In a worker the name goes into a
 page shared with the driver, so that after a crash or a hang the driver knows at which step it
-happened, and with `judge.STEP_RULES` which rules that counts against.
+happened, and with `catalogue.rule_of_step` which rule that counts against.
 """
 
 from __future__ import annotations

@@ -37,9 +37,8 @@ from .interface import (
 )
 from .streams import pending_info, stream_info
 
-__all__ = ["ALL_GROUPS", "Held", "observe"]
+__all__ = ["Held", "observe"]
 
-ALL_GROUPS = frozenset({"AI", "AS", "CAI", "PB", "DL", "DP", "DX", "XA", "GT"})
 _TOUCH_LIMIT_BYTES = 2**26
 
 
@@ -47,7 +46,7 @@ def observe(
     obj: Any,
     plan: Plan | None,
     *,
-    groups: frozenset[str] = ALL_GROUPS,
+    groups: frozenset[str],
     again: Callable[[], Any] | None = None,
     apply_view: Callable[[Any, Any], Any] | None = None,
     devices: Devices | None = None,

@@ -6,24 +6,24 @@ from collections.abc import Iterator
 from math import gcd
 from typing import Any
 
-from ..abi.descriptors import (
+from ...abi.descriptors import (
     Descriptor,
     Rejected,
     descriptors_of,
     of_array_interface,
     sample_indices,
 )
-from ..abi.dlpack import CUDA, CUDA_HOST, CUDA_MANAGED, ROCM
-from ..abi.elements import agree
-from ..info import NONE, CapsuleInfo, Value
-from ..outcomes import Verdict
-from ..plan import Plan
-from .common import reach_verdict
-from .dicts import shown
-from .gt4py_protocol import arrays_of, entries_of, names_of, pair_of
-from .registry import check
-from .subject import Subject, overlap
-from .verdicts import advise, drawing_of, fail, ok, unsupported
+from ...abi.dlpack import CUDA, CUDA_HOST, CUDA_MANAGED, ROCM
+from ...abi.elements import agree
+from ...info import NONE, CapsuleInfo, Value
+from ...outcomes import Verdict
+from ...plan import Plan
+from ..common import reach_verdict
+from ..dicts import shown
+from ..registry import check
+from ..subject import Subject, overlap
+from ..verdicts import advise, drawing_of, fail, ok, unsupported
+from .protocol import arrays_of, entries_of, names_of, pair_of
 
 _NO_PLAN = "needs a producer: this object has no plan"
 _NAMES = ("I", "J", "K")

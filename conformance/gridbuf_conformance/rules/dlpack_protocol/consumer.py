@@ -8,12 +8,12 @@ that was not disarmed (DP-08); the consumer twice is DL-19.
 
 from __future__ import annotations
 
-from ..exports.consumption import Consumption
-from ..info import NONE, TensorCounts, Value
-from ..outcomes import Outcome, Verdict, worst
-from .consumer_common import copied_as_told, taken, unclean_verdict
-from .consumer_registry import consumer_check
-from .verdicts import advise, fail, fragile, ok, unsupported, untested
+from ...exports.consumption import Consumption
+from ...info import NONE, TensorCounts, Value
+from ...outcomes import Outcome, Verdict, worst
+from ..consumer_common import copied_as_told, taken, unclean_verdict
+from ..registry import consumer_check
+from ..verdicts import advise, fail, fragile, ok, unsupported, untested
 
 _NO_CAPSULE = "no capsule was asked for"
 _NOT_SEEN = "the result cannot be looked into"

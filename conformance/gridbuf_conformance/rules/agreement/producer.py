@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import combinations
 
-from ..abi.descriptors import (
+from ...abi.descriptors import (
     Descriptor,
     Rejected,
     best_buffer,
@@ -14,14 +14,14 @@ from ..abi.descriptors import (
     of_cuda_interface,
     of_dlpack,
 )
-from ..abi.device import LEGACY_STREAM
-from ..abi.dlpack import CPU
-from ..abi.elements import agree, lacks_typestr
-from ..info import ArrayInfo, MappingInfo
-from ..outcomes import Verdict
-from .registry import check
-from .subject import Subject, overlap
-from .verdicts import advise, drawing_of, fail, ok, unsupported, untested
+from ...abi.device import LEGACY_STREAM
+from ...abi.dlpack import CPU
+from ...abi.elements import agree, lacks_typestr
+from ...info import ArrayInfo, MappingInfo
+from ...outcomes import Verdict
+from ..registry import check
+from ..subject import Subject, overlap
+from ..verdicts import advise, drawing_of, fail, ok, unsupported, untested
 
 _STRICT = frozenset({"AI", "AS", "PB"})
 """The interfaces that must agree on form; no specification requires that of DLPack and the CUDA interface."""

@@ -6,13 +6,13 @@ streams with 3. What only the driver knows is UNTESTED where there is none to as
 
 from __future__ import annotations
 
-from ..abi.descriptors import Rejected, of_cuda_interface
-from ..abi.dlpack import CPU, CUDA, ROCM
-from ..abi.typestr import legal_sizes, parse
-from ..info import NONE, InterfaceInfo, Value
-from ..outcomes import Verdict
-from .common import hull_verdict, readonly_verdict
-from .dicts import (
+from ...abi.descriptors import Rejected, of_cuda_interface
+from ...abi.dlpack import CPU, CUDA, ROCM
+from ...abi.typestr import legal_sizes, parse
+from ...info import NONE, InterfaceInfo, Value
+from ...outcomes import Verdict
+from ..common import hull_verdict, readonly_verdict
+from ..dicts import (
     byte_order_verdict,
     descr_verdict,
     is_dict_verdict,
@@ -23,9 +23,9 @@ from .dicts import (
     strides_verdict,
     typestr_verdict,
 )
-from .registry import check
-from .subject import Subject
-from .verdicts import fail, ok, unsupported, untested
+from ..registry import check
+from ..subject import Subject
+from ..verdicts import fail, ok, unsupported, untested
 
 _NEWEST_VERSION = 3
 _DEFAULT_STREAMS = (1, 2)

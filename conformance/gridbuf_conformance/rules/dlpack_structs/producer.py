@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from math import prod
 
-from ..abi.descriptors import Descriptor, Rejected, of_dlpack
-from ..abi.dlpack import (
+from ...abi.descriptors import Descriptor, Rejected, of_dlpack
+from ...abi.dlpack import (
     CPU,
     CUDA,
     CUDA_HOST,
@@ -16,15 +16,15 @@ from ..abi.dlpack import (
     FLAG_PADDED,
     TYPE_CODES,
 )
-from ..abi.elements import of_dlpack as element_of
-from ..info import CapsuleInfo
-from ..outcomes import Outcome, Verdict
-from ..plan.dtypes import packed
-from .array_interface import moved_address_verdict
-from .common import hull_verdict, leaked, readonly_verdict, resize_verdict
-from .registry import check
-from .subject import Subject, overlap
-from .verdicts import advise, drawing_of, fail, ok, unsupported, untested
+from ...abi.elements import of_dlpack as element_of
+from ...info import CapsuleInfo
+from ...outcomes import Outcome, Verdict
+from ...plan.dtypes import packed
+from ..array_interface.producer import moved_address_verdict
+from ..common import hull_verdict, leaked, readonly_verdict, resize_verdict
+from ..registry import check
+from ..subject import Subject, overlap
+from ..verdicts import advise, drawing_of, fail, ok, unsupported, untested
 
 _KNOWN_FLAGS = 0b111
 _HOST_LIKE_DEVICES = (1, 3, 11, 13)

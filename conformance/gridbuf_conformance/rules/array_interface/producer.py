@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from math import prod
 
-from ..abi import typestr
-from ..abi.descriptors import SIZE_LIMIT_BYTES, Rejected, of_array_interface, simple_view
-from ..info import InterfaceInfo, RequestInfo, Value
-from ..outcomes import Verdict
-from .common import hull_verdict, readonly_verdict, resize_verdict
-from .dicts import (
+from ...abi import typestr
+from ...abi.descriptors import SIZE_LIMIT_BYTES, Rejected, of_array_interface, simple_view
+from ...info import InterfaceInfo, RequestInfo, Value
+from ...outcomes import Verdict
+from ..common import hull_verdict, readonly_verdict, resize_verdict
+from ..dicts import (
     byte_order_verdict,
     descr_verdict,
     is_dict_verdict,
@@ -21,9 +21,9 @@ from .dicts import (
     strides_verdict,
     typestr_verdict,
 )
-from .registry import check
-from .subject import Subject
-from .verdicts import drawing_of, fail, ok, unsupported, untested
+from ..registry import check
+from ..subject import Subject
+from ..verdicts import drawing_of, fail, ok, unsupported, untested
 
 
 @check("AI-01", needs="AI")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from ..abi.descriptors import Descriptor, Rejected, of_dlpack
-from ..abi.dlpack import CPU, CUDA, ROCM
-from ..info import DeviceInfo, ErrorInfo
-from ..outcomes import Verdict
-from .common import leaked
-from .dicts import shown
-from .registry import check
-from .subject import Subject, overlap
-from .verdicts import advise, fail, ok, unsupported, untested
+from ...abi.descriptors import Descriptor, Rejected, of_dlpack
+from ...abi.dlpack import CPU, CUDA, ROCM
+from ...info import DeviceInfo, ErrorInfo
+from ...outcomes import Verdict
+from ..common import leaked
+from ..dicts import shown
+from ..registry import check
+from ..subject import Subject, overlap
+from ..verdicts import advise, fail, ok, unsupported, untested
 
 _NAMES = ("dltensor", "dltensor_versioned")
 _KEYWORDS = ("stream=None", "max_version=None", "dl_device=None", "copy=None")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..exports.consumption import Consumption
-from ..outcomes import Verdict
-from .consumer_registry import consumer_check
-from .verdicts import advise, fail, ok, unsupported
+from ...exports.consumption import Consumption
+from ...outcomes import Verdict
+from ..registry import consumer_check
+from ..verdicts import advise, fail, ok, unsupported
 
 _UNUSED = "the table is not used"
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..abi.descriptors import Descriptor, Rejected, of_entry
-from ..abi.elements import agree
-from ..info import NONE, EntryInfo, Value
-from ..outcomes import Verdict
-from .dicts import shown
-from .registry import check
-from .subject import Subject, overlap
-from .verdicts import advise, fail, ok, unsupported, untested
+from ...abi.descriptors import Descriptor, Rejected, of_entry
+from ...abi.elements import agree
+from ...info import NONE, EntryInfo, Value
+from ...outcomes import Verdict
+from ..dicts import shown
+from ..registry import check
+from ..subject import Subject, overlap
+from ..verdicts import advise, fail, ok, unsupported, untested
 
 __all__ = ["arrays_of", "entries_of", "names_of", "pair_of"]
 

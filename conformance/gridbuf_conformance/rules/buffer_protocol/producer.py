@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import struct
 
-from ..abi import pep3118
-from ..abi.descriptors import Descriptor, best_buffer, c_strides, is_contiguous
-from ..abi.elements import agree
-from ..abi.pybuffer import (
+from ...abi import pep3118
+from ...abi.descriptors import Descriptor, best_buffer, c_strides, is_contiguous
+from ...abi.elements import agree
+from ...abi.pybuffer import (
     C_CONTIGUOUS,
     F_CONTIGUOUS,
     FORMAT,
@@ -17,13 +17,13 @@ from ..abi.pybuffer import (
     STRIDES,
     WRITABLE,
 )
-from ..info import Entries, ErrorInfo, ViewInfo
-from ..outcomes import Verdict
-from .array_interface import moved_address_verdict
-from .common import hull_verdict, readonly_verdict, resize_verdict, type_names
-from .registry import check
-from .subject import Subject
-from .verdicts import advise, fail, ok, unsupported, untested
+from ...info import Entries, ErrorInfo, ViewInfo
+from ...outcomes import Verdict
+from ..array_interface.producer import moved_address_verdict
+from ..common import hull_verdict, readonly_verdict, resize_verdict, type_names
+from ..registry import check
+from ..subject import Subject
+from ..verdicts import advise, fail, ok, unsupported, untested
 
 _ANY_CONTIGUOUS = 0x98
 _NDIM_LIMIT = 64

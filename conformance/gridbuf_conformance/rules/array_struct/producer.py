@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from ..abi.arraystruct import FLAG_NAMES
-from ..abi.descriptors import Descriptor
-from ..abi.elements import TYPESTR_KINDS, agree
-from ..abi.typestr import BadTypestr, descr_bytes, legal_sizes
-from ..info import Entries, LossInfo
-from ..outcomes import Verdict
-from .registry import check
-from .subject import Subject
-from .verdicts import fail, ok, unsupported, untested
+from ...abi.arraystruct import FLAG_NAMES
+from ...abi.descriptors import Descriptor
+from ...abi.elements import TYPESTR_KINDS, agree
+from ...abi.typestr import BadTypestr, descr_bytes, legal_sizes
+from ...info import Entries, LossInfo
+from ...outcomes import Verdict
+from ..registry import check
+from ..subject import Subject
+from ..verdicts import fail, ok, unsupported, untested
 
 _KNOWN_FLAGS = sum(FLAG_NAMES)
 

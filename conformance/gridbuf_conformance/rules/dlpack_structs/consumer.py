@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from ..abi.dlpack import CPU
-from ..exports.consumption import Consumption
-from ..exports.dlpack import NULL_STRIDES_1_2
-from ..info import NONE
-from ..outcomes import Outcome, Verdict
-from .consumer_common import taken
-from .consumer_registry import consumer_check
-from .verdicts import advise, fail, ok, unsupported
+from ...abi.dlpack import CPU
+from ...exports.consumption import Consumption
+from ...exports.dlpack import NULL_STRIDES_1_2
+from ...info import NONE
+from ...outcomes import Outcome, Verdict
+from ..consumer_common import taken
+from ..registry import consumer_check
+from ..verdicts import advise, fail, ok, unsupported
 
 _NEVER_VERSIONED = "it never asks for a versioned capsule"
 

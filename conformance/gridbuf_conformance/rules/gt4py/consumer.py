@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ..exports.consumption import Consumption
-from ..outcomes import Verdict
-from .consumer_common import taken
-from .consumer_registry import consumer_check
-from .verdicts import advise, fail, ok, unsupported
+from ...exports.consumption import Consumption
+from ...outcomes import Verdict
+from ..consumer_common import taken
+from ..registry import consumer_check
+from ..verdicts import advise, fail, ok, unsupported
 
 
 @consumer_check("GT-02")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ..exports.consumption import Consumption
-from ..exports.cuda_interface import PENDING_BYTE
-from ..outcomes import Verdict
-from .consumer_common import taken
-from .consumer_registry import consumer_check
-from .verdicts import fail, ok, unsupported
+from ...exports.consumption import Consumption
+from ...exports.cuda_interface import PENDING_BYTE
+from ...outcomes import Verdict
+from ..consumer_common import taken
+from ..registry import consumer_check
+from ..verdicts import fail, ok, unsupported
 
 
 @consumer_check("CAI-02")

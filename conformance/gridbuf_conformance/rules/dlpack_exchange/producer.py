@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ..abi.descriptors import Descriptor, Rejected, of_dlpack, of_tensor
-from ..abi.dlpack import CPU
-from ..info import CapsuleInfo
-from ..outcomes import Verdict
-from .dlpack_protocol import indescribable
-from .registry import check
-from .subject import Subject
-from .verdicts import advise, fail, ok, unsupported, untested
+from ...abi.descriptors import Descriptor, Rejected, of_dlpack, of_tensor
+from ...abi.dlpack import CPU
+from ...info import CapsuleInfo
+from ...outcomes import Verdict
+from ..dlpack_protocol.producer import indescribable
+from ..registry import check
+from ..subject import Subject
+from ..verdicts import advise, fail, ok, unsupported, untested
 
 _NAME = "dlpack_exchange_api"
 _OPTIONAL = "dltensor_from_py_object_no_sync"
