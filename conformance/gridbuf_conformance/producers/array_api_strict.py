@@ -34,9 +34,6 @@ class StrictProducer(HostProducer):
         dtypes=_DTYPES, layouts="any", byteorders=("native",), readonly=(False,)
     )
 
-    def version(self) -> str:
-        return xp.__version__
-
     def make(self, plan: Plan) -> Any:
         return xp.asarray(_NUMPY.make(plan), copy=False)
 

@@ -34,9 +34,6 @@ class PlaneProducer(HostProducer):
         readonly=(False,),
     )
 
-    def version(self) -> str:
-        return av.__version__
-
     def make(self, plan: Plan) -> Any:
         if 0 in plan.shape:
             return Unsupported("av: a frame has at least one pixel")

@@ -35,9 +35,6 @@ class IndexProducer(HostProducer):
         readonly=(False,),
     )
 
-    def version(self) -> str:
-        return awkward.__version__
-
     def make(self, plan: Plan) -> awkward.index.Index:
         return awkward.index.Index(
             np.frombuffer(bytearray(plan.content()), numpy_dtype(plan)).reshape(plan.shape)

@@ -10,7 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ..plan import Plan
+from ..plan.consumer import version_of
 from ..producer import Capabilities, Producer, Unsupported, python_view
+from . import BUILT_IN
 
 __all__ = ["TOUCHED_BYTES", "FlatBytesProducer", "HostProducer", "declined", "flat_bytes", "viewed"]
 
@@ -20,6 +22,11 @@ TOUCHED_BYTES = 2**26
 
 class HostProducer(Producer):
     """Declines what its capabilities leave out, then calls `make(plan)` for the rest."""
+
+    def version(self) -> str:
+        """The version of the library that the producer's row in `libraries.toml` needs."""
+        needs = BUILT_IN[self.name].needs if self.name in BUILT_IN else None
+        return version_of(self.make, needs) if needs else ""
 
     def produce(self, plan: Plan) -> Any:
         """The object of `make`, or `Unsupported` with the first key that cannot be met."""

@@ -36,9 +36,6 @@ class Blosc2Producer(HostProducer):
         readonly=(False,),
     )
 
-    def version(self) -> str:
-        return blosc2.__version__
-
     def make(self, plan: Plan) -> blosc2.NDArray:
         content = np.frombuffer(plan.content(), numpy_dtype(plan)).reshape(plan.shape)
         return blosc2.asarray(content.copy())

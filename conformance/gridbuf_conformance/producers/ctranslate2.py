@@ -31,9 +31,6 @@ class StorageViewProducer(HostProducer):
         readonly=(False,),
     )
 
-    def version(self) -> str:
-        return ctranslate2.__version__
-
     def make(self, plan: Plan) -> Any:
         if plan.dtype != "bfloat16":
             content = np.frombuffer(bytearray(plan.content()), numpy_dtype(plan))

@@ -34,9 +34,6 @@ class CuPyProducer(HostProducer):
         devices=("gpu", "managed"),
     )
 
-    def version(self) -> str:
-        return cp.__version__
-
     def on_stream(self, stream: int) -> Any:
         return cp.cuda.ExternalStream(stream)
 

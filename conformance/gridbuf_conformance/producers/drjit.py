@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import drjit
 import numpy as np
 from drjit import scalar
 
@@ -42,9 +41,6 @@ class DrJitProducer(HostProducer):
         byteorders=("native",),
         readonly=(False,),
     )
-
-    def version(self) -> str:
-        return drjit.__version__
 
     def make(self, plan: Plan) -> Any:
         content = np.frombuffer(plan.content(), numpy_dtype(plan)).reshape(plan.shape)

@@ -46,9 +46,6 @@ class JaxProducer(HostProducer):
         jax.config.update("jax_enable_x64", True)
         jax.config.update("jax_platforms", "cpu")
 
-    def version(self) -> str:
-        return jax.__version__
-
     def make(self, plan: Plan) -> jax.Array:
         special = plan.dtype in _SPECIAL
         dtype = np.dtype(getattr(ml_dtypes, plan.dtype)) if special else numpy_dtype(plan)

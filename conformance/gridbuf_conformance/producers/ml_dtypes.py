@@ -30,9 +30,6 @@ class MlDtypesProducer(HostProducer):
         readonly=(False, True),
     )
 
-    def version(self) -> str:
-        return ml_dtypes.__version__
-
     def make(self, plan: Plan) -> np.ndarray:
         dtype = np.dtype(getattr(ml_dtypes, plan.dtype))
         result = np.frombuffer(plan.content(), dtype).reshape(plan.shape).copy()

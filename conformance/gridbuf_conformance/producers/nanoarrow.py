@@ -39,9 +39,6 @@ class NanoarrowProducer(HostProducer):
         readonly=(True,),
     )
 
-    def version(self) -> str:
-        return nanoarrow.__version__
-
     def make(self, plan: Plan) -> Any:
         content = np.frombuffer(plan.content(), numpy_dtype(plan))
         array = nanoarrow.c_array_from_buffers(

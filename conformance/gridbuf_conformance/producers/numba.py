@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numba
 import numpy as np
 from numba import cuda
 
@@ -35,9 +34,6 @@ class NumbaProducer(HostProducer):
         readonly=(False,),
         devices=("gpu",),
     )
-
-    def version(self) -> str:
-        return numba.__version__
 
     def make(self, plan: Plan) -> Any:
         order: Any = "C" if plan.layout in (None, (*range(plan.ndim),)) else "F"

@@ -81,9 +81,6 @@ class NumPyProducer(HostProducer):
         readonly=(False, True),
     )
 
-    def version(self) -> str:
-        return np.__version__
-
     def make(self, plan: Plan) -> np.ndarray:
         layout = range(plan.ndim) if plan.layout is None else plan.layout
         slowest_first = sorted(range(plan.ndim), key=lambda axis: layout[axis])
@@ -118,9 +115,6 @@ class ScalarProducer(HostProducer):
         readonly=(True,),
     )
 
-    def version(self) -> str:
-        return np.__version__
-
     def make(self, plan: Plan) -> np.generic | Unsupported:
         if plan.dtype == "bool":
             return Unsupported("numpy: it has one shared object each for true and false")
@@ -145,9 +139,6 @@ class ReferencesProducer(HostProducer):
         byteorders=("native",),
         readonly=(False,),
     )
-
-    def version(self) -> str:
-        return np.__version__
 
     def make(self, plan: Plan) -> np.ndarray:
         values = np.frombuffer(plan.content(), numpy_dtype(plan)).reshape(plan.shape)
@@ -195,9 +186,6 @@ class MappedProducer(HostProducer):
             if plan.readonly:
                 return np.memmap(file, dtype, "r", shape=plan.shape)
             return np.memmap(file, dtype, "r+", shape=plan.shape)
-
-    def version(self) -> str:
-        return np.__version__
 
     def apply_view(self, obj: np.ndarray, operation: Sequence[Any]) -> np.ndarray:
         return NumPyProducer().apply_view(obj, operation)

@@ -34,9 +34,6 @@ class OrtValueProducer(HostProducer):
         readonly=(False,),
     )
 
-    def version(self) -> str:
-        return onnxruntime.__version__
-
     def make(self, plan: Plan) -> Any:
         content = np.frombuffer(bytearray(plan.content()), numpy_dtype(plan)).reshape(plan.shape)
         return onnxruntime.OrtValue.ortvalue_from_numpy(content)

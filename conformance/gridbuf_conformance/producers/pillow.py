@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from PIL import Image, __version__
+from PIL import Image
 
 from ..plan import Plan
 from ..producer import Capabilities
@@ -26,9 +26,6 @@ class PillowProducer(HostProducer):
         byteorders=("native",),
         readonly=(True,),
     )
-
-    def version(self) -> str:
-        return __version__
 
     def make(self, plan: Plan) -> Image.Image:
         height, width = plan.shape

@@ -22,9 +22,6 @@ _DTYPES = (
 
 
 class _ArrowProducer(HostProducer):
-    def version(self) -> str:
-        return pyarrow.__version__
-
     def apply_view(self, obj: Any, operation: Sequence[Any]) -> Any:
         name, *arguments = operation
         if name == "slice" and isinstance(obj, pyarrow.Array) and arguments[3] == 1:

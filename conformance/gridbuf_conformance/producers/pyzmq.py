@@ -20,9 +20,6 @@ class FrameProducer(FlatBytesProducer):
     name = "pyzmq"
     capabilities = flat_bytes(readonly=(False, True))
 
-    def version(self) -> str:
-        return zmq.__version__
-
     def make(self, plan: Plan) -> zmq.Frame | Unsupported:
         if not plan.readonly:
             return zmq.Frame(plan.content(), copy=True)

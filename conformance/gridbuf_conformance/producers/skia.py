@@ -31,9 +31,6 @@ class BitmapProducer(HostProducer):
         readonly=(False,),
     )
 
-    def version(self) -> str:
-        return skia.__version__
-
     def make(self, plan: Plan) -> Any:
         if 0 in plan.shape:
             return Unsupported("skia: a bitmap has at least one pixel")

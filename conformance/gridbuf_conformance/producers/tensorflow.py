@@ -38,9 +38,6 @@ class TensorFlowProducer(HostProducer):
         readonly=(True,),
     )
 
-    def version(self) -> str:
-        return tf.__version__
-
     def make(self, plan: Plan) -> Any:
         special = plan.dtype == "bfloat16"
         dtype = np.dtype(np.uint16) if special else numpy_dtype(plan)

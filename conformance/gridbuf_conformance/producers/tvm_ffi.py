@@ -34,9 +34,6 @@ class TvmFfiProducer(HostProducer):
         dtypes=_DTYPES, layouts="any", byteorders=("native",), readonly=(False,)
     )
 
-    def version(self) -> str:
-        return tvm_ffi.__version__
-
     def make(self, plan: Plan) -> Any:
         return tvm_ffi.from_dlpack(_NUMPY.make(plan))
 

@@ -42,9 +42,6 @@ class WarpProducer(HostProducer):
         readonly=(False,),
     )
 
-    def version(self) -> str:
-        return warp.__version__
-
     def make(self, plan: Plan) -> Any:
         dtype = _DTYPES[plan.dtype]
         result = warp.empty(plan.shape, dtype=dtype, device="cpu")
