@@ -50,4 +50,6 @@ def test_the_finding_of_the_page_is_a_record(tmp_path: Path) -> None:
     shutil.copyfile(records.FOLDER / "environments.toml", tmp_path / "environments.toml")
     (finding,) = records.load(tmp_path).findings
     assert finding.id == "ctypes-union"
-    assert finding.title == "memoryview of a ctypes.Union has the format 'B' for an item of 8 bytes."
+    assert (
+        finding.title == "memoryview of a ctypes.Union has the format 'B' for an item of 8 bytes."
+    )

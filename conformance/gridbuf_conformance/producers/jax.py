@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
 
 import jax
 import ml_dtypes
 import numpy as np
 
 from ..plan import Plan
-from ..producer import Capabilities, Unsupported
-from .base import HostProducer
+from .base import HostProducer, row_major
 from .numpy import numpy_dtype
 
 __all__ = ["DeletedProducer", "JaxProducer", "TracedProducer"]
@@ -27,20 +24,14 @@ _DTYPES = (
     *("bool", "complex64", "complex128"),
     *_SPECIAL,
 )
-_TOUCHED_BYTES = 2**26
 
 
 class JaxProducer(HostProducer):
     """`jax.numpy.array` of a copy, with 64-bit types switched on. Slices of JAX arrays are copies."""
 
     name = "jax"
-    capabilities = Capabilities(
-        dtypes=_DTYPES,
-        max_nbytes=_TOUCHED_BYTES,
-        layouts="C",
-        byteorders=("native",),
-        readonly=(True,),
-    )
+    no_views = "its views are new arrays"
+    capabilities = row_major(_DTYPES, readonly=(True,))
 
     def __init__(self) -> None:
         jax.config.update("jax_enable_x64", True)
@@ -51,9 +42,6 @@ class JaxProducer(HostProducer):
         dtype = np.dtype(getattr(ml_dtypes, plan.dtype)) if special else numpy_dtype(plan)
         content = np.frombuffer(plan.content(), dtype).reshape(plan.shape)
         return jax.numpy.array(content, copy=True).block_until_ready()
-
-    def apply_view(self, obj: jax.Array, operation: Sequence[Any]) -> Unsupported:
-        return Unsupported("jax: its views are new arrays")
 
 
 class DeletedProducer(JaxProducer):

@@ -12,7 +12,7 @@ import numpy as np
 from ..plan import DTYPES, Plan
 from ..plan.dtypes import DType
 from ..producer import Capabilities, Unsupported
-from .base import HostProducer, viewed
+from .base import HostProducer, row_major, viewed
 
 __all__ = [
     "MAX_NDIM",
@@ -108,6 +108,7 @@ class ScalarProducer(HostProducer):
     """
 
     name = "numpy.scalar"
+    no_views = "a scalar has no views"
     capabilities = Capabilities(
         dtypes=tuple(name for name in _DTYPES if name not in ("struct", "padded", "bytes5")),
         max_ndim=0,
@@ -120,9 +121,6 @@ class ScalarProducer(HostProducer):
             return Unsupported("numpy: it has one shared object each for true and false")
         return np.frombuffer(plan.content(), numpy_dtype(plan))[0]
 
-    def apply_view(self, obj: np.generic, operation: Sequence[Any]) -> Unsupported:
-        return Unsupported("numpy: a scalar has no views")
-
 
 class ReferencesProducer(HostProducer):
     """Arrays of references, whose elements are not in the array's memory: Python objects and strings of any width.
@@ -131,13 +129,8 @@ class ReferencesProducer(HostProducer):
     """
 
     name = "numpy.references"
-    capabilities = Capabilities(
-        dtypes=("bytes5", *(("str3",) if _STRINGS is not None else ())),
-        max_ndim=4,
-        max_nbytes=2**12,
-        layouts="C",
-        byteorders=("native",),
-        readonly=(False,),
+    capabilities = row_major(
+        ("bytes5", *(("str3",) if _STRINGS is not None else ())), max_ndim=4, max_nbytes=2**12
     )
 
     def make(self, plan: Plan) -> np.ndarray:

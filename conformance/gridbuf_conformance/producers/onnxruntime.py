@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import onnxruntime
 
 from ..plan import Plan
-from ..producer import Capabilities, Unsupported
-from .base import TOUCHED_BYTES, HostProducer
+from .base import HostProducer, row_major
 from .numpy import numpy_dtype
 
 __all__ = ["OrtValueProducer"]
@@ -26,17 +24,9 @@ class OrtValueProducer(HostProducer):
     """`OrtValue.ortvalue_from_numpy` on the processor."""
 
     name = "onnxruntime"
-    capabilities = Capabilities(
-        dtypes=_DTYPES,
-        max_nbytes=TOUCHED_BYTES,
-        layouts="C",
-        byteorders=("native",),
-        readonly=(False,),
-    )
+    no_views = "a value has no views"
+    capabilities = row_major(_DTYPES)
 
     def make(self, plan: Plan) -> Any:
         content = np.frombuffer(bytearray(plan.content()), numpy_dtype(plan)).reshape(plan.shape)
         return onnxruntime.OrtValue.ortvalue_from_numpy(content)
-
-    def apply_view(self, obj: Any, operation: Sequence[Any]) -> Unsupported:
-        return Unsupported("onnxruntime: a value has no views")

@@ -10,7 +10,7 @@ import pyarrow
 
 from ..plan import Plan
 from ..producer import Capabilities, Unsupported
-from .base import TOUCHED_BYTES, HostProducer, flat_bytes
+from .base import TOUCHED_BYTES, HostProducer, flat_bytes, row_major
 from .numpy import MAX_NDIM, numpy_dtype
 
 __all__ = ["ArrayProducer", "BufferProducer", "TensorProducer"]
@@ -34,15 +34,7 @@ class ArrayProducer(_ArrowProducer):
     """`pyarrow.Array` over a buffer of Arrow's own memory; arrays are immutable."""
 
     name = "pyarrow"
-    capabilities = Capabilities(
-        dtypes=_DTYPES,
-        min_ndim=1,
-        max_ndim=1,
-        max_nbytes=TOUCHED_BYTES,
-        layouts="C",
-        byteorders=("native",),
-        readonly=(True,),
-    )
+    capabilities = row_major(_DTYPES, min_ndim=1, max_ndim=1, readonly=(True,))
 
     def make(self, plan: Plan) -> pyarrow.Array:
         return pyarrow.array(np.frombuffer(plan.content(), numpy_dtype(plan)))

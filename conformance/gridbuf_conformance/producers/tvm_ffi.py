@@ -6,13 +6,12 @@ capsules, their arguments and flags, the C table.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import tvm_ffi
 
 from ..plan import Plan
-from ..producer import Capabilities, Unsupported
+from ..producer import Capabilities
 from .base import HostProducer
 from .numpy import NumPyProducer
 
@@ -30,12 +29,10 @@ class TvmFfiProducer(HostProducer):
     """`tvm_ffi.from_dlpack` of a NumPy array, which stays the owner."""
 
     name = "tvm_ffi"
+    no_views = "its tensors have no views"
     capabilities = Capabilities(
         dtypes=_DTYPES, layouts="any", byteorders=("native",), readonly=(False,)
     )
 
     def make(self, plan: Plan) -> Any:
         return tvm_ffi.from_dlpack(_NUMPY.make(plan))
-
-    def apply_view(self, obj: Any, operation: Sequence[Any]) -> Unsupported:
-        return Unsupported("tvm_ffi: its tensors have no views")
