@@ -6,8 +6,9 @@ its library, because no environment has them all.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
+
+from gridbuf_conformance.named_consumers.functions import gives_bytes
 
 _NUMBERS = "float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64"
 
@@ -136,12 +137,6 @@ def _array_of(exporter: Any, dtypes: str, *ndims: int) -> Any:
             f"{array.dtype}, shape {array.shape}: this function takes {dtypes}, {ndims} dimensions"
         )
     return array
-
-
-def gives_bytes(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Marks a consumer whose result is one dimension of bytes, in row-major order."""
-    function.gives_bytes = True  # type: ignore[attr-defined]
-    return function
 
 
 def _nbytes(exporter: Any) -> int:

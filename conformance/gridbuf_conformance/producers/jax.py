@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 
 from ..plan import Plan
-from .base import HostProducer, row_major
+from .base import INTEGERS, HostProducer, row_major
 from .numpy import numpy_dtype
 
 __all__ = ["DeletedProducer", "JaxProducer", "TracedProducer"]
@@ -18,12 +18,7 @@ _SPECIAL = tuple(
     for name in ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn")
     if hasattr(ml_dtypes, name) and hasattr(jax.numpy, name)
 )
-_DTYPES = (
-    *("float64", "float32", "float16"),
-    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (64, 32, 16, 8)),
-    *("bool", "complex64", "complex128"),
-    *_SPECIAL,
-)
+_DTYPES = ("float64", "float32", "float16", *INTEGERS, "bool", "complex64", "complex128", *_SPECIAL)
 
 
 class JaxProducer(HostProducer):

@@ -10,16 +10,12 @@ from numba import cuda
 
 from ..plan import Plan
 from ..producer import Capabilities, Unsupported
-from .base import HostProducer, viewed
+from .base import INTEGERS, HostProducer, viewed
 from .numpy import numpy_dtype
 
 __all__ = ["NumbaProducer"]
 
-_DTYPES = (
-    *("float64", "float32"),
-    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (64, 32, 16, 8)),
-    *("complex64", "complex128"),
-)
+_DTYPES = ("float64", "float32", *INTEGERS, "complex64", "complex128")
 
 
 class NumbaProducer(HostProducer):

@@ -8,16 +8,12 @@ import numpy as np
 import onnxruntime
 
 from ..plan import Plan
-from .base import HostProducer, row_major
+from .base import INTEGERS, HostProducer, row_major
 from .numpy import numpy_dtype
 
 __all__ = ["OrtValueProducer"]
 
-_DTYPES = (
-    *("float64", "float32", "float16"),
-    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (64, 32, 16, 8)),
-    "bool",
-)
+_DTYPES = ("float64", "float32", "float16", *INTEGERS, "bool")
 
 
 class OrtValueProducer(HostProducer):

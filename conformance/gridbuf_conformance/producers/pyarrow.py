@@ -10,15 +10,12 @@ import pyarrow
 
 from ..plan import Plan
 from ..producer import Capabilities, Unsupported
-from .base import TOUCHED_BYTES, HostProducer, flat_bytes, row_major
+from .base import INTEGERS, TOUCHED_BYTES, HostProducer, flat_bytes, row_major
 from .numpy import MAX_NDIM, numpy_dtype
 
 __all__ = ["ArrayProducer", "BufferProducer", "TensorProducer"]
 
-_DTYPES = (
-    *("float64", "float32", "float16"),
-    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (64, 32, 16, 8)),
-)
+_DTYPES = ("float64", "float32", "float16", *INTEGERS)
 
 
 class _ArrowProducer(HostProducer):

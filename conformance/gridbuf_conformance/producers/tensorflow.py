@@ -11,15 +11,20 @@ import numpy as np  # noqa: E402 (after the settings)
 import tensorflow as tf  # noqa: E402
 
 from ..plan import Plan  # noqa: E402
-from .base import HostProducer, row_major  # noqa: E402
+from .base import INTEGERS, HostProducer, row_major  # noqa: E402
 from .numpy import numpy_dtype  # noqa: E402
 
 __all__ = ["StringProducer", "TensorFlowProducer"]
 
 _DTYPES = (
-    *("float64", "float32", "float16"),
-    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (64, 32, 16, 8)),
-    *("bool", "complex64", "complex128", "bfloat16"),
+    "float64",
+    "float32",
+    "float16",
+    *INTEGERS,
+    "bool",
+    "complex64",
+    "complex128",
+    "bfloat16",
 )
 
 

@@ -12,17 +12,13 @@ import tvm_ffi
 
 from ..plan import Plan
 from ..producer import Capabilities
-from .base import HostProducer
+from .base import INTEGERS, HostProducer
 from .numpy import NumPyProducer
 
 __all__ = ["TvmFfiProducer"]
 
 _NUMPY = NumPyProducer()
-_DTYPES = (
-    *("float64", "float32", "float16"),
-    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (64, 32, 16, 8)),
-    "bool",
-)
+_DTYPES = ("float64", "float32", "float16", *INTEGERS, "bool")
 
 
 class TvmFfiProducer(HostProducer):

@@ -10,15 +10,12 @@ from vtkmodules.vtkCommonCore import vtkSOADataArrayTemplate, vtkVersion
 
 from ..plan import Plan
 from ..producer import Capabilities, Unsupported
-from .base import HostProducer, row_major
+from .base import INTEGERS, HostProducer, row_major
 from .numpy import numpy_dtype
 
 __all__ = ["AosProducer", "SoaProducer"]
 
-_DTYPES = (
-    *("float64", "float32"),
-    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (64, 32, 16, 8)),
-)
+_DTYPES = ("float64", "float32", *INTEGERS)
 
 
 class AosProducer(HostProducer):
