@@ -101,7 +101,7 @@ class Entry:
 
     @property
     def replay(self) -> str:
-        """The command of the suite, as it is typed in the finding's environment."""
+        """The command of the suite, to be run in the finding's environment."""
         side = ["--consumer"] if self.finding.side == "consumer" else []
         plan = json.dumps(json.loads(self.finding.plan), separators=(",", ":"))
         words = [

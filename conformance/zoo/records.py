@@ -1,6 +1,6 @@
 """The zoo's data: the libraries, the findings in them, and the results of runs.
 
-`environments.toml` has what is installed and judged, and where each project takes issues. `reproducers/ID.py` is a
+`environments.toml` has the packages, the targets, and where each project takes issues. `reproducers/ID.py` is a
 finding: a script that shows the defect without the suite. Its header is inline script metadata (PEP 723): its
 dependencies are those of an environment, and the table `tool.gridbuf-finding` has the record. These are written by hand,
 so this module checks them. `zoo.py` writes the rest: `results/NAME.json` is a run of one environment,
@@ -62,7 +62,7 @@ _Record = TypeVar("_Record")
 
 @dataclass(frozen=True)
 class Environment:
-    """One library at one version under one Python: a virtual environment, and what is judged in it.
+    """One library at one version under one Python: a virtual environment, and the targets that are judged in it.
 
     `python` is a minor version ("3.13"), or a full one where the interpreter itself is the library. `age` is
     "newest" if the version was its library's newest release on the day of the run, else "old". `extensions` says that
@@ -102,8 +102,8 @@ class Finding:
     """One cause in one library: what one change of the library would repair, with every rule that it breaks.
 
     `script` shows it: exit code 1 while the defect is there, 0 when it is gone. Its docstring is the title, its header has
-    the other fields, and the name of the file is the id. `affected` is the environment in which the replay fails: the one that judges the target and has
-    the Python and the requirements of the header.
+    the other fields, and the name of the file is the id. `affected` is the environment in which the replay fails. It is
+    the environment that judges the target and has the Python and the requirements of the header.
 
     `rule` and `plan` are the replay that shows it, `also_rules` the other rules that the cause breaks. `passes` is an
     environment in which the same plan passes: a fixed version, or another released library; without one it is empty.

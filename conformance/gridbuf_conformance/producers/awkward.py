@@ -1,6 +1,6 @@
 """Awkward Array's `Index`: the buffers of offsets inside its arrays, the part of it that exports memory.
 
-Its arrays have `__array__` only, which hands out NumPy's arrays.
+Its arrays have only `__array__`, which returns NumPy's arrays.
 """
 
 from __future__ import annotations

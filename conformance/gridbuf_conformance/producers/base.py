@@ -1,7 +1,7 @@
 """What all built-in producers share: one place that declines plans, and the helper for view operations.
 
-A built-in producer declares its `capabilities`, from which plans are drawn; the same declaration
-answers every plan outside it, so that what a producer says it can do and what it declines cannot differ.
+A built-in producer declares its `capabilities`. Plans are drawn from them, and plans outside of them are declined by
+the same declaration, so that the two cannot differ.
 """
 
 from __future__ import annotations

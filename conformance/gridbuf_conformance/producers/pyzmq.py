@@ -24,7 +24,5 @@ class FrameProducer(FlatBytesProducer):
         if not plan.readonly:
             return zmq.Frame(plan.content(), copy=True)
         if not plan.nbytes:
-            return Unsupported(
-                "pyzmq: there is no page that a read-only frame of no bytes could lie in"
-            )
+            return Unsupported("pyzmq: a read-only frame without bytes has no page")
         return zmq.Frame(_READONLY.make(plan), copy=False)

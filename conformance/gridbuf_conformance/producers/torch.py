@@ -159,7 +159,7 @@ class StridedProducer(TorchProducer):
 
 
 class ReadOnlyProducer(TorchProducer):
-    """`torch.frombuffer` of read-only pages: PyTorch warns, and the tensor knows nothing of it."""
+    """`torch.frombuffer` of read-only pages: PyTorch warns, and the tensor does not record it."""
 
     name = "torch.readonly"
     capabilities = replace(

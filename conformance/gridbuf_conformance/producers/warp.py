@@ -14,7 +14,7 @@ from .base import HostProducer, row_major, viewed
 
 __all__ = ["WarpProducer"]
 
-warp.config.quiet = True  # its greeting would be taken for the worker's answer
+warp.config.quiet = True  # the worker's answers are on the standard output
 
 _DTYPES = {
     **{name: getattr(warp, name) for name in ("float64", "float32", "float16")},
