@@ -14,13 +14,10 @@ import threading
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..abi.arraystruct import read_array_struct
-from ..abi.dlpack import Counter, Exported
-from ..abi.libraries import c_function
-from ..abi.memory import Memory
-from ..descriptors import (
+from ..abi.descriptors import (
     Descriptor,
     Rejected,
     of_array_interface,
@@ -28,6 +25,9 @@ from ..descriptors import (
     of_buffer,
     of_dlpack,
 )
+from ..abi.dlpack import Counter, Exported
+from ..abi.libraries import c_function
+from ..abi.memory import Memory
 from ..info import (
     BufferLifeInfo,
     CapsuleLifeInfo,
@@ -37,17 +37,15 @@ from ..info import (
     LossInfo,
     TwoViewsInfo,
 )
+from ..info.steps import enter
+from ..info.values import attempt
 from ..plan import Plan
-from ..producer import Unsupported
-from ..steps import enter
-from ..values import attempt
+from ..plan.producer import Unsupported
 from .buffer import hold_buffer
 from .capsules import NEWEST, export
+from .held import Held
 from .interface import interface_info
 from .resizing import resize_info
-
-if TYPE_CHECKING:
-    from .observation import Held
 
 __all__ = ["life_info"]
 
@@ -392,7 +390,7 @@ class _Holders:
         except Rejected:
             return
         self._reads[name] = array, read
-        space = self._memory.space_of(array)
+        space = array.space_in(self._memory)
         if array.span is not None and space.readable(*array.span):
             self._spans[name] = space, array.span
 
