@@ -117,7 +117,7 @@ def _answer(call: Callable[[], int], value: Callable[[], Any]) -> Answer:
 
 
 def _owned(out: c_void_p) -> Any:
-    """The object behind a new reference, which ctypes counts once more."""
+    """The object behind a new reference, which ctypes counts again."""
     if not out.value:
         return None
     found = ctypes.cast(out, ctypes.py_object).value
