@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from gridbuf_conformance import check
+from gridbuf_conformance.engine.producer_run import check_plans
 from gridbuf_conformance.plan import Plan
-from gridbuf_conformance.producer_run import check_plans
-from gridbuf_conformance.report import Report
+from gridbuf_conformance.render.report import Report
 from gridbuf_conformance_mutants import capsules
 from gridbuf_conformance_mutants.device import DeviceReference
 from gridbuf_conformance_mutants.elements import ELEMENTS, Element
@@ -163,7 +163,7 @@ def test_an_odd_array_breaks_nothing(name: str, interface: str) -> None:
 
 
 class _Rows(array.array):  # type: ignore[type-arg]
-    """Two rows over a buffer of one dimension, which is mere memory."""
+    """Two rows over a buffer of one dimension, which is only memory."""
 
     @property
     def __array_interface__(self) -> dict[str, Any]:

@@ -15,13 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..info import UNMAPPED, CapsuleInfo, Entries
-from .capsule import (
-    capsule_name,
-    capsule_name_address,
-    capsule_pointer,
-    is_capsule,
-    rename_capsule,
-)
+from .capsule import capsule_name, capsule_name_address, capsule_pointer, is_capsule, rename_capsule
 from .libraries import c_function
 from .memory import POINTER_BYTES, Memory
 
@@ -224,7 +218,7 @@ class Exported:
         self.capsule = capsule
         self.memory = memory
         self.is_capsule = is_capsule(capsule)
-        self.name = capsule_name(capsule, memory) if self.is_capsule else None
+        self.name = capsule_name(capsule, memory.text) if self.is_capsule else None
         self._struct = _STRUCTS.get(self.name or "")
         self.pointer = capsule_pointer(capsule) if self._struct else 0
 

@@ -16,17 +16,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..abi.arraystruct import ArrayStruct
+from ..abi.descriptors import is_contiguous
 from ..abi.libraries import python_api
-from ..descriptors import is_contiguous
-from ..dtypes import DTYPES
 from ..info import ExportInfo
 from ..plan import Plan
-from ..producer import Capabilities
+from ..plan.dtypes import DTYPES
+from ..plan.producer import Capabilities
 from . import plans
 from .array_interface import record_fields
-from .export import Export
+from .export import PLAIN, Export, Interface, ObservedExport, Variant
 from .memory import Block
-from .variant import PLAIN, Interface, ObservedExport, Variant
 
 __all__ = ["INTERFACES", "ObservedArrayStruct", "Struct", "StructVariant"]
 

@@ -17,15 +17,14 @@ from functools import cache
 from typing import Any
 
 from ..abi.device import CudaAccess, DeviceError
-from ..dtypes import DTYPES
 from ..info import ExportInfo
 from ..plan import Plan
-from ..producer import Capabilities
+from ..plan.dtypes import DTYPES
+from ..plan.producer import Capabilities
 from . import plans
 from .array_interface import typestr_of
-from .export import Export
+from .export import PLAIN, Export, Interface, ObservedExport, Variant
 from .memory import Block
-from .variant import PLAIN, Interface, ObservedExport, Variant
 
 __all__ = ["INTERFACES", "PENDING_BYTE", "ObservedCudaInterface", "CudaVariant", "unavailable"]
 

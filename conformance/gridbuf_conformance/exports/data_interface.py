@@ -14,14 +14,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..dtypes import DTYPES
 from ..info import ExportInfo
-from ..producer import Capabilities
+from ..plan.dtypes import DTYPES
+from ..plan.producer import Capabilities
 from . import plans
 from .array_interface import typestr_of
-from .export import Export
+from .export import PLAIN, Export, Interface, ObservedExport, Variant
 from .memory import Block
-from .variant import PLAIN, Interface, ObservedExport, Variant
 
 __all__ = ["INTERFACES", "ObservedDataInterface", "EntriesVariant"]
 

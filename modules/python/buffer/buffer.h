@@ -41,7 +41,7 @@ void check_cast(PyObject* from, PyObject* to, PyObject* casting);
 void copy_memory(std::byte* target_block, const StridedView& target, const std::byte* source_block,
                  const StridedView& source);
 
-/// Writes `element` (of the view's item size) to every element. The block likewise.
+/// Writes `element` (of the view's item size) to every element. The caller keeps the block alive.
 void fill_memory(std::byte* target_block, const StridedView& target, const std::byte* element);
 
 /// Whether the elements of the two types are the same bytes.
@@ -116,7 +116,7 @@ py::object copy_of(PyObject* buffer, DeviceType kind);
 /// does to them. GTNoSuchBufferError for memory that the host does not read.
 py::object ndarray_of(PyObject* buffer);
 
-/// Copies all elements between Buffers of one shape and item size, in whatever memory they lie.
+/// Copies all elements between Buffers of one shape and item size, in any memory.
 /// What the host reads has been written at return; between two Buffers of a device the copy is
 /// enqueued on the target's stream.
 void copy_buffer(PyObject* target, PyObject* source);

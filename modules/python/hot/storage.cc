@@ -243,7 +243,7 @@ void set_storage_types(const py::args& classes) {
   const py::object table = make_storage_exchange_capsule();
   for (std::size_t kind = 0; kind < types_by_kind.size(); ++kind) {
     PyObject* const item = PyTuple_GET_ITEM(classes.ptr(), static_cast<Py_ssize_t>(kind));
-    // On exactly each type, as a table serves none but its own (DX-01, DX-11).
+    // On exactly each type, because a table is for one type only (DX-01, DX-11).
     check(PyObject_SetAttrString(item, dlpack::kExchangeAttribute, table.ptr()));
     auto* const type = reinterpret_cast<PyTypeObject*>(Py_NewRef(item));
     // Classes that Python makes have their objects collected, which these are not: they hold no

@@ -1,8 +1,8 @@
-// Exports of storages: the buffer protocol, ndarrays, capsules; and what waits for what (benchmark
-// `storage-export`).
+// Exports of storages: the buffer protocol, ndarrays and capsules, and their order with pending
+// work (benchmark `storage-export`).
 //
-// All but the buffer protocol leaves through a Buffer over one side's memory, whose owner counts as
-// an export. gridbuf.python.buffer describes the memory.
+// The buffer protocol exports the memory directly. The others export a Buffer over the memory of
+// one side, whose owner counts as an export. gridbuf.python.buffer describes the memory.
 
 module;
 
@@ -78,7 +78,7 @@ int export_owned(void* py_object, DLManagedTensorVersioned** out) {
   });
 }
 
-/// Shape and strides lie in the object (DX-07). Nothing tells how long the reader uses them.
+/// Shape and strides are in the object (DX-07). The end of their use is not known.
 int export_borrowed(void* py_object, dlpack::DLTensor* out) {
   return guarded(-1, [&] {
     StorageObject& object = to_storage(py_object);

@@ -345,7 +345,7 @@ struct NdarrayFields {
   bool readonly;
 };
 bool is_ndarray(PyObject* object);
-/// Not of a subclass, which may mean more (a mask, an interface) than its fields say.
+/// Not of a subclass, which can have a mask or an interface besides its fields.
 bool is_exact_ndarray(PyObject* object);
 /// Requires is_ndarray(object).
 NdarrayFields fields_of(PyObject* object);
