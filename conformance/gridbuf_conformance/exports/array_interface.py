@@ -68,8 +68,6 @@ class ObservedArrayInterface(ObservedExport):
 
     def __init__(self, export: Export, block: Block) -> None:
         super().__init__(export, block)
-        self.variant = export.variant
-        self.reads = 0
         self.exported: list[_ObservedBytes] = []
         self.exporter = _Exporter(self)
         self._alive = weakref.ref(self.exporter)
@@ -118,9 +116,6 @@ class ObservedArrayInterface(ObservedExport):
         super().forget()
         for exported in self.exported:
             exported.forget()
-
-    def was_asked(self) -> bool:
-        return self.reads > 0
 
     def is_free(self) -> bool:
         return self._alive() is None and all(exported.is_gone for exported in self.exported)

@@ -121,9 +121,7 @@ class ObservedArrayStruct(ObservedExport):
 
     def __init__(self, export: Export, block: Block) -> None:
         super().__init__(export, block)
-        self.variant = export.variant
         self.structs: list[Struct] = []
-        self.reads = 0
         self.exporter = _Exporter(self)
 
     def answer(self) -> Any:
@@ -139,9 +137,6 @@ class ObservedArrayStruct(ObservedExport):
 
     def info(self) -> ExportInfo:
         return ExportInfo(reads=self.reads, destroyed=[s.destroyed for s in self.structs])
-
-    def was_asked(self) -> bool:
-        return self.reads > 0
 
     def is_free(self) -> bool:
         return all(struct.destroyed for struct in self.structs)

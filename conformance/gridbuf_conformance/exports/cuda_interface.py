@@ -92,8 +92,6 @@ class ObservedCudaInterface(ObservedExport):
         device_block: Any = _DeviceBlock(host, access)
         super().__init__(export, device_block)
         self.access = access
-        self.variant = export.variant
-        self.reads = 0
         self.stream: int | None = None
         self.exporter = _Exporter(self)
         self._alive = weakref.ref(self.exporter)
@@ -130,9 +128,6 @@ class ObservedCudaInterface(ObservedExport):
 
     def info(self) -> ExportInfo:
         return ExportInfo(reads=self.reads)
-
-    def was_asked(self) -> bool:
-        return self.reads > 0
 
     def is_free(self) -> bool:
         return self._alive() is None

@@ -52,8 +52,6 @@ class ObservedDataInterface(ObservedExport):
 
     def __init__(self, export: Export, block: Block) -> None:
         super().__init__(export, block)
-        self.variant = export.variant
-        self.reads = 0
         self.events: list[str] = []
         self.has_hooks = not (
             isinstance(self.variant, EntriesVariant) and self.variant.is_plain_array
@@ -101,9 +99,6 @@ class ObservedDataInterface(ObservedExport):
 
     def info(self) -> ExportInfo:
         return ExportInfo(reads=self.reads, events=list(self.events), has_hooks=self.has_hooks)
-
-    def was_asked(self) -> bool:
-        return self.reads > 0
 
     def is_free(self) -> bool:
         return self._alive() is None

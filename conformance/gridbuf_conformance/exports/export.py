@@ -172,7 +172,9 @@ class ObservedExport:
 
     def __init__(self, export: Export, block: Block) -> None:
         self.export = export
+        self.variant = export.variant
         self.block = block
+        self.reads = 0
 
     def info(self) -> ExportInfo:
         """The observations so far, without addresses: counters, keywords, states."""
@@ -181,7 +183,7 @@ class ObservedExport:
     def was_asked(self) -> bool:
         """Whether the consumer has used the interface at all: one that takes anything, and wraps
         what it does not know, has not."""
-        raise NotImplementedError(f"{type(self).__name__}.was_asked() must say so")
+        return self.reads > 0
 
     def is_free(self) -> bool:
         """Whether the consumer has released the memory: it must not be used any more."""
