@@ -19,7 +19,7 @@ from ..plan.dtypes import DTYPES
 from ..plan.producer import Capabilities
 from . import plans
 from .buffer import Answer, BytesExporter, ObservedBuffer
-from .export import PLAIN, Export, Interface, ObservedExport, Variant
+from .export import PLAIN, Export, Interface, ObservedExport, Variant, strided, variants_of
 from .memory import Block
 
 __all__ = [
@@ -68,8 +68,6 @@ class ObservedArrayInterface(ObservedExport):
 
     def __init__(self, export: Export, block: Block) -> None:
         super().__init__(export, block)
-        self.variant = export.variant
-        self.reads = 0
         self.exported: list[_ObservedBytes] = []
         self.exporter = _Exporter(self)
         self._alive = weakref.ref(self.exporter)
@@ -118,9 +116,6 @@ class ObservedArrayInterface(ObservedExport):
         super().forget()
         for exported in self.exported:
             exported.forget()
-
-    def was_asked(self) -> bool:
-        return self.reads > 0
 
     def is_free(self) -> bool:
         return self._alive() is None and all(exported.is_gone for exported in self.exported)
@@ -294,22 +289,13 @@ def _raising(name: str, error: type[Exception]) -> DictVariant:
     return DictVariant(name, ("AI-29",), "error", about, adapt=plans.plain, raises=error)
 
 
-def _dict_variant(
-    name: str,
-    rule: str,
-    expects: str,
-    about: str,
-    bend: Callable[[dict[str, Any], ObservedArrayInterface], None] = _straight,
-    *,
-    adapt: Callable[[Plan], Plan] = plans.plain,
-    misfit: Callable[[Plan], str] = plans.not_dense_misfit,
-    control: Callable[[Plan], Plan] = plans.plain,
-    also: tuple[str, ...] = (),
-    **more: Any,
-) -> DictVariant:
-    rules = (rule, *also, *(() if expects == "error" else _SEEN))
-    functions: dict[str, Any] = {"adapt": adapt, "misfit": misfit, "control": control, "bend": bend}
-    return DictVariant(name, rules, expects, about, **functions, **more)
+_variant = variants_of(
+    DictVariant,
+    _SEEN,
+    adapt=plans.plain,
+    misfit=plans.not_dense_misfit,
+    control=plans.plain,
+)
 
 
 def _any(plan: Plan) -> str:
@@ -319,213 +305,170 @@ def _any(plan: Plan) -> str:
 _VARIANTS: tuple[Variant, ...] = (
     Variant(PLAIN, _ANY_ARRAY, "right-or-error", "as NumPy's documents say", adapt=plans.solid),
     # strides
-    _dict_variant(
-        "absent-strides", "AI-23", "right", "the key strides is missing", _without("strides")
+    _variant(
+        "absent-strides",
+        "AI-23",
+        "the key strides is missing",
+        _without("strides"),
+        expects="right",
     ),
-    _dict_variant(
+    _variant(
         "explicit-strides",
         "AI-23",
-        "right",
         "strides are written out, and are those of a row-major array",
         _explicit_strides,
+        expects="right",
     ),
-    _dict_variant(
-        "negative-stride",
-        "AI-22",
-        "right-or-error",
-        "the last axis runs backwards",
-        adapt=plans.reversed_axis,
-        misfit=_any,
-    ),
-    _dict_variant(
-        "zero-stride",
-        "AI-22",
-        "right-or-error",
-        "every element of the first axis is the same one",
-        adapt=plans.broadcast,
-        misfit=_any,
-    ),
-    _dict_variant(
-        "gaps",
-        "AI-22",
-        "right-or-error",
-        "every second element of the last axis",
-        adapt=plans.stepped,
-        misfit=_any,
-    ),
-    _dict_variant(
+    *strided(_variant, "AI-22", misfit=_any),
+    _variant(
         "junk-strides",
         "AI-22",
-        "right-or-error",
         "axes of extent 1 have strides that mean nothing",
         _junk_strides,
         adapt=plans.of_ndim(3),
     ),
-    _dict_variant(
+    _variant(
         "short-strides",
         "AI-21",
-        "error",
         "strides has one entry less than shape",
         _one_stride_short,
+        expects="error",
         adapt=_pair,
         misfit=lambda plan: _pair_misfit(plan) or _one_axis(plan),
     ),
     # required keys
-    _dict_variant(
-        "absent-typestr", "AI-02", "error", "the key typestr is missing", _without("typestr")
+    _variant(
+        "absent-typestr",
+        "AI-02",
+        "the key typestr is missing",
+        _without("typestr"),
+        expects="error",
     ),
-    _dict_variant("absent-shape", "AI-02", "error", "the key shape is missing", _without("shape")),
+    _variant(
+        "absent-shape", "AI-02", "the key shape is missing", _without("shape"), expects="error"
+    ),
     # shape
-    _dict_variant(
-        "zero-dim", "AI-24", "right-or-error", "shape is (): one element", adapt=plans.zero_dim
-    ),
-    _dict_variant(
+    _variant("zero-dim", "AI-24", "shape is (): one element", adapt=plans.zero_dim),
+    _variant(
         "zero-dim-strides",
         "AI-24",
-        "right-or-error",
         "shape and strides are (): one element",
         _explicit_strides,
         adapt=plans.zero_dim,
     ),
-    _dict_variant(
+    _variant(
         "empty",
         "AI-24",
-        "right-or-error",
         "no elements, at an inaccessible address",
         _nowhere,
         adapt=plans.empty,
         misfit=_empty_only,
     ),
-    _dict_variant(
+    _variant(
         "empty-strides",
         "AI-24",
-        "right-or-error",
         "no elements, and strides that mean nothing",
         _empty_strides,
         adapt=plans.empty,
         misfit=_empty_only,
     ),
-    _dict_variant(
+    _variant(
         "empty-null",
         "AI-20",
-        "right-or-error",
         "no elements, at address 0",
         _null,
         adapt=plans.empty,
         misfit=_empty_only,
     ),
     *(
-        _dict_variant(
-            f"dims-{ndim}",
-            "AI-04",
-            "right-or-error",
-            f"{ndim} dimensions",
-            _described,
-            described=plans.widened(ndim),
+        _variant(
+            f"dims-{ndim}", "AI-04", f"{ndim} dimensions", _described, described=plans.widened(ndim)
         )
         for ndim in (65, 1000)
     ),
-    _dict_variant("huge", "AI-05", "error", "2^62 · 8 elements", _shape(2**62, 8)),
-    _dict_variant("wrapping", "AI-05", "error", "2^32 · 2^32 elements", _shape(2**32, 2**32)),
+    _variant("huge", "AI-05", "2^62 · 8 elements", _shape(2**62, 8), expects="error"),
+    _variant("wrapping", "AI-05", "2^32 · 2^32 elements", _shape(2**32, 2**32), expects="error"),
     # element type
-    _dict_variant(
-        "swapped",
-        "AI-34",
-        "right-or-error",
-        "numbers of the other byte order",
-        adapt=plans.swapped,
-        misfit=_any,
+    _variant(
+        "swapped", "AI-34", "numbers of the other byte order", adapt=plans.swapped, misfit=_any
     ),
-    _dict_variant("bits", "AI-10", "error", "packed bits, eight to a byte", _bits),
-    _dict_variant(
+    _variant("bits", "AI-10", "packed bits, eight to a byte", _bits, expects="error"),
+    _variant(
         "record",
         "XA-15",
-        "right-or-error",
         "records of 13 bytes, told by descr",
         adapt=plans.of_dtype("struct"),
         control=plans.numbers,
         misfit=_any,
     ),
     # data
-    _dict_variant(
-        "read-only",
-        "AI-25",
-        "right-or-error",
-        "the memory may not be written",
-        adapt=plans.readonly,
-        misfit=_any,
+    _variant(
+        "read-only", "AI-25", "the memory may not be written", adapt=plans.readonly, misfit=_any
     ),
-    _dict_variant(
-        "odd-address",
-        "AI-31",
-        "right-or-error",
-        "the first element is at an odd address",
-    ),
-    _dict_variant(
+    _variant("odd-address", "AI-31", "the first element is at an odd address"),
+    _variant(
         "data-object",
         "AI-16",
-        "right-or-error",
         "data is an object with a buffer of the array's bytes",
         _object(),
         adapt=_pair,
         also=_EXPORTED,
         misfit=_pair_misfit,
     ),
-    _dict_variant(
+    _variant(
         "data-object-offset",
         "AI-18",
-        "right-or-error",
         "data is an object with a buffer, in which the array begins at offset",
         _object(-_ROOM_BYTES, offset=_ROOM_BYTES),
         adapt=_pair,
         also=_EXPORTED,
         misfit=_pair_misfit,
     ),
-    _dict_variant(
+    _variant(
         "data-object-too-small",
         "AI-16",
-        "error",
         "data is an object with a buffer that is one byte too small",
         _object(missing_bytes=1),
+        expects="error",
         adapt=_pair,
         misfit=_pair_misfit,
     ),
-    _dict_variant(
+    _variant(
         "data-object-offset-too-large",
         "AI-16",
-        "error",
         "offset leads out of the buffer",
         _object(offset=1),
+        expects="error",
         adapt=_pair,
         misfit=_pair_misfit,
     ),
-    _dict_variant(
+    _variant(
         "negative-offset",
         "AI-18",
-        "error",
         "offset is negative and leads out of the buffer",
         _object_from_behind,
+        expects="error",
         adapt=_pair,
         misfit=_pair_misfit,
     ),
-    _dict_variant(
+    _variant(
         "offset-beside-address",
         "AI-15",
-        "right",
         "data is an address, so offset means nothing",
         _beside,
+        expects="right",
     ),
     # other keys
-    _dict_variant(
-        "mask", "AI-26", "error", "a mask says that the last element is not valid", _mask
+    _variant(
+        "mask", "AI-26", "a mask says that the last element is not valid", _mask, expects="error"
     ),
-    _dict_variant("version-99", "AI-27", "right", "version is 99", _entry("version", 99)),
-    _dict_variant(
+    _variant("version-99", "AI-27", "version is 99", _entry("version", 99), expects="right"),
+    _variant(
         "unknown-key",
         "AI-32",
-        "right",
         "one key more, that no version of the protocol has",
         _entry("conformance_suite", "this key means nothing"),
+        expects="right",
     ),
     _raising("raises-os-error", OSError),
     _raising("raises-type-error", TypeError),

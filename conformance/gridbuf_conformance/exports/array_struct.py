@@ -24,7 +24,7 @@ from ..plan.dtypes import DTYPES
 from ..plan.producer import Capabilities
 from . import plans
 from .array_interface import record_fields
-from .export import PLAIN, Export, Interface, ObservedExport, Variant
+from .export import PLAIN, Export, Interface, ObservedExport, Variant, strided, variants_of
 from .memory import Block
 
 __all__ = ["INTERFACES", "ObservedArrayStruct", "Struct", "StructVariant"]
@@ -121,9 +121,7 @@ class ObservedArrayStruct(ObservedExport):
 
     def __init__(self, export: Export, block: Block) -> None:
         super().__init__(export, block)
-        self.variant = export.variant
         self.structs: list[Struct] = []
-        self.reads = 0
         self.exporter = _Exporter(self)
 
     def answer(self) -> Any:
@@ -139,9 +137,6 @@ class ObservedArrayStruct(ObservedExport):
 
     def info(self) -> ExportInfo:
         return ExportInfo(reads=self.reads, destroyed=[s.destroyed for s in self.structs])
-
-    def was_asked(self) -> bool:
-        return self.reads > 0
 
     def is_free(self) -> bool:
         return all(struct.destroyed for struct in self.structs)
@@ -246,53 +241,17 @@ _SEEN = ("AS-07", "XA-15")
 _ANY_ARRAY = ("XA-15", "AS-04", "AS-05", "AS-07")
 
 
-def _variant(
-    name: str,
-    rule: str,
-    expects: str,
-    about: str,
-    bend: Callable[[Struct], None] = _straight,
-    *,
-    adapt: Callable[[Plan], Plan] = plans.plain,
-    control: Callable[[Plan], Plan] = plans.plain,
-    **more: Any,
-) -> StructVariant:
-    rules = (rule, *(() if expects == "error" else _SEEN))
-    functions: dict[str, Any] = {"adapt": adapt, "control": control, "bend": bend}
-    return StructVariant(name, rules, expects, about, **functions, **more)
-
-
+_variant = variants_of(StructVariant, _SEEN, adapt=plans.plain, control=plans.plain)
 _VARIANTS: tuple[Variant, ...] = (
     Variant(PLAIN, _ANY_ARRAY, "right-or-error", "as NumPy's documents say", adapt=plans.solid),
-    _variant("version-1", "AS-02", "error", "the first int is 1 and not 2", _raw("two", 1)),
-    _variant("version-3", "AS-02", "error", "the first int is 3 and not 2", _raw("two", 3)),
-    _variant("named", "AS-01", "error", "the capsule has a name", _named),
-    _variant("number", "AS-01", "error", "a number in place of a capsule", in_place=42),
-    _variant(
-        "negative-stride",
-        "AS-04",
-        "right-or-error",
-        "the last axis runs backwards",
-        adapt=plans.reversed_axis,
-    ),
-    _variant(
-        "zero-stride",
-        "AS-04",
-        "right-or-error",
-        "every element of the first axis is the same one",
-        adapt=plans.broadcast,
-    ),
-    _variant(
-        "gaps",
-        "AS-04",
-        "right-or-error",
-        "every second element of the last axis",
-        adapt=plans.stepped,
-    ),
+    _variant("version-1", "AS-02", "the first int is 1 and not 2", _raw("two", 1), expects="error"),
+    _variant("version-3", "AS-02", "the first int is 3 and not 2", _raw("two", 3), expects="error"),
+    _variant("named", "AS-01", "the capsule has a name", _named, expects="error"),
+    _variant("number", "AS-01", "a number in place of a capsule", expects="error", in_place=42),
+    *strided(_variant, "AS-04"),
     _variant(
         "zero-dim",
         "AS-04",
-        "right-or-error",
         "one element, and no arrays behind shape and strides",
         _no_arrays,
         adapt=plans.zero_dim,
@@ -301,7 +260,6 @@ _VARIANTS: tuple[Variant, ...] = (
     _variant(
         "empty",
         "AS-04",
-        "right-or-error",
         "no elements, at an inaccessible address",
         _nowhere,
         adapt=plans.empty,
@@ -310,7 +268,6 @@ _VARIANTS: tuple[Variant, ...] = (
     _variant(
         "empty-null",
         "AS-04",
-        "right-or-error",
         "no elements, at NULL",
         _null,
         adapt=plans.empty,
@@ -320,18 +277,16 @@ _VARIANTS: tuple[Variant, ...] = (
     _variant(
         "null-strides",
         "AS-04",
-        "right-or-error",
         "strides is NULL; the memory is in row-major order",
         _null_strides,
         is_robust=True,
     ),
-    _variant("null-shape", "AS-04", "error", "shape is NULL", _null_shape, is_robust=True),
-    _variant("null-data", "AS-04", "error", "data is NULL", _null, is_robust=True),
+    _variant("null-shape", "AS-04", "shape is NULL", _null_shape, expects="error", is_robust=True),
+    _variant("null-data", "AS-04", "data is NULL", _null, expects="error", is_robust=True),
     *(
         _variant(
             f"dims-{ndim}",
             "AS-04",
-            "right-or-error",
             f"{ndim} dimensions",
             _wrapped(ndim),
             described=plans.widened(ndim),
@@ -341,41 +296,23 @@ _VARIANTS: tuple[Variant, ...] = (
     _variant(
         "no-claims",
         "AS-05",
-        "right",
         "the flags claim no order and no alignment",
         _no_claims,
+        expects="right",
     ),
-    _variant(
-        "read-only",
-        "AS-05",
-        "right-or-error",
-        "the memory may not be written",
-        adapt=plans.readonly,
-    ),
-    _variant(
-        "swapped",
-        "AS-05",
-        "right-or-error",
-        "numbers of the other byte order",
-        adapt=plans.swapped,
-    ),
-    _variant(
-        "odd-address",
-        "AS-05",
-        "right-or-error",
-        "the first element is at an odd address",
-    ),
+    _variant("read-only", "AS-05", "the memory may not be written", adapt=plans.readonly),
+    _variant("swapped", "AS-05", "numbers of the other byte order", adapt=plans.swapped),
+    _variant("odd-address", "AS-05", "the first element is at an odd address"),
     _variant(
         "unannounced-descr",
         "AS-06",
-        "right",
         "descr points to inaccessible memory, and no flag announces it",
         _junk_descr,
+        expects="right",
     ),
     _variant(
         "descr",
         "AS-06",
-        "right-or-error",
         "records of 13 bytes, told by descr",
         _with_descr,
         adapt=plans.of_dtype("struct"),

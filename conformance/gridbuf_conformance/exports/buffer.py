@@ -179,7 +179,6 @@ class ObservedBuffer(ObservedExport):
 
     def __init__(self, export: Export, block: Block) -> None:
         super().__init__(export, block)
-        self.variant = export.variant
         self.requests: list[str] = []
         self.views: list[_Granted] = []
         self.ledger = Ledger()

@@ -23,7 +23,7 @@ from ..plan.dtypes import DTYPES
 from ..plan.producer import Capabilities
 from . import plans
 from .array_interface import typestr_of
-from .export import PLAIN, Export, Interface, ObservedExport, Variant
+from .export import PLAIN, Export, Interface, ObservedExport, Variant, strided, variants_of
 from .memory import Block
 
 __all__ = ["INTERFACES", "PENDING_BYTE", "ObservedCudaInterface", "CudaVariant", "unavailable"]
@@ -92,8 +92,6 @@ class ObservedCudaInterface(ObservedExport):
         device_block: Any = _DeviceBlock(host, access)
         super().__init__(export, device_block)
         self.access = access
-        self.variant = export.variant
-        self.reads = 0
         self.stream: int | None = None
         self.exporter = _Exporter(self)
         self._alive = weakref.ref(self.exporter)
@@ -130,9 +128,6 @@ class ObservedCudaInterface(ObservedExport):
 
     def info(self) -> ExportInfo:
         return ExportInfo(reads=self.reads)
-
-    def was_asked(self) -> bool:
-        return self.reads > 0
 
     def is_free(self) -> bool:
         return self._alive() is None
@@ -190,24 +185,13 @@ def _empty_only(plan: Plan) -> str:
 _SEEN = ("CAI-23",)
 
 
-def _variant(
-    name: str,
-    rule: str,
-    expects: str,
-    about: str,
-    bend: Callable[[dict[str, Any], ObservedCudaInterface], None] = _straight,
-    *,
-    adapt: Callable[[Plan], Plan] = plans.plain,
-    misfit: Callable[[Plan], str] = plans.not_dense_misfit,
-) -> CudaVariant:
-    rules = (rule, *(() if expects == "error" else _SEEN))
-    functions: dict[str, Any] = {
-        "adapt": adapt,
-        "misfit": misfit,
-        "control": plans.plain,
-        "bend": bend,
-    }
-    return CudaVariant(name, rules, expects, about, **functions)
+_variant = variants_of(
+    CudaVariant,
+    _SEEN,
+    adapt=plans.plain,
+    misfit=plans.not_dense_misfit,
+    control=plans.plain,
+)
 
 
 def _any(plan: Plan) -> str:
@@ -217,75 +201,38 @@ def _any(plan: Plan) -> str:
 _VARIANTS: tuple[Variant, ...] = (
     Variant(PLAIN, ("CAI-13", "CAI-26", *_SEEN), "right-or-error", "version 3", adapt=plans.solid),
     _variant(
-        "absent-strides", "CAI-10", "right", "the key strides is missing", _without("strides")
+        "absent-strides",
+        "CAI-10",
+        "the key strides is missing",
+        _without("strides"),
+        expects="right",
     ),
     *(
-        _variant(f"absent-{key}", "CAI-02", "error", f"the key {key} is missing", _without(key))
+        _variant(
+            f"absent-{key}", "CAI-02", f"the key {key} is missing", _without(key), expects="error"
+        )
         for key in ("shape", "typestr", "data")
     ),
+    _variant("absent-version", "CAI-02", "the key version is missing", _without("version")),
     _variant(
-        "absent-version",
-        "CAI-02",
-        "right-or-error",
-        "the key version is missing",
-        _without("version"),
+        "explicit-strides",
+        "CAI-10",
+        "contiguous strides, written out",
+        _explicit_strides,
+        expects="right",
+    ),
+    *strided(_variant, "CAI-13", misfit=_any),
+    _variant("empty", "CAI-13", "no elements, at pointer 0", adapt=plans.empty, misfit=_empty_only),
+    _variant(
+        "swapped", "CAI-26", "numbers of the other byte order", adapt=plans.swapped, misfit=_any
     ),
     _variant(
-        "explicit-strides", "CAI-10", "right", "contiguous strides, written out", _explicit_strides
+        "read-only", "CAI-08", "the memory may not be written", adapt=plans.readonly, misfit=_any
     ),
-    _variant(
-        "negative-stride",
-        "CAI-13",
-        "right-or-error",
-        "the last axis runs backwards",
-        adapt=plans.reversed_axis,
-        misfit=_any,
-    ),
-    _variant(
-        "zero-stride",
-        "CAI-13",
-        "right-or-error",
-        "every element of the first axis is the same one",
-        adapt=plans.broadcast,
-        misfit=_any,
-    ),
-    _variant(
-        "gaps",
-        "CAI-13",
-        "right-or-error",
-        "every second element of the last axis",
-        adapt=plans.stepped,
-        misfit=_any,
-    ),
-    _variant(
-        "empty",
-        "CAI-13",
-        "right-or-error",
-        "no elements, at pointer 0",
-        adapt=plans.empty,
-        misfit=_empty_only,
-    ),
-    _variant(
-        "swapped",
-        "CAI-26",
-        "right-or-error",
-        "numbers of the other byte order",
-        adapt=plans.swapped,
-        misfit=_any,
-    ),
-    _variant(
-        "read-only",
-        "CAI-08",
-        "right-or-error",
-        "the memory may not be written",
-        adapt=plans.readonly,
-        misfit=_any,
-    ),
-    _variant("mask", "CAI-15", "error", "a mask", _mask, adapt=plans.of_dtype("uint8")),
+    _variant("mask", "CAI-15", "a mask", _mask, expects="error", adapt=plans.of_dtype("uint8")),
     _variant(
         "pending",
         "CAI-20",
-        "right-or-error",
         "work is pending on the stream that is named",
         _pending,
         adapt=plans.of_dtype("uint8"),

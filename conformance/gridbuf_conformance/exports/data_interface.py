@@ -19,7 +19,7 @@ from ..plan.dtypes import DTYPES
 from ..plan.producer import Capabilities
 from . import plans
 from .array_interface import typestr_of
-from .export import PLAIN, Export, Interface, ObservedExport, Variant
+from .export import PLAIN, Export, Interface, ObservedExport, Variant, variants_of
 from .memory import Block
 
 __all__ = ["INTERFACES", "ObservedDataInterface", "EntriesVariant"]
@@ -52,8 +52,6 @@ class ObservedDataInterface(ObservedExport):
 
     def __init__(self, export: Export, block: Block) -> None:
         super().__init__(export, block)
-        self.variant = export.variant
-        self.reads = 0
         self.events: list[str] = []
         self.has_hooks = not (
             isinstance(self.variant, EntriesVariant) and self.variant.is_plain_array
@@ -101,9 +99,6 @@ class ObservedDataInterface(ObservedExport):
 
     def info(self) -> ExportInfo:
         return ExportInfo(reads=self.reads, events=list(self.events), has_hooks=self.has_hooks)
-
-    def was_asked(self) -> bool:
-        return self.reads > 0
 
     def is_free(self) -> bool:
         return self._alive() is None
@@ -167,82 +162,63 @@ def _device_only(entries: dict[Any, Any], observed: ObservedDataInterface) -> No
 
 
 _SEEN = ("GT-07",)
+_variant = variants_of(EntriesVariant, _SEEN, adapt=plans.plain)
 _VARIANTS: tuple[Variant, ...] = (
     Variant(PLAIN, _SEEN, "right-or-error", "an entry for the host, with hooks", adapt=plans.plain),
-    Variant(
-        "gaps",
-        _SEEN,
-        "right-or-error",
-        "every second element of the last axis",
-        adapt=plans.stepped,
-    ),
-    EntriesVariant(
+    _variant("gaps", (), "every second element of the last axis", adapt=plans.stepped),
+    _variant(
         "four-keys",
-        ("GT-02", *_SEEN),
-        "right",
+        "GT-02",
         "the entry has shape, typestr, data and strides, and no version",
-        adapt=plans.plain,
+        expects="right",
         bend=_four_keys,
     ),
     *(
-        EntriesVariant(
+        _variant(
             f"absent-{key}",
-            ("GT-02",),
-            "error",
+            "GT-02",
             f"the entry does not have the key {key}",
-            adapt=plans.plain,
+            expects="error",
             bend=_without(key),
             is_robust=True,
         )
         for key in ("shape", "typestr", "data")
     ),
-    EntriesVariant(
+    _variant(
         "absent-strides",
-        ("GT-02", *_SEEN),
-        "right-or-error",
+        "GT-02",
         "the entry does not have the key strides; the memory is in row-major order",
-        adapt=plans.plain,
         bend=_without("strides"),
         is_robust=True,
     ),
-    EntriesVariant(
+    _variant(
         "unknown-key",
-        ("GT-06", *_SEEN),
-        "right",
+        "GT-06",
         "the entry has one key more, that no text names",
-        adapt=plans.plain,
+        expects="right",
         bend=_unknown_key,
     ),
-    EntriesVariant(
+    _variant(
         "forwarded",
-        ("GT-06", *_SEEN),
-        "right",
+        "GT-06",
         "the entry is an array interface of NumPy's, with hooks",
-        adapt=plans.plain,
+        expects="right",
         bend=_forwarded,
     ),
-    EntriesVariant(
-        "none-hooks",
-        _SEEN,
-        "right",
-        "touch and release are None",
-        adapt=plans.plain,
-        bend=_none_hooks,
-    ),
-    EntriesVariant(
+    _variant("none-hooks", (), "touch and release are None", expects="right", bend=_none_hooks),
+    _variant(
         "array-interface",
-        ("GT-08",),
-        "right",
+        "GT-08",
         "an array interface in the place of the host's entry",
-        adapt=plans.plain,
+        expects="right",
         is_plain_array=True,
+        seen=(),
     ),
-    EntriesVariant(
+    _variant(
         "device-only",
-        ("GT-10",),
-        "error",
+        "GT-10",
         "the only entry is for a device, and there is none",
-        adapt=plans.plain,
+        expects="error",
         bend=_device_only,
     ),
 )

@@ -243,7 +243,6 @@ class ObservedDLPack(ObservedExport):
 
     def __init__(self, export: Export, block: Block) -> None:
         super().__init__(export, block)
-        self.variant = export.variant
         self.calls: list[dict[str, Value]] = []
         self.handed_out: list[CountedTensor] = []
         exporter = self.variant.exporter if isinstance(self.variant, DLPackVariant) else Exporter

@@ -25,11 +25,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from ..info import ExportInfo
 from ..plan import UNTOUCHED_FROM_BYTES, Plan
 from ..plan.producer import Capabilities
+from . import plans
 from .memory import Block
 
 __all__ = [
@@ -44,10 +45,13 @@ __all__ = [
     "interface_of",
     "interfaces",
     "plan_of_dict",
+    "strided",
     "variant_of",
     "variants_about",
+    "variants_of",
 ]
 
+_Kind = TypeVar("_Kind", bound="Variant")
 PLAIN = "plain"
 EXPECTATIONS = ("right", "right-or-error", "error")
 
@@ -106,6 +110,56 @@ class Variant:
             raise ValueError(f"variant {self.name!r} names no rule; say what it is about")
 
 
+def variants_of(
+    kind: type[_Kind], observed: tuple[str, ...], **defaults: Any
+) -> Callable[..., _Kind]:
+    """A function that makes the variants of an interface: its name, its rule or rules, and what it is about.
+
+    `observed` are the rules on the observations of every consumer that takes the interface. The variants that must
+    be refused (`expects="error"`) are not about them; `seen` replaces them.
+    """
+
+    def make(
+        name: str,
+        rules: str | tuple[str, ...],
+        about: str,
+        bend: Callable[..., None] | None = None,
+        *,
+        expects: str = "right-or-error",
+        also: tuple[str, ...] = (),
+        seen: tuple[str, ...] | None = None,
+        **more: Any,
+    ) -> _Kind:
+        own = (rules,) if isinstance(rules, str) else rules
+        if seen is None:
+            seen = () if expects == "error" else observed
+        keys = {**defaults, **more} if bend is None else {**defaults, **more, "bend": bend}
+        return kind(name, (*own, *also, *seen), expects, about, **keys)
+
+    return make
+
+
+def strided(make: Callable[..., _Kind], rule: str, **more: Any) -> tuple[_Kind, ...]:
+    """The variants of strides that every interface to host memory has."""
+    return (
+        make(
+            "negative-stride",
+            rule,
+            "the last axis runs backwards",
+            adapt=plans.reversed_axis,
+            **more,
+        ),
+        make(
+            "zero-stride",
+            rule,
+            "every element of the first axis is the same one",
+            adapt=plans.broadcast,
+            **more,
+        ),
+        make("gaps", rule, "every second element of the last axis", adapt=plans.stepped, **more),
+    )
+
+
 class ObservedExport:
     """One exporter in front of one consumer, and all that is seen of it.
 
@@ -118,7 +172,9 @@ class ObservedExport:
 
     def __init__(self, export: Export, block: Block) -> None:
         self.export = export
+        self.variant = export.variant
         self.block = block
+        self.reads = 0
 
     def info(self) -> ExportInfo:
         """The observations so far, without addresses: counters, keywords, states."""
@@ -127,7 +183,7 @@ class ObservedExport:
     def was_asked(self) -> bool:
         """Whether the consumer has used the interface at all: one that takes anything, and wraps
         what it does not know, has not."""
-        raise NotImplementedError(f"{type(self).__name__}.was_asked() must say so")
+        return self.reads > 0
 
     def is_free(self) -> bool:
         """Whether the consumer has released the memory: it must not be used any more."""
