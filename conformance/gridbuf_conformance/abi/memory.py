@@ -10,8 +10,9 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ..info import UNMAPPED, Entries
 from .device import LEGACY_STREAM, Devices, DeviceSpace
 from .maps import AddressMap
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["POINTER_BYTES", "Memory"]
 
 POINTER_BYTES = ctypes.sizeof(ctypes.c_void_p)
+_ENTRIES_LIMIT = 1024
 _NAME_LIMIT_BYTES = 4096
 _NAME_STEP_BYTES = 64
 _WHOLE_READ_LIMIT_BYTES = 1 << 16
@@ -71,6 +73,16 @@ class Memory:
         """`count` signed 64-bit (pointer-sized) integers at `address`, or None."""
         raw = self.read(address, count * POINTER_BYTES)
         return None if raw is None else list(struct.unpack(f"={count}{_INTEGER}", raw))
+
+    def entries(self, pointer: ctypes._Pointer[Any], count: int) -> Entries:
+        """The integers behind a pointer of a struct; None for NULL, `UNMAPPED` where they cannot be read."""
+        address = ctypes.cast(pointer, ctypes.c_void_p).value
+        if not address:
+            return None
+        if not 0 <= count <= _ENTRIES_LIMIT or (count and address % POINTER_BYTES):
+            return UNMAPPED
+        entries = self.integers(address, count)
+        return UNMAPPED if entries is None else entries
 
     def text(self, address: int) -> bytes | None:
         """The NUL-terminated string at `address` without its NUL, or None if it is not all mapped."""

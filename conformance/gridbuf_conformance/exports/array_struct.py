@@ -70,7 +70,7 @@ class Struct:
     def capsule(self) -> Any:
         """The capsule; the struct lives from now on until the suite forgets it."""
         self._arrays = [_array(self.shape), _array(self.strides)]
-        self.raw.shape, self.raw.strides = map(_address, self._arrays)
+        self.raw.shape, self.raw.strides = self._arrays
         if self.descr is not None:
             self.raw.descr = id(self.descr)
         address = ctypes.addressof(self.raw)
@@ -102,10 +102,6 @@ def _flags(block: Block) -> int:
 
 def _array(values: Sequence[int] | None) -> Any:
     return None if values is None else (c_ssize_t * max(1, len(values)))(*values)
-
-
-def _address(array: Any) -> int | None:
-    return None if array is None else ctypes.addressof(array)
 
 
 class _Exporter:

@@ -15,12 +15,12 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable, Sequence
-from ctypes import POINTER, c_ssize_t, c_void_p
+from ctypes import c_ssize_t, c_void_p
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from ..abi.buffer_exporter import PyBuffer, answering_type, own, static_text
-from ..abi.pybuffer import REQUESTS
+from ..abi.buffer_exporter import answering_type, own, static_text
+from ..abi.pybuffer import REQUESTS, PyBuffer
 from ..descriptors import is_contiguous
 from ..dtypes import DTYPES
 from ..info import ExportInfo
@@ -115,8 +115,7 @@ class Answer:
         arrays = []
         for name, (values, is_asked) in asked.items():
             array = _array(values) if is_asked and values else None
-            pointer = None if array is None else ctypes.cast(array, POINTER(c_ssize_t))
-            setattr(view, name, pointer)
+            setattr(view, name, array)
             arrays.append(array)
         return arrays
 

@@ -12,7 +12,7 @@ import ctypes
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from ctypes import c_int64, c_void_p
+from ctypes import POINTER, c_int64, c_void_p, cast
 from dataclasses import dataclass
 from typing import Any
 
@@ -113,7 +113,7 @@ class CountedTensor:
 
     def capsule(self) -> object:
         """The capsule; the tensor lives from now on until the suite forgets it."""
-        destructor = ctypes.cast(_destructor, c_void_p)
+        destructor = cast(_destructor, c_void_p)
         self.held = _api.PyCapsule_New(self.publish(), self.name, destructor)
         return self.held
 
@@ -149,7 +149,7 @@ class CountedTensor:
         """The address of the finished struct, for an export without a capsule."""
         tensor = self.managed.tensor
         self._arrays = [_array(self.shape), _array(self.strides)]
-        tensor.shape, tensor.strides = map(_pointer, self._arrays)
+        tensor.shape, tensor.strides = (cast(array, POINTER(c_int64)) for array in self._arrays)
         self._written = [bytes(a) for a in self._arrays if isinstance(a, ctypes.Array)]
         self.managed.deleter = self.deleter
         _counted_tensors[self.address] = self
@@ -177,7 +177,7 @@ class CountedTensor:
         )
         if self.held is not None:
             name = _api.PyCapsule_GetName(id(self.held))
-            own = ctypes.cast(_destructor, c_void_p).value
+            own = cast(_destructor, c_void_p).value
             info.name = None if name is None else name.decode("latin-1")
             info.armed = name == self.name and _api.PyCapsule_GetDestructor(self.held) == own
         return info
@@ -200,10 +200,6 @@ def _array(values: Sequence[int] | int | None) -> Any:
     if values is None or isinstance(values, int):
         return values
     return (c_int64 * max(1, len(values)))(*values)
-
-
-def _pointer(array: Any) -> int | None:
-    return ctypes.addressof(array) if isinstance(array, ctypes.Array) else array
 
 
 class Exporter:
