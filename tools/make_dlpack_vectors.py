@@ -20,8 +20,8 @@ from typing import Any
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "conformance"))
 
-from gridbuf_conformance import catalogue  # noqa: E402
 from gridbuf_conformance.abi.dlpack import DEVICE_TYPES, TYPE_CODES  # noqa: E402
+from gridbuf_conformance.rules import catalogue  # noqa: E402
 from gridbuf_conformance.plan import Plan  # noqa: E402
 
 FOLDER = ROOT / "conformance/vectors"

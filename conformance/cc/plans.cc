@@ -87,7 +87,7 @@ Plan plan_of(const Json& entry) {
 constexpr std::size_t kPeriod = 4093;
 constexpr std::uint64_t kSeedStep = 769;
 
-// The content's table, as gridbuf_conformance/dtypes.py defines it (step 1).
+// The content's table, as gridbuf_conformance/plan/dtypes.py defines it (step 1).
 const std::array<std::uint8_t, kPeriod>& table() {
   static const std::array<std::uint8_t, kPeriod> made = [] {
     std::array<std::uint8_t, kPeriod> values{};

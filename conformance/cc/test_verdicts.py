@@ -15,7 +15,7 @@ from gridbuf_conformance.abi.dlpack import Managed, VersionedManaged, callable_d
 from gridbuf_conformance.abi.memory import Memory
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance.producer import Unsupported
-from gridbuf_conformance.producer_run import check_plans
+from gridbuf_conformance.engine.producer_run import check_plans
 from gridbuf_conformance_mutants.capsules import Export, new_capsule
 
 HERE = pathlib.Path(__file__).parent

@@ -14,8 +14,8 @@ from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
-from . import catalogue
-from .catalogue import Rule
+from .rules import catalogue
+from .rules.catalogue import Rule
 from .version import __version__
 
 __all__ = ["Finding", "UnknownFinding", "find", "load", "report", "script"]

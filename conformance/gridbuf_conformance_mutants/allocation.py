@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import ClassVar
 
 from gridbuf_conformance.plan import Plan
-from gridbuf_conformance.producer import Unsupported
+from gridbuf_conformance.plan.producer import Unsupported
 
 from .elements import Element
 from .memory import Block

@@ -14,8 +14,8 @@ from typing import Any
 
 from gridbuf_conformance.abi import pep3118
 from gridbuf_conformance.abi.arraystruct import ArrayStruct
+from gridbuf_conformance.abi.descriptors import c_strides
 from gridbuf_conformance.abi.pybuffer import PyBuffer
-from gridbuf_conformance.descriptors import c_strides
 
 __all__ = [
     "ArrayInterfaceConsumer",

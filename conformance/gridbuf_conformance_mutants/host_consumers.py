@@ -6,8 +6,8 @@ import ctypes
 import os
 from typing import Any
 
+from gridbuf_conformance.abi.descriptors import c_strides
 from gridbuf_conformance.abi.pybuffer import PyBuffer
-from gridbuf_conformance.descriptors import c_strides
 
 from .consumer import wrong
 from .host_consumer import (

@@ -19,8 +19,8 @@ from typing import ClassVar
 from gridbuf_conformance.abi.arraystruct import ArrayStruct
 from gridbuf_conformance.abi.buffer_exporter import BufferExporter, retained, static_text
 from gridbuf_conformance.plan import ALIGNMENT_LIMIT_BYTES, UNTOUCHED_FROM_BYTES, Plan
-from gridbuf_conformance.producer import Capabilities, Unsupported
-from gridbuf_conformance.views import ViewMap
+from gridbuf_conformance.plan.producer import Capabilities, Unsupported
+from gridbuf_conformance.plan.views import ViewMap
 
 from . import capsules
 from .elements import ELEMENTS, Element

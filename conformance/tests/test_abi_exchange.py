@@ -8,10 +8,15 @@ import sys
 import pytest
 
 from gridbuf_conformance.abi.dlpack import Tensor, VersionedManaged
-from gridbuf_conformance.abi.exchange import ATTRIBUTE, ExchangeTable, read_header, read_table
+from gridbuf_conformance.abi.dlpack_exchange import (
+    ATTRIBUTE,
+    ExchangeTable,
+    read_header,
+    read_table,
+)
 from gridbuf_conformance.abi.memory import Memory
 from gridbuf_conformance.info import ExchangeInfo
-from gridbuf_conformance.measure.exchange import exchange_info
+from gridbuf_conformance.measure.dlpack_exchange import exchange_info
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance_mutants import capsules, exchange_table
 from gridbuf_conformance_mutants.reference import Reference

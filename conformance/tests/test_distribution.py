@@ -151,7 +151,8 @@ def test_the_judge_never_imports_the_judged():
     """Even where they are installed: judging, rendering and the command do not import them."""
     script = (
         "import sys, io, contextlib, gridbuf_conformance as gc\n"
-        "from gridbuf_conformance import cli, judge, producer_run, render\n"
+        "from gridbuf_conformance import cli, render\n"
+        "from gridbuf_conformance.engine import judge, producer_run\n"
         "report = gc.check(bytearray(8))\n"
         "render.FORMATS['.html']([report.data], ()), str(report)\n"
         f"sys.exit(' '.join({JUDGED | HELPERS!r} & set(sys.modules)) or 0)"

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbuf_conformance import driver
-from gridbuf_conformance.driver import LocalWorker, Worker
+from gridbuf_conformance.engine import driver
+from gridbuf_conformance.engine.driver import LocalWorker, Worker
 from gridbuf_conformance.info import to_json
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance.targets import CannotLoad, Target, load, name_of

@@ -15,17 +15,17 @@ from schema_subset import faults
 
 from gridbuf_conformance import exports
 from gridbuf_conformance.abi.dlpack import Exported
+from gridbuf_conformance.abi.gpu import has_gpu
 from gridbuf_conformance.abi.maps import AddressMap
 from gridbuf_conformance.abi.memory import Memory
-from gridbuf_conformance.catalogue import load
 from gridbuf_conformance.exports import Block, Export, interfaces
 from gridbuf_conformance.exports.drawing import adapted, first_exports, listed
 from gridbuf_conformance.exports.memory import OUTSIDE
 from gridbuf_conformance.plan import Plan
-from gridbuf_conformance.producers import has_gpu
 from gridbuf_conformance.rules import CONSUMER_CHECKS
+from gridbuf_conformance.rules.catalogue import load
 
-SCHEMA = json.loads(files("gridbuf_conformance").joinpath("export.schema.json").read_text())
+SCHEMA = json.loads(files("gridbuf_conformance.exports").joinpath("export.schema.json").read_text())
 VARIED = [
     pytest.param(interface, variant, id=interface.written(variant.name))
     for interface in interfaces().values()

@@ -11,21 +11,22 @@ import signal
 import threading
 
 import pytest
+from observations import observe
 
+from gridbuf_conformance.abi.descriptors import Descriptor
 from gridbuf_conformance.abi.device import Devices
 from gridbuf_conformance.abi.dlpack import Exported
+from gridbuf_conformance.abi.elements import Element
 from gridbuf_conformance.abi.memory import Memory
-from gridbuf_conformance.descriptors import Descriptor
-from gridbuf_conformance.elements import Element
+from gridbuf_conformance.engine.judge import judge
 from gridbuf_conformance.info import Observation, from_json, to_json
-from gridbuf_conformance.judge import judge
-from gridbuf_conformance.measure import observe, resizing
+from gridbuf_conformance.info.values import attempt, describe, error_info
+from gridbuf_conformance.measure import resizing
 from gridbuf_conformance.measure.content import poke_info
 from gridbuf_conformance.outcomes import Outcome
 from gridbuf_conformance.plan import Plan
-from gridbuf_conformance.producer import Unsupported
+from gridbuf_conformance.plan.producer import Unsupported
 from gridbuf_conformance.rules import CHECKS
-from gridbuf_conformance.values import attempt, describe, error_info
 from gridbuf_conformance_mutants import mirrors
 from gridbuf_conformance_mutants.device import DEVICE
 from gridbuf_conformance_mutants.mirrors import MirrorReference

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from gridbuf_conformance import check
+from gridbuf_conformance.engine.producer_run import check_plans
 from gridbuf_conformance.plan import Plan
-from gridbuf_conformance.producer_run import check_plans
-from gridbuf_conformance.report import Report
+from gridbuf_conformance.render.report import Report
 from gridbuf_conformance_mutants import capsules
 from gridbuf_conformance_mutants.device import DeviceReference
 from gridbuf_conformance_mutants.elements import ELEMENTS, Element

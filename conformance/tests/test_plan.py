@@ -9,15 +9,15 @@ import sys
 from importlib.resources import files
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from schema_subset import faults
 
-from gridbuf_conformance.dtypes import DTYPES, fill_bytes
 from gridbuf_conformance.plan import KEYS, UNTOUCHED_FROM_BYTES, Plan
-from gridbuf_conformance.views import OPERATIONS, ViewMap
+from gridbuf_conformance.plan.dtypes import DTYPES, fill_bytes
+from gridbuf_conformance.plan.views import OPERATIONS, ViewMap
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-SCHEMA = json.loads(files("gridbuf_conformance").joinpath("plan.schema.json").read_text())
+SCHEMA = json.loads(files("gridbuf_conformance.plan").joinpath("plan.schema.json").read_text())
 
 
 def test_the_default_is_the_simplest_plan():

@@ -12,9 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from gridbuf_conformance import producers, strategies
-from gridbuf_conformance.plan import Plan
-from gridbuf_conformance.producer import Capabilities, Producer, Unsupported
+from gridbuf_conformance import producers
+from gridbuf_conformance.plan import Plan, strategies
+from gridbuf_conformance.plan.producer import Capabilities, Producer, Unsupported
 from gridbuf_conformance.producers.base import declined
 
 STANDARD = ("array", "bytes", "bytearray", "memoryview", "ctypes", "mmap")

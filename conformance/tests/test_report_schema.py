@@ -11,15 +11,16 @@ import pytest
 from rendering import CASES, load_case
 from schema_subset import faults, inlined
 
-from gridbuf_conformance import check, consumer_run, producer_run
-from gridbuf_conformance.catalogue import LEVELS
+from gridbuf_conformance import check
+from gridbuf_conformance.engine import consumer_run, producer_run
 from gridbuf_conformance.known import KnownFailures, parse
 from gridbuf_conformance.outcomes import Outcome
 from gridbuf_conformance.render import SURVEY_SCHEMA, to_json
+from gridbuf_conformance.render.report import SCHEMA, Report
 from gridbuf_conformance.render.summary import Absent
-from gridbuf_conformance.report import SCHEMA, Report
+from gridbuf_conformance.rules.catalogue import LEVELS
 
-SOURCE = json.loads(files("gridbuf_conformance").joinpath("report.schema.json").read_text())
+SOURCE = json.loads(files("gridbuf_conformance.render").joinpath("report.schema.json").read_text())
 PRODUCERS = Path(__file__).parent / "known_producers.py"
 SCHEMA_TREE = inlined(SOURCE)
 RULES = "AI-0*,XA-11,GT-20"

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
 
-from gridbuf_conformance.specifiers import Specifiers, Version
+from gridbuf_conformance.known.specifiers import Specifiers, Version
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 _NUMBERS = st.integers(0, 3).map(str)
 _RELEASES = st.lists(_NUMBERS, min_size=1, max_size=4).map(".".join)

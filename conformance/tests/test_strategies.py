@@ -7,15 +7,14 @@ import json
 import sys
 from importlib.resources import files
 
-import hypothesis
 import pytest
 from schema_subset import faults
 
-from gridbuf_conformance import strategies
-from gridbuf_conformance.plan import UNTOUCHED_FROM_BYTES, Plan
-from gridbuf_conformance.producer import Capabilities
+import hypothesis
+from gridbuf_conformance.plan import UNTOUCHED_FROM_BYTES, Plan, strategies
+from gridbuf_conformance.plan.producer import Capabilities
 
-SCHEMA = json.loads(files("gridbuf_conformance").joinpath("plan.schema.json").read_text())
+SCHEMA = json.loads(files("gridbuf_conformance.plan").joinpath("plan.schema.json").read_text())
 
 EVERYTHING = Capabilities(
     layouts="any",

@@ -13,23 +13,12 @@ import severity
 import versions
 from records import GROUPS, RESULTS, Environment, Finding, Zoo, read_json
 
-from gridbuf_conformance import catalogue
-from gridbuf_conformance.catalogue import Rule
+from gridbuf_conformance.rules import catalogue
+from gridbuf_conformance.rules.catalogue import Rule
 
 __all__ = ["Entry", "counted", "entries", "of_form", "worst"]
 
 _WORST = 10
-_INTERFACES = {
-    "AI": "array interface",
-    "AS": "array struct",
-    "CAI": "CUDA array interface",
-    "PB": "buffer protocol",
-    "DL": "DLPack",
-    "DP": "DLPack",
-    "DX": "DLPack",
-    "XA": "agreement",
-    "GT": "allocation",
-}
 
 
 @dataclass(frozen=True)
@@ -48,7 +37,7 @@ class Entry:
 
     @property
     def interface(self) -> str:
-        return _INTERFACES[self.rule.group]
+        return catalogue.GROUPS[self.rule.group].interface
 
     @property
     def rule(self) -> Rule:

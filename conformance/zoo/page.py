@@ -14,7 +14,7 @@ import severity
 from entries import Entry, counted, entries, of_form, worst
 from records import FOLDER, GROUPS, RESULTS, Environment, Zoo, read_json
 
-from gridbuf_conformance import catalogue
+from gridbuf_conformance.rules import catalogue
 
 __all__ = ["CHART", "chart_data", "counts", "draw", "render", "slug", "written"]
 
@@ -44,7 +44,7 @@ def render(zoo: Zoo) -> dict[Path, str]:
     )
     jinja.filters.update(code=_code, cell=_cell, prose=_prose, tracker=_tracker)
     jinja.globals.update(
-        meaning=severity.MEANING, slug=slug, outcome=scripts.outcome, SHOWN=scripts.SHOWN
+        meaning=catalogue.SEVERITIES, slug=slug, outcome=scripts.outcome, SHOWN=scripts.SHOWN
     )
     all_ = entries(zoo)
     contested = [entry for entry in all_ if entry.finding.is_contested]

@@ -16,6 +16,8 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
+from gridbuf_conformance.render import summary
+
 if sys.version_info >= (3, 11):
     import tomllib
 else:
@@ -47,8 +49,8 @@ SIDES = ("producer", "consumer")
 AGES = ("newest", "old")
 STATUSES = ("new", "reported", "acknowledged", "fixed")
 """`new`: a search did not find it in a tracker. The others have a link to a tracker; `fixed` has a version too."""
-GROUPS = ("AI", "AS", "CAI", "PB", "DL", "DP", "DX", "XA", "GT")
-"""The rule groups, in the order of the catalogue."""
+GROUPS = tuple(summary.GROUPS)
+"""The rule groups, in the order of the reports."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._+-]*")
 _Record = TypeVar("_Record")

@@ -15,13 +15,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ..info import CapsuleInfo
-from .capsule import (
-    capsule_name,
-    capsule_name_address,
-    capsule_pointer,
-    is_capsule,
-    rename_capsule,
-)
+from .capsule import capsule_name, capsule_name_address, capsule_pointer, is_capsule, rename_capsule
 from .libraries import c_function
 from .memory import POINTER_BYTES, Memory
 

@@ -17,7 +17,7 @@ from .device import LEGACY_STREAM, Devices, DeviceSpace
 from .maps import AddressMap
 
 if TYPE_CHECKING:
-    from ..descriptors import Descriptor
+    from .descriptors import Descriptor
 
 __all__ = ["POINTER_BYTES", "Memory"]
 

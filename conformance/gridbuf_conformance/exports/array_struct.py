@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..abi.arraystruct import ArrayStruct
+from ..abi.descriptors import is_contiguous
 from ..abi.libraries import python_api
-from ..descriptors import is_contiguous
-from ..dtypes import DTYPES
 from ..info import ExportInfo
 from ..plan import Plan
-from ..producer import Capabilities
+from ..plan.dtypes import DTYPES
+from ..plan.producer import Capabilities
 from . import plans
 from .array_interface import record_fields
 from .export import Export

@@ -20,12 +20,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
 from ..abi.buffer_exporter import answering_type, own, static_text
+from ..abi.descriptors import is_contiguous
 from ..abi.pybuffer import REQUESTS, PyBuffer
-from ..descriptors import is_contiguous
-from ..dtypes import DTYPES
 from ..info import ExportInfo
 from ..plan import Plan
-from ..producer import Capabilities
+from ..plan.dtypes import DTYPES
+from ..plan.producer import Capabilities
 from . import plans
 from .export import Export
 from .memory import Block

@@ -17,10 +17,10 @@ from functools import cache
 from typing import Any
 
 from ..abi.device import CudaAccess, DeviceError
-from ..dtypes import DTYPES
 from ..info import ExportInfo
 from ..plan import Plan
-from ..producer import Capabilities
+from ..plan.dtypes import DTYPES
+from ..plan.producer import Capabilities
 from . import plans
 from .array_interface import typestr_of
 from .export import Export

@@ -13,10 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ..abi.dlpack import CUDA, FLAG_COPIED, VersionedManaged
-from ..dtypes import DTYPES
+from ..abi.gpu import has_gpu
 from ..plan import Plan
-from ..producer import Capabilities
-from ..producers import has_gpu
+from ..plan.dtypes import DTYPES
+from ..plan.producer import Capabilities
 from . import plans
 from .dlpack_exporter import (
     CountedTensor,

@@ -19,7 +19,7 @@ from typing import Any
 from ..abi.dlpack import CPU, FLAG_COPIED, FLAG_READONLY, Managed, VersionedManaged
 from ..abi.libraries import python_api
 from ..info import ExportInfo, TensorCounts, Value
-from ..values import describe
+from ..info.values import describe
 from .export import Export
 from .memory import Block
 from .native import IS_NATIVE, Frame, deleter_address, python_deleter_address

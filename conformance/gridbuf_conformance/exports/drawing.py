@@ -93,7 +93,7 @@ def drawn(
     """
     from hypothesis import strategies as st
 
-    from .. import strategies
+    from ..plan import strategies
 
     kinds = {
         "general": strategies.general_plans,

@@ -12,7 +12,7 @@ __all__ = ["MODULES", "interface_of", "interfaces", "split", "variant_of", "vari
 
 MODULES: tuple[str, ...] = (
     "dlpack",
-    "exchange",
+    "dlpack_exchange",
     "array_interface",
     "array_struct",
     "buffer",

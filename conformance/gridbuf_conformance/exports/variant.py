@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..info import ExportInfo
 from ..plan import Plan
-from ..producer import Capabilities
+from ..plan.producer import Capabilities
 
 if TYPE_CHECKING:
     from .export import Export

@@ -9,12 +9,12 @@ from __future__ import annotations
 from itertools import permutations
 from math import prod
 
+from ..abi.descriptors import Descriptor, is_contiguous
 from ..abi.device import DeviceSpace
 from ..abi.dlpack import CPU
 from ..abi.memory import Memory
-from ..descriptors import Descriptor, is_contiguous
 from ..info import MappingInfo, PointerInfo, TensorInfo
-from ..steps import enter
+from ..info.steps import enter
 
 __all__ = ["mapping_info", "packed_content", "poke_info", "walk"]
 

@@ -12,12 +12,12 @@ import contextlib
 from dataclasses import dataclass
 from typing import Any
 
+from ..abi.descriptors import Descriptor, Rejected, of_entry
 from ..abi.device import LEGACY_STREAM, DeviceError
 from ..abi.dlpack import CPU
 from ..abi.memory import Memory
-from ..descriptors import Descriptor, Rejected, of_entry
 from ..info import DataInterfaceInfo, EntryInfo
-from ..steps import enter
+from ..info.steps import enter
 from .content import walk
 from .interface import HOOKS, call_hook, data_interface_info
 

@@ -17,10 +17,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from ..abi.arraystruct import read_array_struct
-from ..abi.dlpack import Counter, Exported
-from ..abi.libraries import c_function
-from ..abi.memory import Memory
-from ..descriptors import (
+from ..abi.descriptors import (
     Descriptor,
     Rejected,
     of_array_interface,
@@ -28,6 +25,9 @@ from ..descriptors import (
     of_buffer,
     of_dlpack,
 )
+from ..abi.dlpack import Counter, Exported
+from ..abi.libraries import c_function
+from ..abi.memory import Memory
 from ..info import (
     BufferLifeInfo,
     CapsuleLifeInfo,
@@ -37,10 +37,10 @@ from ..info import (
     LossInfo,
     TwoViewsInfo,
 )
+from ..info.steps import enter
+from ..info.values import attempt
 from ..plan import Plan
-from ..producer import Unsupported
-from ..steps import enter
-from ..values import attempt
+from ..plan.producer import Unsupported
 from .buffer import hold_buffer
 from .capsules import NEWEST, export
 from .interface import interface_info

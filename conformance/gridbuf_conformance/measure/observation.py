@@ -9,22 +9,22 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from ..abi.descriptors import Rejected, descriptors_of, of_dlpack
 from ..abi.device import DeviceError, Devices
 from ..abi.dlpack import CPU, Exported
 from ..abi.memory import POINTER_BYTES, Memory
 from ..abi.pybuffer import HeldBuffer
-from ..descriptors import Rejected, descriptors_of, of_dlpack
 from ..info import ArrayInfo, CapsuleInfo, DriverInfo, Observation, PendingInfo
+from ..info.steps import enter
+from ..info.values import attempt
 from ..plan import Plan
-from ..producer import Unsupported, python_view
-from ..steps import enter
-from ..values import attempt
+from ..plan.producer import Unsupported, python_view
 from . import life
 from .buffer import MAIN_REQUESTS, buffer_info, hold_buffer, python_level_info
 from .capsules import NEWEST, call_info, device_info, every_call_info, export
 from .content import mapping_info, packed_content, poke_info, walk
+from .dlpack_exchange import exchange_info
 from .entries import use_entries, use_interfaces_as_entries
-from .exchange import exchange_info
 from .interface import (
     array_attribute_info,
     data_interface_info,
@@ -37,9 +37,8 @@ from .interface import (
 )
 from .streams import pending_info, stream_info
 
-__all__ = ["ALL_GROUPS", "Held", "observe"]
+__all__ = ["Held", "observe"]
 
-ALL_GROUPS = frozenset({"AI", "AS", "CAI", "PB", "DL", "DP", "DX", "XA", "GT"})
 _TOUCH_LIMIT_BYTES = 2**26
 
 
@@ -47,7 +46,7 @@ def observe(
     obj: Any,
     plan: Plan | None,
     *,
-    groups: frozenset[str] = ALL_GROUPS,
+    groups: frozenset[str],
     again: Callable[[], Any] | None = None,
     apply_view: Callable[[Any, Any], Any] | None = None,
     devices: Devices | None = None,

@@ -16,10 +16,11 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import os
 from dataclasses import dataclass
 from importlib import metadata, util
 from typing import Any
+
+from ..abi.gpu import has_gpu
 
 __all__ = [
     "BUILT_IN",
@@ -29,7 +30,6 @@ __all__ = [
     "UnknownProducer",
     "entries",
     "find",
-    "has_gpu",
     "load",
     "names",
 ]
@@ -84,11 +84,6 @@ def _is_found(name: str) -> bool:
         # Such a package is a mere folder (`mlx`, `iree`), which is the only kind that this imports.
         found = util.find_spec(name)
     return found is not None and found.origin is not None
-
-
-def has_gpu() -> bool:
-    """Whether the system shows a CUDA device; no driver is loaded."""
-    return any(os.path.exists(device) for device in ("/dev/nvidiactl", "/dev/dxg"))
 
 
 class UnknownProducer(LookupError):

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import DType
 from ..plan import DTYPES, Plan
+from ..plan.dtypes import DType
 from ..producer import Capabilities, Unsupported
 from .base import HostProducer, viewed
 

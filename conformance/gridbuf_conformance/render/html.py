@@ -131,7 +131,7 @@ def render(
 ) -> str:
     """The page for these reports. Same reports, same page: it holds no date and no random part."""
     if catalogue is None:
-        from ..catalogue import load
+        from ..rules.catalogue import load
 
         catalogue = load()
     tables = matrices(reports)

@@ -51,7 +51,7 @@ def render(
 ) -> str:
     """The document of these reports, ended by a newline."""
     if catalogue is None:
-        from ..catalogue import load
+        from ..rules.catalogue import load
 
         catalogue = load()
     parts = [_head(reports), *_tables(reports), *_notes(reports), *_absent(absent)]

@@ -6,9 +6,9 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TypeVar
 
-from .. import elements
-from ..descriptors import Descriptor, Rejected, of_dlpack, readers, sample_indices
-from ..elements import Element
+from ..abi import elements
+from ..abi.descriptors import Descriptor, Rejected, of_dlpack, readers, sample_indices
+from ..abi.elements import Element
 from ..info import (
     NONE,
     ArrayInfo,
@@ -28,7 +28,7 @@ from ..info import (
     ViewInfo,
 )
 from ..plan import Plan
-from ..views import ViewMap
+from ..plan.views import ViewMap
 
 __all__ = ["Subject", "overlap"]
 
