@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 from gridbuf_conformance.abi.dlpack import VersionedManaged
-from gridbuf_conformance.abi.exchange import ExchangeTable
+from gridbuf_conformance.abi.dlpack_exchange import ExchangeTable
 
 import ctypes
 from typing import Any
