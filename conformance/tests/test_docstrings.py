@@ -6,7 +6,8 @@ import doctest
 
 import pytest
 
-from gridbuf_conformance import api, plan, producer
+from gridbuf_conformance import api
+from gridbuf_conformance.plan import plan, producer
 from gridbuf_conformance.rules import catalogue
 
 

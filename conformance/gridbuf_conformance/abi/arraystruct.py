@@ -47,7 +47,7 @@ def read_array_struct(capsule: Any, memory: Memory) -> StructInfo:
     """
     if not is_capsule(capsule):
         return StructInfo()
-    name = capsule_name(capsule, memory)
+    name = capsule_name(capsule, memory.text)
     info = StructInfo(capsule=True, name=name)
     if name is not None:
         return info

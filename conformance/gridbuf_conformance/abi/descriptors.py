@@ -28,9 +28,10 @@ from ..info import (
     ViewInfo,
 )
 from . import elements, pep3118, typestr
-from .device import LEGACY_STREAM
+from .device import LEGACY_STREAM, DeviceSpace
 from .dlpack import CPU, CUDA, CUDA_MANAGED, FLAG_COPIED, FLAG_READONLY, HOST_READABLE, NARROW_CODES
 from .elements import Element
+from .memory import Memory
 
 __all__ = [
     "ADDRESS_LIMIT",
@@ -124,6 +125,17 @@ class Descriptor:
         if self.device[0] == CPU:
             return frozenset({"host"})
         return frozenset({"host", "device"} if self.is_host else {"device"})
+
+    def space_in(self, memory: Memory) -> Memory | DeviceSpace:
+        """Where the array's bytes are read and written.
+
+        Bytes of device memory are read as a consumer would: behind the work on the stream that the interface
+        names, and at once where it names none. What both sides reach is left to the driver if there is one.
+        """
+        if self.is_host and (not self.is_managed or memory.devices.access is None):
+            return memory
+        stream = self.stream if self.interface == "CAI" else LEGACY_STREAM
+        return DeviceSpace(memory.devices.access, stream)
 
     @cached_property
     def hull(self) -> tuple[int, int] | None:

@@ -206,7 +206,7 @@ class Exported:
         self.capsule = capsule
         self.memory = memory
         self.is_capsule = is_capsule(capsule)
-        self.name = capsule_name(capsule, memory) if self.is_capsule else None
+        self.name = capsule_name(capsule, memory.text) if self.is_capsule else None
         self._struct = _STRUCTS.get(self.name or "")
         self.pointer = capsule_pointer(capsule) if self._struct else 0
 

@@ -130,7 +130,7 @@ def read_table(value: Any, memory: Memory) -> tuple[ExchangeTable | None, Exchan
     info = ExchangeInfo(capsule=is_capsule(value), type=type(value).__name__)
     if not info.capsule:
         return None, info
-    info.name = capsule_name(value, memory)
+    info.name = capsule_name(value, memory.text)
     address = capsule_pointer(value)
     raw = (
         memory.read(address, ctypes.sizeof(ExchangeTable)) if address % POINTER_BYTES == 0 else None

@@ -10,14 +10,11 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..info import UNMAPPED, Entries
-from .device import LEGACY_STREAM, Devices, DeviceSpace
+from .device import Devices
 from .maps import AddressMap
-
-if TYPE_CHECKING:
-    from .descriptors import Descriptor
 
 __all__ = ["POINTER_BYTES", "Memory"]
 
@@ -34,19 +31,6 @@ class Memory:
     def __init__(self, devices: Devices | None = None) -> None:
         self.map = AddressMap()
         self.devices = devices or Devices()
-
-    def space_of(self, array: Descriptor) -> Memory | DeviceSpace:
-        """Where an array's bytes are read and written.
-
-        Of device memory they are read as a consumer would: behind the work on the stream that the interface
-        names, and at once where it names none. What both sides reach is left to the driver if there is one.
-        """
-        if array.is_host and not array.is_managed:
-            return self
-        if array.is_host and self.devices.access is None:
-            return self
-        stream = array.stream if array.interface == "CAI" else LEGACY_STREAM
-        return DeviceSpace(self.devices.access, stream)
 
     def readable(self, low: int, high: int) -> bool:
         """Whether [low, high) may be read."""

@@ -11,8 +11,6 @@ After two deaths the run skips that kind, so that it reaches the other kinds.
 
 from __future__ import annotations
 
-import random
-import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -20,19 +18,18 @@ from typing import Any
 from ..exports import Export, Interface, interfaces, variants_about
 from ..exports.drawing import drawn, first_exports, listed
 from ..info import ConsumerObservation
-from ..known import KnownFailures
 from ..outcomes import Outcome, Verdict, graded
 from ..plan import Plan
-from ..plan.profiles import Profile, profile_of
-from ..render.events import EventLog, Listener
+from ..plan.profiles import Profile
+from ..render.events import EventLog
 from ..render.report import Report
 from ..rules import catalogue
 from ..rules.catalogue import Rule
-from ..targets import shown
-from .driver import PLAN_LIMIT_S, Result, opened
+from .driver import Result
 from .results import guarded, scrubbed, suite_error
 from .run import Run
-from .shrink import Batch, shrink_all
+from .session import Options, run_plans, run_profile
+from .shrink import Batch, ask_rounds, drawn_batch
 
 __all__ = ["check_consumer", "check_exports", "replay"]
 
@@ -48,60 +45,23 @@ _EXIT_RULE = "DP-32"
 """The rule that fails if a process dies while it ends: no export is active then."""
 
 
-def check_consumer(
-    consumer: Any,
-    *,
-    profile: str = "smoke",
-    rules: str | Iterable[str] | None = None,
-    isolate: bool = True,
-    seed: int | None = None,
-    time_limit_s: float = PLAN_LIMIT_S,
-    known: KnownFailures | None = None,
-    on_event: Listener | None = None,
-) -> Report:
-    """Judges a consumer on the exports of a profile.
+def check_consumer(consumer: Any, **options: Any) -> Report:
+    """Judges a consumer on the exports of a profile; the options are those of `session.Options`.
 
-    `consumer` is a written target (`targets`) or a function of a module; without isolation any
-    callable. The rest is as in `producer_run.check_producer`, and so are the errors raised.
+    `consumer` is a written target (`targets`) or a function of a module; without isolation any callable.
+    Raises as `session.run_profile`.
     """
-    chosen = profile_of(profile)
-    patterns = rules if rules is None or isinstance(rules, str) else ",".join(rules)
-    selected = catalogue.select(patterns, "consumer")
-    if chosen.time_box_s is not None and seed is None:
-        seed = random.SystemRandom().randrange(2**32)
-    run = ConsumerRun(selected, _shown(consumer), chosen.name, seed or 0, EventLog(on_event))
-    with opened(consumer, isolate, time_limit_s, "consumer") as worker:
-        run.start(worker.description)
-        if selected:
-            run.replay_known(worker, known or KnownFailures())
-            _ask(run, worker, chosen)
-            run.judge_exit(worker.close())
-    return run.finish()
+    return run_profile(ConsumerRun, consumer, Options(**options))
 
 
 def replay(consumer: Any, rule: str, export: Export, **options: Any) -> Report:
-    """Judges one rule (or a pattern of rules) on one export. No Hypothesis."""
+    """Judges one rule (or a pattern of rules) on one export."""
     return check_exports(consumer, [export], rules=rule, profile="replay", **options)
 
 
-def check_exports(
-    consumer: Any,
-    exports: Iterable[Export],
-    *,
-    rules: str | None = None,
-    profile: str = "plans",
-    isolate: bool = True,
-    time_limit_s: float = PLAN_LIMIT_S,
-    on_event: Listener | None = None,
-) -> Report:
-    """Judges a consumer on exactly these exports; nothing is drawn, shrunk or found out first."""
-    selected = catalogue.select(rules, "consumer")
-    run = ConsumerRun(selected, _shown(consumer), profile, 0, EventLog(on_event))
-    with opened(consumer, isolate, time_limit_s, "consumer") as worker:
-        run.start(worker.description)
-        run.ask(worker, exports)
-        run.judge_exit(worker.close())
-    return run.finish()
+def check_exports(consumer: Any, exports: Iterable[Export], **options: Any) -> Report:
+    """Judges a consumer on exactly these exports."""
+    return run_plans(ConsumerRun, consumer, exports, Options(**{"profile": "plans", **options}))
 
 
 class ConsumerRun(Run):
@@ -119,6 +79,21 @@ class ConsumerRun(Run):
         self._finding_out = self._is_shrinking = False
         self._refusals: dict[str, str] = {}
         self.taken: list[Interface] = []
+
+    def ask_profile(self, worker: Any, profile: Profile) -> None:
+        """Finds out what is taken; then asks the listed exports of that, and the drawn ones."""
+        self.find_out(worker)
+        if not self.taken:
+            return
+        exports = [e for interface in self.taken for e in listed(interface, self.tallies)]
+        self.ask(worker, exports)
+        counts = {"general": profile.general, "boundary": profile.boundary, "rank": profile.rank}
+
+        def batches_of(seed: int) -> list[Batch]:
+            kinds = drawn(self.taken, self.tallies)
+            return [drawn_batch(strategy, counts[kind], seed) for kind, strategy in kinds]
+
+        ask_rounds(self, worker, profile, batches_of)
 
     # -- interfaces that the consumer takes --------------------------------------------------
 
@@ -297,47 +272,3 @@ def _taken_or_refused(observation: ConsumerObservation) -> tuple[str, str]:
         text = info.error.text.strip().partition("\n")[0][:200]
         return "refused", f"{info.error.type}: {text}".rstrip(": ")
     return ("taken", "") if info.asked else ("refused", "the interface was not used")
-
-
-# -- exports ------------------------------------------------------------------------------------
-
-
-def _ask(run: ConsumerRun, worker: Any, profile: Profile) -> None:
-    run.find_out(worker)
-    if not run.taken:
-        return
-    run.ask(
-        worker, [export for interface in run.taken for export in listed(interface, run.tallies)]
-    )
-    begin, round_number = time.monotonic(), 0
-    while True:
-        batches = _ask_round(run, worker, profile, run.seed + round_number)
-        run.mark("shrinking")
-        shrink_all(run, worker, batches, profile)
-        round_number += 1
-        over = profile.time_box_s is None or time.monotonic() - begin > profile.time_box_s
-        if over or run.given_up:
-            return
-        run.mark("plans")
-
-
-def _ask_round(run: ConsumerRun, worker: Any, profile: Profile, seed: int) -> list[Batch]:
-    from ..plan import strategies
-
-    counts = {"general": profile.general, "boundary": profile.boundary, "rank": profile.rank}
-    batches = [
-        Batch(
-            strategy,
-            strategies.DRAWS_PER_PLAN * counts[kind],
-            seed,
-            tuple(strategies.sample(strategy, counts[kind], seed)),
-        )
-        for kind, strategy in drawn(run.taken, run.tallies)
-    ]
-    run.ask(worker, [plan for batch in batches for plan in batch.plans])
-    return batches
-
-
-def _shown(consumer: Any) -> str:
-    """The name of a consumer in reports and replay commands, as a user writes it."""
-    return shown(consumer, "consumer")

@@ -19,6 +19,7 @@ from ..known import KnownFailures
 from ..known.replays import State, declined_error, pinned_by_rule
 from ..outcomes import Outcome, Verdict
 from ..plan import Plan
+from ..plan.profiles import Profile
 from ..render.events import EventLog
 from ..render.report import SCHEMA, Report
 from ..rules import catalogue
@@ -67,6 +68,15 @@ class Run:
         self._pinned: set[Plan] = set()
         self._marks = [("start", time.perf_counter())]
         self._asked, self._of = 0, 0
+
+    @classmethod
+    def default_rules(cls, target: Any) -> str | None:
+        """The rules that a target is judged by if the caller selects none; None for all."""
+        return None
+
+    def ask_profile(self, worker: Any, profile: Profile) -> None:
+        """Asks the plans of a profile, and shrinks the failures."""
+        raise NotImplementedError(f"{type(self).__name__}.ask_profile() must ask the plans")
 
     # -- the stream --------------------------------------------------------------------
 

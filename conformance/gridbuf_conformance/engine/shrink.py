@@ -6,7 +6,8 @@ the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,7 +17,7 @@ from ..plan.profiles import Profile
 from .run import Run
 from .tally import Tally, weight
 
-__all__ = ["Batch", "shrink_all"]
+__all__ = ["Batch", "ask_rounds", "drawn_batch", "shrink_all"]
 
 _RESET_BUDGET = 16
 
@@ -31,6 +32,31 @@ class Batch:
     draws: int
     seed: int
     plans: tuple[Plan, ...]
+
+
+def drawn_batch(strategy: Any, count: int, seed: int) -> Batch:
+    """So many plans of a strategy."""
+    from ..plan import strategies
+
+    plans = tuple(strategies.sample(strategy, count, seed))
+    return Batch(strategy, strategies.DRAWS_PER_PLAN * count, seed, plans)
+
+
+def ask_rounds(
+    run: Run, worker: Any, profile: Profile, batches_of: Callable[[int], Sequence[Batch]]
+) -> None:
+    """Asks the batches of a seed, and shrinks what fails; again with the next seed, until the time of the profile is over."""
+    begin, seed = time.monotonic(), run.seed
+    while True:
+        batches = batches_of(seed)
+        run.ask(worker, [plan for batch in batches for plan in batch.plans])
+        run.mark("shrinking")
+        shrink_all(run, worker, batches, profile)
+        seed += 1
+        over = profile.time_box_s is None or time.monotonic() - begin > profile.time_box_s
+        if over or run.given_up:
+            return
+        run.mark("plans")
 
 
 def shrink_all(run: Run, worker: Any, batches: Sequence[Batch], profile: Profile) -> None:

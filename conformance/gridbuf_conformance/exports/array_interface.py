@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from ..info import ExportInfo
@@ -19,9 +19,8 @@ from ..plan.dtypes import DTYPES
 from ..plan.producer import Capabilities
 from . import plans
 from .buffer import Answer, BytesExporter, ObservedBuffer
-from .export import Export
+from .export import PLAIN, Export, Interface, ObservedExport, Variant
 from .memory import Block
-from .variant import PLAIN, Interface, ObservedExport, Variant
 
 __all__ = [
     "INTERFACES",
@@ -142,9 +141,6 @@ class _ObservedBytes(ObservedBuffer):
     def is_gone(self) -> bool:
         """Whether the object and all its views are released."""
         return self._alive() is None and self.is_free()
-
-    def info(self) -> ExportInfo:
-        return replace(super().info(), is_open=not self.is_free())
 
     def answer(self) -> Answer:
         readonly = self.block.plan.readonly

@@ -24,9 +24,8 @@ from ..plan.dtypes import DTYPES
 from ..plan.producer import Capabilities
 from . import plans
 from .array_interface import record_fields
-from .export import Export
+from .export import PLAIN, Export, Interface, ObservedExport, Variant
 from .memory import Block
-from .variant import PLAIN, Interface, ObservedExport, Variant
 
 __all__ = ["INTERFACES", "ObservedArrayStruct", "Struct", "StructVariant"]
 

@@ -26,7 +26,7 @@ from .dlpack_exporter import (
     ObservedDLPack,
     ObservedLegacyDLPack,
 )
-from .variant import PLAIN, Interface, Variant
+from .export import PLAIN, Interface, Variant
 
 __all__ = ["INTERFACES", "NULL_STRIDES_1_2", "PLAIN_CAPABILITIES"]
 

@@ -18,9 +18,8 @@ from ..abi.libraries import python_api
 from ..info import ExportInfo
 from .dlpack import NULL_STRIDES_1_2, PLAIN_CAPABILITIES
 from .dlpack_exporter import CountedTensor, DLPackVariant, Exporter, ObservedDLPack
-from .export import Export
+from .export import PLAIN, Export, Interface, Variant
 from .memory import Block
-from .variant import PLAIN, Interface, Variant
 
 __all__ = ["INTERFACES", "ObservedExchange"]
 

@@ -20,10 +20,9 @@ from ..abi.dlpack import CPU, FLAG_COPIED, FLAG_READONLY, Managed, VersionedMana
 from ..abi.libraries import python_api
 from ..info import ExportInfo, TensorCounts, Value
 from ..info.values import describe
-from .export import Export
+from .export import Export, ObservedExport, Variant
 from .memory import Block
 from .native import IS_NATIVE, Frame, deleter_address, python_deleter_address
-from .variant import ObservedExport, Variant
 
 __all__ = [
     "CountedTensor",

@@ -11,8 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from ..plan import Plan
-from .export import Export, export_of
-from .variant import PLAIN, Interface, Variant
+from .export import PLAIN, Export, Interface, Variant, export_of
 
 __all__ = ["adapted", "drawn", "first_exports", "listed"]
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from . import NONE, ErrorInfo, Value
+from .arrays import NONE, ErrorInfo, Value
 
 __all__ = ["attempt", "describe", "error_info"]
 

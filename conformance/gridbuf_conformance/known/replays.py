@@ -9,14 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
 
 from ..outcomes import Outcome, Verdict
 from ..plan import Plan
+from ..render.report import Report
 from .records import Known, KnownError, KnownFailures, alike
-
-if TYPE_CHECKING:
-    from ..render.report import Report
 
 __all__ = ["Pinned", "State", "declined_error", "pinned_by_rule", "require_matches"]
 

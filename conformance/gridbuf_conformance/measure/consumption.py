@@ -25,8 +25,7 @@ from ..abi.descriptors import descriptors_of
 from ..abi.device import Devices
 from ..abi.libraries import python_api
 from ..abi.memory import Memory
-from ..exports import Block, Export, expected_values
-from ..exports.variant import ObservedExport
+from ..exports import Block, Export, ObservedExport, expected_values
 from ..info import ArrayInfo, CallInfo, ConsumerObservation, ConsumptionInfo, ErrorInfo, ExportInfo
 from ..info.steps import enter
 from ..info.values import attempt, error_info
@@ -218,13 +217,11 @@ def _result_info(result: Any, memory: Memory) -> ArrayInfo:
     """What the result says of itself, and the elements that each of its interfaces shows."""
     enter("consume:result")
     info, kept = light_info(result, memory)
-    way = "its own interfaces"
     if not descriptors_of(info):
         array, error = attempt(lambda: result.__array__())
         if error is None:
             info, kept_too = light_info(array, memory)
             kept += [array, *kept_too]
-            way = "__array__()"
     info.walk = {name: walk(array, memory) for name, array in descriptors_of(info).items()}
     kept.clear()
-    return replace(info, type=type(result).__qualname__, way=way)
+    return replace(info, type=type(result).__qualname__)

@@ -185,7 +185,7 @@ def _imported(obj: Any, table: ExchangeTable, memory: Memory) -> CapsuleInfo:
     answer = table.take(address)
     info = _result(answer)
     if answer.result != 0 or answer.value is None:
-        return replace(info, null=answer.result == 0, calls_after_refusal=counter.calls)
+        return replace(info, null=answer.result == 0)
     info.type = type(answer.value).__qualname__
     kind = type(answer.value)
     info.own_type = kind is type(obj) or _has_table(kind, table, memory)

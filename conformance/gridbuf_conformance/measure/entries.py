@@ -112,13 +112,13 @@ class _Side:
     def read(self, array: Descriptor) -> list[bytes] | None:
         """A byte of the first and of the last element, as a consumer reads: on the device behind the stream that
         the entry names. None where they cannot be read."""
-        space = self.memory.space_of(array)
+        space = array.space_in(self.memory)
         read = [space.read(address, 1) for address in _places(array)]
         return [byte for byte in read if byte is not None] if None not in read else None
 
     def write(self, array: Descriptor, values: list[bytes]) -> None:
         """Writes those bytes at once."""
-        space = self.memory.space_of(array)
+        space = array.space_in(self.memory)
         for address, value in zip(_places(array), values):
             space.write(address, value)
 
@@ -170,7 +170,7 @@ def _can_be_tried(array: Descriptor, memory: Memory) -> bool:
         array.span is not None
         and array.readonly is False
         and memory.devices.access is not None
-        and memory.space_of(array).writable(*array.span)
+        and array.space_in(memory).writable(*array.span)
         and not (array.element and array.element.kind == "object")
     )
 

@@ -14,7 +14,7 @@ import threading
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..abi.arraystruct import read_array_struct
 from ..abi.descriptors import (
@@ -43,11 +43,9 @@ from ..plan import Plan
 from ..plan.producer import Unsupported
 from .buffer import hold_buffer
 from .capsules import NEWEST, export
+from .held import Held
 from .interface import interface_info
 from .resizing import resize_info
-
-if TYPE_CHECKING:
-    from .observation import Held
 
 __all__ = ["life_info"]
 
@@ -392,7 +390,7 @@ class _Holders:
         except Rejected:
             return
         self._reads[name] = array, read
-        space = self._memory.space_of(array)
+        space = array.space_in(self._memory)
         if array.span is not None and space.readable(*array.span):
             self._spans[name] = space, array.span
 

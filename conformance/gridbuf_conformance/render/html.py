@@ -8,7 +8,6 @@ anything. Everything that came from a producer is escaped by Jinja and cleaned b
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -53,7 +52,6 @@ class _Failure:
     actual: str
     note: str
     plan: str
-    plan_json: str
     drawing: Markup
     replay: str
 
@@ -271,7 +269,6 @@ def _failure(failure: Mapping[str, Any]) -> _Failure:
         _value(failure.get("actual")),
         _value(failure.get("note")),
         shorten(describe_plan(plan, Plan()), _MAX_SEARCH_CHARS) if plan else "",
-        clean(json.dumps(plan, ensure_ascii=False, indent=None)) if plan else "",
         Markup(to_svg(drawing)) if drawing else Markup(""),
         clean(failure.get("replay") or ""),
     )
