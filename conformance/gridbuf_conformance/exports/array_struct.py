@@ -24,7 +24,7 @@ from ..plan.dtypes import DTYPES
 from ..plan.producer import Capabilities
 from . import plans
 from .array_interface import record_fields
-from .export import PLAIN, Export, Interface, ObservedExport, Variant
+from .export import PLAIN, Export, Interface, ObservedExport, Variant, variants_of
 from .memory import Block
 
 __all__ = ["INTERFACES", "ObservedArrayStruct", "Struct", "StructVariant"]
@@ -126,10 +126,9 @@ class ObservedArrayStruct(ObservedExport):
         """A new capsule, bent by the variant."""
         self.reads += 1
         struct = Struct(self.block)
-        if isinstance(self.variant, StructVariant):
-            if self.variant.in_place is not None:
-                return self.variant.in_place
-            self.variant.bend(struct)
+        if isinstance(self.variant, StructVariant) and self.variant.in_place is not None:
+            return self.variant.in_place
+        self.variant.bend(struct)
         self.structs.append(struct)
         return struct.capsule()
 
@@ -155,15 +154,10 @@ class ObservedArrayStruct(ObservedExport):
 # -- variants ----------------------------------------------------------------------------------------
 
 
-def _straight(struct: Struct) -> None:
-    return None
-
-
 @dataclass(frozen=True)
 class StructVariant(Variant):
     """A variant of the struct: `bend` edits it, `in_place` is answered instead of a capsule."""
 
-    bend: Callable[[Struct], None] = _straight
     in_place: Any = None
 
 
@@ -226,10 +220,6 @@ def _null(struct: Struct) -> None:
     struct.raw.data = None
 
 
-def _empty_only(plan: Plan) -> str:
-    return "" if 0 in plan.view_map.shape else "it has elements"
-
-
 def _zero_dim_only(plan: Plan) -> str:
     return "it has dimensions" if plan.view_map.shape else ""
 
@@ -242,22 +232,7 @@ _SEEN = ("AS-07", "XA-15")
 _ANY_ARRAY = ("XA-15", "AS-04", "AS-05", "AS-07")
 
 
-def _variant(
-    name: str,
-    rule: str,
-    expects: str,
-    about: str,
-    bend: Callable[[Struct], None] = _straight,
-    *,
-    adapt: Callable[[Plan], Plan] = plans.plain,
-    control: Callable[[Plan], Plan] = plans.plain,
-    **more: Any,
-) -> StructVariant:
-    rules = (rule, *(() if expects == "error" else _SEEN))
-    functions: dict[str, Any] = {"adapt": adapt, "control": control, "bend": bend}
-    return StructVariant(name, rules, expects, about, **functions, **more)
-
-
+_variant = variants_of(StructVariant, _SEEN, adapt=plans.plain, control=plans.plain)
 _VARIANTS: tuple[Variant, ...] = (
     Variant(PLAIN, _ANY_ARRAY, "right-or-error", "as NumPy's documents say", adapt=plans.solid),
     _variant("version-1", "AS-02", "error", "the first int is 1 and not 2", _raw("two", 1)),
@@ -301,7 +276,7 @@ _VARIANTS: tuple[Variant, ...] = (
         "no elements, at an inaccessible address",
         _nowhere,
         adapt=plans.empty,
-        misfit=_empty_only,
+        misfit=plans.not_empty_misfit,
     ),
     _variant(
         "empty-null",
@@ -310,7 +285,7 @@ _VARIANTS: tuple[Variant, ...] = (
         "no elements, at NULL",
         _null,
         adapt=plans.empty,
-        misfit=_empty_only,
+        misfit=plans.not_empty_misfit,
         is_robust=True,
     ),
     _variant(

@@ -196,8 +196,7 @@ class ObservedBuffer(ObservedExport):
     def answer(self) -> Answer:
         """The description of the memory, changed by the variant."""
         answer = Answer.of(self.block)
-        if isinstance(self.variant, BufferVariant):
-            self.variant.bend(answer, self.block)
+        self.variant.bend(answer, self.block)
         return answer
 
     def grant(self, view: PyBuffer, flags: int) -> None:
@@ -281,10 +280,6 @@ class WrongMethodExporter:
         return self._content
 
 
-def _straight(answer: Answer, block: Block) -> None:
-    return None
-
-
 @dataclass(frozen=True)
 class BufferVariant(Variant):
     """A variant of the struct: `bend` edits the answer to each request.
@@ -292,7 +287,6 @@ class BufferVariant(Variant):
     `takes_back`: with the last release the exporter closes its pages, as one that frees does.
     """
 
-    bend: Callable[[Answer, Block], None] = _straight
     takes_back: bool = False
 
 

@@ -277,8 +277,7 @@ class ObservedDLPack(ObservedExport):
         if copied and isinstance(counted.managed, VersionedManaged):
             counted.managed.flags |= FLAG_COPIED
         counted.managed.tensor.device_type, counted.managed.tensor.device_id = self.device
-        if variant is not None:
-            variant.bend(counted)
+        self.variant.bend(counted)
         self.handed_out.append(counted)
         capsule = counted.capsule()
         counted.keep(self.exporter, capsule)
@@ -333,10 +332,6 @@ def _is_int_pair(value: Any) -> bool:
     return isinstance(value, tuple) and len(value) == 2 and all(type(n) is int for n in value)
 
 
-def _straight(counted: CountedTensor) -> None:
-    return None
-
-
 @dataclass(frozen=True)
 class DLPackVariant(Variant):
     """A variant of DLPack.
@@ -346,7 +341,6 @@ class DLPackVariant(Variant):
     capsule that was not asked for. `shares_capsule`: every call gets the same capsule.
     """
 
-    bend: Callable[[CountedTensor], None] = _straight
     exporter: Callable[[ObservedDLPack], Any] = Exporter
     device: tuple[int, int] = (CPU, 0)
     other_form: bool = False

@@ -25,7 +25,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from ..info import ExportInfo
 from ..plan import UNTOUCHED_FROM_BYTES, Plan
@@ -41,11 +41,13 @@ __all__ = [
     "ObservedExport",
     "Variant",
     "export_of",
+    "fits",
     "interface_of",
     "interfaces",
     "plan_of_dict",
     "variant_of",
     "variants_about",
+    "variants_of",
 ]
 
 PLAIN = "plain"
@@ -56,8 +58,13 @@ def _unchanged(plan: Plan) -> Plan:
     return plan
 
 
-def _fits(plan: Plan) -> str:
+def fits(plan: Plan) -> str:
+    """No misfit, whatever the plan."""
     return ""
+
+
+def _unbent(*arguments: Any) -> None:
+    return None
 
 
 def _always_there() -> str:
@@ -81,6 +88,7 @@ class Variant:
     `is_robust`: no text demands that a consumer takes or refuses the export; on it, the first rule has the
     level ROBUST. `compared`: the plain export is made in any case, for checks that compare the two.
     `threads`: so many threads call the consumer with the exporter at the same time; 0 for one plain call.
+    `bend` edits what the interface hands out; its arguments are those that the interface passes.
 
     Raises ValueError for an expectation that there is not, and for no rules.
     """
@@ -90,13 +98,14 @@ class Variant:
     expects: str
     about: str
     adapt: Callable[[Plan], Plan] = _unchanged
-    misfit: Callable[[Plan], str] = _fits
+    misfit: Callable[[Plan], str] = fits
     control: Callable[[Plan], Plan] = _unchanged
     described: Callable[[tuple[int, ...]], tuple[int, ...]] = _same_shape
     is_retyped: bool = False
     compared: bool = False
     is_robust: bool = False
     threads: int = 0
+    bend: Callable[..., None] = _unbent
 
     def __post_init__(self) -> None:
         if self.expects not in EXPECTATIONS:
@@ -104,6 +113,31 @@ class Variant:
             raise ValueError(f"expects is {self.expects!r}, must be one of {known}; pick one")
         if not self.rules:
             raise ValueError(f"variant {self.name!r} names no rule; say what it is about")
+
+
+_Kind = TypeVar("_Kind", bound=Variant)
+
+
+def variants_of(kind: type[_Kind], seen: tuple[str, ...], **defaults: Any) -> Callable[..., _Kind]:
+    """The function that makes an interface's variants.
+
+    `seen` are the rules that are judged on each consumer that takes an export; `defaults` are for the variant.
+    """
+
+    def make(
+        name: str,
+        rule: str,
+        expects: str,
+        about: str,
+        *bend: Callable[..., None],
+        also: tuple[str, ...] = (),
+        **more: Any,
+    ) -> _Kind:
+        rules = (rule, *also, *(() if expects == "error" else seen))
+        bent = {"bend": bend[0]} if bend else {}
+        return kind(name, rules, expects, about, **{**defaults, **bent, **more})
+
+    return make
 
 
 class ObservedExport:
