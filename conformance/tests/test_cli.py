@@ -309,6 +309,7 @@ def known_libraries(monkeypatch):
         "absent", "absent:Producer", "nothing", "a_module_that_is_absent", "pip install absent"
     )
     monkeypatch.setattr(producers, "entries", lambda: entries)
+    monkeypatch.setattr(producers, "find", entries.__getitem__)
     monkeypatch.delitem(sys.modules, "gridbuf", raising=False)
     monkeypatch.setattr(sys, "path", [*sys.path])
 

@@ -169,7 +169,7 @@ def test_listing_imports_no_library() -> None:
     ("name", "absent", "remedy"),
     [
         ("torch", "torch", "pip install torch"),
-        ("gridbuf.xarray", "xarray", f"{producers.FROM_SOURCE} xarray"),
+        ("gridbuf.xarray", "xarray", "in gridbuf's repository: pip install . xarray"),
     ],
 )
 def test_absent_library_says_how_to_install(

@@ -1,8 +1,7 @@
 """Virtual environments with one library each, and the suite's command run inside them.
 
-The suite is not installed there: it is pure Python and comes along by PYTHONPATH, so that what is judged with is
-the working tree. What its command needs next to it (`TOOLS`) is installed at fixed versions, because the plans that
-Hypothesis draws are part of the result.
+The suite is not installed there: PYTHONPATH names the working tree. The packages that its command needs (`TOOLS`) are
+installed at fixed versions, because the plans that Hypothesis draws are part of the result.
 """
 
 from __future__ import annotations
@@ -22,12 +21,12 @@ from records import FOLDER, Environment
 __all__ = ["SILENT", "CannotMake", "discard", "interpreter", "make", "suite", "without_paths"]
 
 SUITE = Path(os.environ.get("GRIDBUF_CONFORMANCE", FOLDER.parent))
-"""What is judged with: this tree, or another one that the variable names."""
+"""The suite that judges: this tree, or another one that the variable names."""
 TOOLS = (
     *("hypothesis==6.155.2", "jinja2==3.1.6", "packaging", "rich==14.1.0"),
     *("tomli==2.2.1", "tomlkit==0.13.3"),
 )
-"""What the suite depends on. Some libraries pin `packaging`, and it draws nothing."""
+"""The dependencies of the suite. `packaging` has no fixed version, because some libraries fix it."""
 _STAMP = "zoo-requirements.txt"
 _INSTALL_LIMIT_S = 1800
 _RUN_LIMIT_S = 1800
@@ -96,7 +95,7 @@ def without_paths(text: str) -> str:
 
 
 def _build_extensions(pip: Sequence[str], name: str) -> None:
-    """Compiles the suite's extensions in a copy of their sources, which stay as they are."""
+    """Compiles the suite's extensions in a copy of their sources, so that nothing is written there."""
     with tempfile.TemporaryDirectory() as folder:
         sources = shutil.copytree(SUITE / "extensions", Path(folder, "extensions"))
         _run([*pip, "--no-deps", "--no-build-isolation", str(sources)], name)

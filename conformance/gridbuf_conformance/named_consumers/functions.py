@@ -1,6 +1,6 @@
 """Consumers that are not a single function of their library: a call with arguments, or two calls.
 
-Some libraries take memory as plain bytes (a compressor, `bytes` itself): what comes back is one
+Some libraries take memory as plain bytes (a compressor, `bytes` itself). Their result is one
 dimension of bytes, and `gives_bytes` marks their functions, so that the suite compares contents and
 not shapes. Libraries are imported when a function is called, in the worker.
 """

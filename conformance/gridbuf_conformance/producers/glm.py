@@ -9,7 +9,7 @@ from pyglm import glm
 
 from ..plan import Plan
 from ..producer import Capabilities, Unsupported
-from .base import TOUCHED_BYTES, HostProducer
+from .base import HostProducer, row_major
 
 __all__ = ["ArrayProducer", "MatrixProducer"]
 
@@ -69,16 +69,7 @@ class ArrayProducer(_GlmProducer):
     """
 
     name = "glm.array"
-    capabilities = Capabilities(
-        dtypes=tuple(_PREFIXES),
-        min_ndim=1,
-        max_ndim=2,
-        max_extent=2**12,
-        max_nbytes=TOUCHED_BYTES,
-        layouts="C",
-        byteorders=("native",),
-        readonly=(False,),
-    )
+    capabilities = row_major(_PREFIXES, min_ndim=1, max_ndim=2, max_extent=2**12)
 
     def make(self, plan: Plan) -> Any:
         if not plan.nbytes:

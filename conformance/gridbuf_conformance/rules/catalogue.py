@@ -55,11 +55,11 @@ LEVELS = MappingProxyType(
 
 SEVERITIES = MappingProxyType(
     {
-        "memory": "memory that does not belong to the array is read or written, or the process dies",
+        "memory": "memory that does not belong to the array is read or written, or the process crashes",
         "values": "other values than those of the array are read, or writes are lost",
         "leak": "memory is never freed",
         "refusal": "input that the text allows is refused",
-        "form": "the description breaks the text; no consumer is known to come to harm",
+        "form": "the description breaks the text, without a known effect on a consumer",
     }
 )
 """What breaking a rule leads to in a consumer or producer that obeys the text, worst first."""

@@ -1,1 +1,1 @@
-"""Buffer protocol: the rows are in rules.toml, the checks beside them."""
+"""Buffer protocol: the rows are in rules.toml, the checks next to them."""

@@ -1,1 +1,1 @@
-"""DLPack, the C structs: the rows are in rules.toml, the checks beside them."""
+"""DLPack, the C structs: the rows are in rules.toml, the checks next to them."""

@@ -1,76 +1,20 @@
-"""Consumers of the zoo beyond the suite's own: functions of one exporter, each over one library's documented import.
+"""Consumers that only the zoo uses: functions of one exporter, each around one documented import of a library.
 
-Named as targets by the file, relative to the folder `conformance`: `zoo/takers.py:cuda_core_view`. The libraries
-are imported inside, for no environment has them all.
+A target names the file, relative to the folder `conformance`: `zoo/consumers.py:cuda_core_view`. Each function imports
+its library, because no environment has them all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-__all__ = [
-    "arro3_array",
-    "av_from_ndarray",
-    "av_from_numpy_buffer",
-    "blosc2_array",
-    "brotli_compressed",
-    "cuda_core_view",
-    "drjit_tensor",
-    "duckdb_column",
-    "eccodes_values",
-    "eigenpy_vector",
-    "faiss_vectors",
-    "gt4py_from_array",
-    "h5py_dataset",
-    "imagecodecs_tiff",
-    "imageio_tiff",
-    "itk_image",
-    "jax_computed",
-    "lightgbm_label",
-    "lz4_compressed",
-    "mpi4py_sent",
-    "ncnn_mat",
-    "netcdf4_variable",
-    "nlopt_bounds",
-    "numexpr_copied",
-    "numpy_ndarray",
-    "onnxruntime_from_dlpack",
-    "onnxruntime_value",
-    "opencv_copied",
-    "openexr_channel",
-    "openvino_tensor",
-    "pandas_series",
-    "pillow_frombuffer",
-    "polars_series",
-    "pyarrow_tensor",
-    "pybigwig_values",
-    "pygame_image",
-    "pygame_surfarray",
-    "pyopencl_array",
-    "rasterio_band",
-    "safetensors_saved",
-    "simpleitk_image",
-    "skia_data",
-    "skia_image",
-    "snappy_compressed",
-    "soundfile_written",
-    "tensorstore_read",
-    "tiledb_array",
-    "tinygrad_tensor",
-    "voyager_vectors",
-    "vtk_from_numpy",
-    "xgboost_data",
-    "zarr_array",
-    "zfpy_compressed",
-]
-
+from gridbuf_conformance.named_consumers.functions import gives_bytes
 
 _NUMBERS = "float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64"
 
 
 def cuda_core_view(exporter: Any) -> Any:
-    """`cuda.core`'s view of host memory; -1 asks for no synchronization. 0.3 has the constructor alone."""
+    """`cuda.core`'s view of host memory; -1 asks for no synchronization. 0.3 has only the constructor."""
     try:
         from cuda.core.utils import StridedMemoryView
     except ImportError:
@@ -81,7 +25,7 @@ def cuda_core_view(exporter: Any) -> Any:
 
 
 def jax_computed(exporter: Any) -> Any:
-    """What a JAX computation sees of an imported array: its values are what the array is worth."""
+    """An imported array after a JAX computation, which has to see the same values."""
     import jax
 
     jax.config.update("jax_enable_x64", True)
@@ -173,7 +117,7 @@ def xgboost_data(exporter: Any) -> Any:
 
 
 def _array(exporter: Any) -> Any:
-    """NumPy's array of an exporter, without what NumPy itself gets wrong: `numpy.asarray` is judged by itself."""
+    """NumPy's array of an exporter, by the interfaces that NumPy reads correctly. `numpy.asarray` is a separate target."""
     import numpy as np
 
     if isinstance(getattr(exporter, "__array_interface__", {}).get("data"), tuple):
@@ -195,14 +139,8 @@ def _array_of(exporter: Any, dtypes: str, *ndims: int) -> Any:
     return array
 
 
-def gives_bytes(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Marks a consumer whose result is one dimension of bytes, in row-major order."""
-    function.gives_bytes = True  # type: ignore[attr-defined]
-    return function
-
-
 def _nbytes(exporter: Any) -> int:
-    """The size of a buffer that is row-major; BufferError for others: what takes plain bytes takes them in that order."""
+    """The size of a row-major buffer; BufferError for others. Functions that take plain bytes take them in that order."""
     with memoryview(exporter) as view:
         if not view.c_contiguous or not view.nbytes:
             raise BufferError("not plain bytes in row-major order")
@@ -277,7 +215,7 @@ def duckdb_column(exporter: Any) -> Any:
 
 
 def eccodes_values(exporter: Any) -> Any:
-    """The values of a GRIB message, kept as they are, that are set from a NumPy array."""
+    """The values of a GRIB message, kept without packing, that are set from a NumPy array."""
     import eccodes
 
     array = _array_of(exporter, "float64", 1)
@@ -597,7 +535,7 @@ def tiledb_array(exporter: Any) -> Any:
 
 
 def tinygrad_tensor(exporter: Any) -> Any:
-    """The numbers of a tensor of tinygrad, which needs no compiler here, that is made of a NumPy array."""
+    """The numbers of a tensor of tinygrad, on the device that needs no compiler, made of a NumPy array."""
     import tinygrad
 
     return tinygrad.Tensor(_array_of(exporter, _NUMBERS), device="PYTHON").numpy()

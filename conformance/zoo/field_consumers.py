@@ -1,4 +1,4 @@
-"""The consumer of the zoo for gt4py.next, which is slow to import: the suite waits longer for a file than for a call."""
+"""The zoo's consumer for gt4py.next. It is a separate file because the import is slow, and a file has a longer time limit."""
 
 from __future__ import annotations
 

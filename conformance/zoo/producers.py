@@ -1,6 +1,6 @@
-"""Producers of the zoo beyond the suite's own.
+"""Producers that only the zoo uses.
 
-Named as targets by the file, relative to the folder `conformance`: `zoo/makers.py:QuadrantsProducer`.
+A target names the file, relative to the folder `conformance`: `zoo/producers.py:QuadrantsProducer`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class CvxoptProducer(HostProducer):
 
 
 class Pybind11Producer(HostProducer):
-    """A class of pybind11 with `def_buffer`, over a memoryview: the suite's extension exports again what it was given."""
+    """A class of pybind11 with `def_buffer`, over a memoryview: the suite's extension exports its argument again."""
 
     name = "pybind11"
     capabilities = Capabilities(dtypes=tuple(_FORMATS), min_ndim=1, max_ndim=8, **_COMMON)
@@ -81,7 +81,7 @@ class Pybind11Producer(HostProducer):
 
 
 def _empty(plan: Plan) -> Any:
-    """An array of ctypes: memoryview cannot be cast to no elements."""
+    """An array of ctypes, because memoryview.cast refuses shapes without elements."""
     kind: Any = _KINDS[plan.dtype]
     for extent in reversed(plan.shape):
         kind = kind * extent
@@ -91,7 +91,7 @@ def _empty(plan: Plan) -> Any:
 class QuadrantsProducer(HostProducer):
     """`quadrants.ndarray` on the CPU, wrapped so that `to_dlpack` is the protocol's method.
 
-    The library gives a bare capsule; the wrapper adds nothing but the two names.
+    The library returns a capsule; the wrapper adds only the two methods.
     """
 
     name = "quadrants"
