@@ -501,7 +501,7 @@ _MODERN: tuple[Variant, ...] = (
         "major-2",
         "DL-22",
         "error",
-        "it says version 2.0, and all but its deleter is junk",
+        "it says version 2.0, and everything except its deleter is junk",
         bend=_of_another_major,
         **_NOT_EMPTY,
     ),

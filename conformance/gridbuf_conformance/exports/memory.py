@@ -1,6 +1,6 @@
 """The exported memory: the array of one plan, in separate pages.
 
-Around the array, in its own pages, lie bytes that no content has, so
+The pages hold other bytes around the array, which no content has, so
 a consumer that reads close to it shows wrong values. A read-only array is in pages that refuse
 writing. Nothing is taken from any library's allocator, and a block is given back only when the
 suite has seen the consumer let go of it.

@@ -140,5 +140,5 @@ def not_empty_misfit(plan: Plan) -> str:
 def not_dense_misfit(plan: Plan) -> str:
     """Why a plan is not row-major without gaps, or nothing."""
     if plan.views or plan.layout not in (None, tuple(range(plan.ndim))):
-        return "its elements do not lie in row-major order"
+        return "its elements are not in row-major order"
     return ""

@@ -1,7 +1,7 @@
 """`known --update`: brings a file of known failures up to what runs found, and leaves the rest of it alone.
 
 The file belongs to people: comments, order, reasons and links are theirs. So its text is edited record by
-record and never written anew. What passes is cut out, with the comment lines right above it; what fails
+record and never rewritten. What passes is cut out, with the comment lines right above it; what fails
 otherwise than recorded gets new values of `outcome` and `actual`; new failures are appended with an empty `reason`
 that a person fills in (until then every run notes that it is missing).
 """
