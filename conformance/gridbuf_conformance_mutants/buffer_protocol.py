@@ -1,13 +1,14 @@
 """Defects of the buffer protocol (PB rules). The arrays here have no other interface."""
 
 from __future__ import annotations
+from gridbuf_conformance.abi.pybuffer import PyBuffer
 
 import ctypes
 import threading
 from ctypes import c_ssize_t
 from typing import ClassVar
 
-from gridbuf_conformance.abi.buffer_exporter import BufferExporter, PyBuffer, static_text
+from gridbuf_conformance.abi.buffer_exporter import BufferExporter, static_text
 from gridbuf_conformance.plan import Plan
 
 from .memory import Block
@@ -134,7 +135,7 @@ class WritableGrantedReadOnly(Base):
 
 @faulty("PB-02")
 class SimpleRequestLeavesLength(_Edited):
-    """`len` is 0 when no shape was asked for."""
+    """`len` is 0 when no shape was requested."""
 
     def edit(self, view: PyBuffer, flags: int) -> None:
         if not flags & ND:
@@ -143,7 +144,7 @@ class SimpleRequestLeavesLength(_Edited):
 
 @faulty("PB-02")
 class RequestWithoutStridesReportsOneAxis(_Edited):
-    """`ndim` is 1 where a shape was asked for and strides were not."""
+    """`ndim` is 1 where a shape was requested and strides were not."""
 
     def edit(self, view: PyBuffer, flags: int) -> None:
         if self.ndim and flags & ND and not asks(flags, STRIDES):
@@ -174,7 +175,7 @@ class FormatOfAnotherSize(_Edited):
 
     def edit(self, view: PyBuffer, flags: int) -> None:
         if flags & FORMAT and self.item_bytes == 8:
-            view.format = b"f"
+            view.format = static_text("f")
 
 
 @faulty("PB-05")
@@ -188,7 +189,7 @@ class ItemSizeOneWithoutFormat(_Edited):
 
 @faulty("PB-06")
 class FormatUnasked(_Edited):
-    """`format` is filled whether asked for or not."""
+    """`format` is filled even if it was not requested."""
 
     def edit(self, view: PyBuffer, flags: int) -> None:
         view.format = static_text(self.element.buffer_format(self.swapped))
@@ -196,7 +197,7 @@ class FormatUnasked(_Edited):
 
 @faulty("PB-07")
 class FormatLeftOut(_Edited):
-    """`format` is NULL although asked for: numbers are read as bytes."""
+    """`format` is NULL although it was requested: numbers are read as bytes."""
 
     def edit(self, view: PyBuffer, flags: int) -> None:
         view.format = None
@@ -209,7 +210,7 @@ class FormatOfAnotherKind(ExportsArrayInterface, Memory, ExportsBuffer):
     def describe(self, view: PyBuffer, flags: int) -> None:
         super().describe(view, flags)
         if flags & FORMAT and self.element.format == "d":
-            view.format = b">q" if self.swapped else b"q"
+            view.format = static_text(">q" if self.swapped else "q")
 
 
 @faulty("PB-22")
@@ -219,7 +220,7 @@ class ComplexCalledFloat(ExportsArrayInterface, Memory, ExportsBuffer):
     def describe(self, view: PyBuffer, flags: int) -> None:
         super().describe(view, flags)
         if flags & FORMAT and self.element.format == "Zf":
-            view.format = b">d" if self.swapped else b"d"
+            view.format = static_text(">d" if self.swapped else "d")
 
 
 @faulty("PB-20")
@@ -237,7 +238,7 @@ class LongIsFourBytes(_Edited):
 
     def edit(self, view: PyBuffer, flags: int) -> None:
         if flags & FORMAT and self.element.format == "i" and not self.swapped:
-            view.format = b"l"
+            view.format = static_text("l")
 
 
 # --- shape, strides, suboffsets ---------------------------------------------------------------------------
@@ -255,7 +256,7 @@ class ShapeUnasked(_Edited):
 
 @faulty("PB-09")
 class StridesLeftOut(_Edited):
-    """`strides` is NULL although asked for."""
+    """`strides` is NULL although they were requested."""
 
     def edit(self, view: PyBuffer, flags: int) -> None:
         view.strides = None

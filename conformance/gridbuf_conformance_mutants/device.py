@@ -24,7 +24,7 @@ from . import capsules
 from .capsules import Export
 from .elements import Element
 from .exchange_table import ExportsExchange
-from .memory import Block, protect_pages
+from .memory import Block
 from .reference import (
     CPU,
     SHIFT_BYTES,
@@ -68,24 +68,25 @@ class DeviceBlock(Block):
     def __init__(self, length_bytes: int, kind: str) -> None:
         self.kind = kind
         super().__init__(length_bytes)
+        self.allow(writable=True)
         DEVICE.blocks[self.low] = self
 
-    def protect(self, *, writable: bool) -> None:
+    def allow(self, *, writable: bool) -> None:
         """Only memory that the host reaches has a permission to lose."""
         if self.kind == "gpu":
-            protect_pages(self.low, self.high, 0)
+            self.protect(0)
         else:
-            super().protect(writable=writable)
+            super().allow(writable=writable)
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
         """Lets this process read and write the pages, as the device would."""
         with DEVICE.lock:  # what one thread opens, another must not close
-            protect_pages(self.low, self.high, mmap.PROT_READ | mmap.PROT_WRITE)
+            self.protect(mmap.PROT_READ | mmap.PROT_WRITE)
             try:
                 yield
             finally:
-                self.protect(writable=True)
+                self.allow(writable=True)
 
 
 class Device:
@@ -173,7 +174,7 @@ class Device:
         }
         if not hasattr(self, "_capsule"):
             functions = {name: fields[name](self._coded(f)) for name, f in operations.items()}
-            # A callback that returns bytes would never let them go: it returns an address instead.
+            # A callback that returns bytes would never free them: it returns an address instead.
             self._text = ctypes.create_string_buffer(256)
             self._say = ctypes.CFUNCTYPE(ctypes.c_void_p)(lambda: ctypes.addressof(self._text))
             error_text = ctypes.cast(self._say, fields["error_text"])
@@ -387,7 +388,7 @@ class ExportsDataInterface:
         return {**interface, **hooks, **self.names_and_halo()}
 
     def names_and_halo(self) -> dict:
-        """What an entry says beyond an array interface, as far as it was asked."""
+        """The requested keys of an entry that an array interface does not have."""
         said = {"dims": getattr(self, "__gt_dims__", None), "halo": self.halo}
         return {key: value for key, value in said.items() if value is not None}
 

@@ -4,6 +4,7 @@ The arrays here have no other interface, except where a defect can only be told 
 """
 
 from __future__ import annotations
+from gridbuf_conformance.abi.dlpack import Tensor
 
 import ctypes
 import functools
@@ -39,7 +40,7 @@ class WithBuffer(ExportsDLPack, Memory, ExportsBuffer):
 class _EditedTensor(Base):
     """A right tensor with some fields changed afterwards."""
 
-    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+    def edit(self, export: Export, tensor: Tensor) -> None:
         raise NotImplementedError(f"{type(self).__name__} must define edit")
 
     def describe_tensor(self, export: Export) -> None:
@@ -134,7 +135,7 @@ class PaddedBitOnWholeBytes(_EditedFlags):
 class ShapeIsNull(_EditedTensor):
     """`shape` is NULL for arrays with axes."""
 
-    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+    def edit(self, export: Export, tensor: Tensor) -> None:
         tensor.shape = None
 
 
@@ -142,7 +143,7 @@ class ShapeIsNull(_EditedTensor):
 class ExtentIsNegative(_EditedTensor):
     """The first extent is -1."""
 
-    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+    def edit(self, export: Export, tensor: Tensor) -> None:
         if self.ndim:
             tensor.shape[0] = -1
 
@@ -151,7 +152,7 @@ class ExtentIsNegative(_EditedTensor):
 class NewVersionWithoutStrides(_EditedTensor):
     """A capsule of version 1.2 leaves `strides` NULL for row-major arrays."""
 
-    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+    def edit(self, export: Export, tensor: Tensor) -> None:
         if self.is_contiguous("C"):
             tensor.strides = None
 
@@ -166,7 +167,7 @@ class NewVersionWithoutStrides(_EditedTensor):
 class StridesInBytes(_EditedTensor):
     """Strides count bytes."""
 
-    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+    def edit(self, export: Export, tensor: Tensor) -> None:
         if self.ndim and not self.is_untouched:
             export.set_metadata(self.shape, self.strides)
 
@@ -175,7 +176,7 @@ class StridesInBytes(_EditedTensor):
 class StrideOfMinusOneWraps(_EditedTensor):
     """A stride of -1 element is divided as an unsigned number."""
 
-    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+    def edit(self, export: Export, tensor: Tensor) -> None:
         for axis, stride in enumerate(self.strides):
             if stride < 0:
                 tensor.strides[axis] = (stride % 2**64) // self.item_bytes
@@ -185,14 +186,14 @@ class StrideOfMinusOneWraps(_EditedTensor):
 class StridesLeaveTheBlock(_EditedTensor):
     """The first stride is a mebi-element too long."""
 
-    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+    def edit(self, export: Export, tensor: Tensor) -> None:
         if self.ndim and not self.is_untouched:
             tensor.strides[0] += 2**20
 
 
 @faulty("DL-21")
 class MetadataBelongsToTheArray(Base):
-    """The capsule keeps the memory alive, but its shape and strides are gone with the array."""
+    """The capsule keeps the memory alive, but its shape and strides are freed with the array."""
 
     in_use = True
 
@@ -225,7 +226,7 @@ class MetadataBelongsToTheArray(Base):
 class LanesZero(_EditedTensor):
     """`lanes` is 0."""
 
-    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+    def edit(self, export: Export, tensor: Tensor) -> None:
         tensor.lanes = 0
 
 
@@ -233,7 +234,7 @@ class LanesZero(_EditedTensor):
 class BooleanOfOneBit(_EditedTensor):
     """Booleans have 1 bit."""
 
-    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+    def edit(self, export: Export, tensor: Tensor) -> None:
         if self.element.kind == "b":
             tensor.bits = 1
 
@@ -308,7 +309,7 @@ class OffsetOfAViewLost(_RemembersItsBase):
 
 @faulty("DL-10")
 class OffsetCountedTwice(_RemembersItsBase):
-    """`data` is the view's first element, and `byte_offset` its distance from the base's once more."""
+    """`data` is the view's first element, and `byte_offset` counts its distance from the base's element a second time."""
 
     def describe_tensor(self, export: Export) -> None:
         super().describe_tensor(export)
@@ -321,7 +322,7 @@ class OffsetCountedTwice(_RemembersItsBase):
 class ScalarWithoutData(_EditedTensor):
     """`data` is NULL for a 0-d array."""
 
-    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+    def edit(self, export: Export, tensor: Tensor) -> None:
         if not self.ndim:
             tensor.data = None
 
@@ -330,7 +331,7 @@ class ScalarWithoutData(_EditedTensor):
 class ByteOffsetWraps(_EditedTensor):
     """`byte_offset` is 2^64 - 40, relative to an address behind the first element."""
 
-    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+    def edit(self, export: Export, tensor: Tensor) -> None:
         if not self.is_empty:
             tensor.data, tensor.byte_offset = self.address + 40, 2**64 - 40
 
@@ -339,7 +340,7 @@ class ByteOffsetWraps(_EditedTensor):
 class DataIsNull(_EditedTensor):
     """`data` is NULL for arrays with axes that hold elements."""
 
-    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+    def edit(self, export: Export, tensor: Tensor) -> None:
         if self.ndim:
             tensor.data = None
 
@@ -348,7 +349,7 @@ class DataIsNull(_EditedTensor):
 class EmptyArrayWithAddress(_EditedTensor):
     """`data` of an array without elements is not NULL."""
 
-    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+    def edit(self, export: Export, tensor: Tensor) -> None:
         tensor.data = self.address
 
 
@@ -399,7 +400,7 @@ def _destroy_nothing(capsule_address: int) -> None:
 
 @capsules.destructor_callback
 def _destroy_always(capsule_address: int) -> None:
-    """A capsule destructor that calls the deleter whatever the capsule is named."""
+    """A capsule destructor that calls the deleter for every name of the capsule."""
     used = (b"used_dltensor", b"used_dltensor_versioned")
     capsules.call_deleter_of(capsule_address, (b"dltensor", b"dltensor_versioned", *used))
 
@@ -516,7 +517,7 @@ class CapsuleOfAnotherName(_Capsule):
 class CapsuleOfAnotherDevice(_EditedTensor):
     """The tensor says page-locked memory (3, 0), the query says (1, 0)."""
 
-    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+    def edit(self, export: Export, tensor: Tensor) -> None:
         tensor.device_type = 3
 
 
@@ -532,7 +533,7 @@ class AlwaysVersioned(Base):
 
 @faulty(advises=("DP-12",))
 class OldConsumerGetsVersioned(Base):
-    """A versioned capsule for a consumer that says it knows up to (0, 1)."""
+    """A versioned capsule for a consumer that reads versions up to (0, 1)."""
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None) -> object:
         if isinstance(max_version, tuple) and len(max_version) == 2 and max_version < (1, 0):
@@ -565,7 +566,7 @@ class StandardOf2022(Base):
 
 @faulty("DP-14")
 class KeywordsMissing(Base):
-    """Only the keywords `stream` and `max_version`: no device and no copy can be asked for."""
+    """Only the keywords `stream` and `max_version`: a device or a copy cannot be requested."""
 
     def __dlpack__(self, *, stream=None, max_version=None) -> object:
         return super().__dlpack__(stream=stream, max_version=max_version)
@@ -679,7 +680,7 @@ class RefusesOddStridesOfOneElement(Mutant):
 
 
 class ExportsWhatIsNotThere(Mutant):
-    """The producer says that its arrays have no memory; they are exported, at the address of something else."""
+    """The producer says that its arrays have no memory; they are exported, with the address of other memory."""
 
     has_memory = False
     breaks = frozenset({"DP-25"})
@@ -701,7 +702,7 @@ class ExportsNothingAtNull(Mutant):
 
 
 class StrideTruncated(Mutant):
-    """Rows lie one byte further apart than their numbers; the export cuts that byte off the stride."""
+    """Rows are one byte further apart than the exported stride says."""
 
     breaks = frozenset({"DP-26"})
 
@@ -723,7 +724,7 @@ class StrideTruncated(Mutant):
 
 @faulty(advises=["DP-27"])
 class ReadOnlyInALegacyCapsule(Base):
-    """Read-only memory goes out in a legacy capsule, which cannot say so."""
+    """Read-only memory is exported in a legacy capsule, which has no flag for it."""
 
     def check_describable(self, versioned: bool) -> None:
         super().check_describable(True)

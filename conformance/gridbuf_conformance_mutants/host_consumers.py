@@ -55,7 +55,7 @@ class GuessesTheType(_TakesArrayInterface):
 
 @wrong("AI-04")
 class DiesOfManyDimensions(_TakesArrayInterface):
-    """Copies the extents into an array of 64 whatever their number is."""
+    """Copies any number of extents into an array of 64."""
 
     def refuse_shape(self, shape, itemsize):
         if len(shape) > 64:
@@ -265,7 +265,7 @@ class WritesIntoTheArray(_TakesArrayInterface):
 
 @wrong(weakens=("AS-01",))
 class TakesAnyCapsule(_TakesArrayStruct):
-    """Opens a capsule by whatever name it has."""
+    """Opens a capsule by its present name."""
 
     def pointer(self, capsule):
         return capsule_pointer(capsule)
@@ -290,7 +290,7 @@ class IgnoresTheStructsStrides(_TakesArrayStruct):
 
 @wrong("AS-04")
 class DiesOfManyDimensionsInAStruct(_TakesArrayStruct):
-    """Copies the extents into an array of 64 whatever their number is."""
+    """Copies any number of extents into an array of 64."""
 
     def refuse(self, struct):
         if struct.nd > 64:
@@ -305,7 +305,7 @@ class FollowsNullInAStruct(_TakesArrayStruct):
     def numbers(self, struct, field):
         pointer = getattr(struct, field)
         if struct.nd:
-            ctypes.string_at(pointer or 8, 8)
+            ctypes.string_at(ctypes.cast(pointer, ctypes.c_void_p).value or 8, 8)
         return super().numbers(struct, field)
 
 
@@ -414,7 +414,7 @@ class HasNoZeroDimensions(_TakesBuffer):
 
 @wrong(weakens=("PB-16",))
 class DiesOf65Dimensions(_TakesBuffer):
-    """Copies the extents into an array of 64 whatever their number is."""
+    """Copies any number of extents into an array of 64."""
 
     def refuse(self, view):
         if view.struct.ndim > 64:
@@ -424,7 +424,7 @@ class DiesOf65Dimensions(_TakesBuffer):
 
 @wrong("PB-16")
 class DiesOf64Dimensions(_TakesBuffer):
-    """Copies the extents into an array of 63 whatever their number is."""
+    """Copies any number of extents into an array of 63."""
 
     def refuse(self, view):
         if view.struct.ndim > 63:
@@ -526,8 +526,7 @@ class WritesIntoTheMetadata(_TakesBuffer):
     def strides(self, view):
         strides = super().strides(view)
         if strides:
-            array = (ctypes.c_ssize_t * len(strides)).from_address(view.struct.strides)
-            array[0] += 1
+            view.struct.strides[0] += 1
         return strides
 
 
@@ -608,7 +607,7 @@ class WantsKnownKeys(_TakesDataInterface):
 
 @wrong("GT-07")
 class NeverAcquires(_TakesDataInterface):
-    """Reads whatever is at the address."""
+    """Reads the bytes at the address without a check."""
 
     def call(self, entry, hook):
         return None

@@ -85,7 +85,7 @@ def _described(entry: EntryInfo, name: str) -> Descriptor | None:
 
 @dataclass
 class _Side:
-    """One entry, read anew at each use: `acquire` may change what it says."""
+    """One entry, read again at each use: `acquire` may change what it says."""
 
     obj: Any
     key: str | None

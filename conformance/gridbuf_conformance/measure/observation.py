@@ -188,7 +188,7 @@ def _viewed(
     groups: frozenset[str],
     touch: bool,
 ) -> ArrayInfo | None:
-    """The object after all view operations, or why one is not to be had."""
+    """The object after all view operations, or why there is none."""
     if not plan.views:
         return None
     view = obj
