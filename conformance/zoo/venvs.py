@@ -22,7 +22,11 @@ __all__ = ["SILENT", "CannotMake", "discard", "interpreter", "make", "suite", "w
 
 SUITE = Path(os.environ.get("GRIDBUF_CONFORMANCE", FOLDER.parent))
 """The suite that judges: this tree, or another one that the variable names."""
-TOOLS = ("hypothesis==6.155.2", "jinja2==3.1.6", "rich==14.1.0", "tomli==2.2.1")
+TOOLS = (
+    *("hypothesis==6.155.2", "jinja2==3.1.6", "packaging", "rich==14.1.0"),
+    *("tomli==2.2.1", "tomlkit==0.13.3"),
+)
+"""The dependencies of the suite. `packaging` has no fixed version, because some libraries fix it."""
 _STAMP = "zoo-requirements.txt"
 _INSTALL_LIMIT_S = 1800
 _RUN_LIMIT_S = 1800

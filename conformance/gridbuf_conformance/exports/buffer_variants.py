@@ -118,137 +118,145 @@ def _is_of(*dtypes: str) -> Callable[[Plan], str]:
     return misfit
 
 
-def _rows(plan: Plan) -> Plan:
-    return plans.plain(plan)
-
-
 def _rows_misfit(plan: Plan) -> str:
     return "" if plan.view_map.shape else "it has no axis"
-
-
-def _empty_only(plan: Plan) -> str:
-    return "" if 0 in plan.view_map.shape else "it has elements"
 
 
 _KEPT = ("PB-24", "PB-25", "PB-31", "PB-35", "XA-15")
 """The observations of every consumer that takes a buffer."""
 _ANY_ARRAY = ("XA-15", "PB-32", "PB-20", "PB-22", *_KEPT[:-1], "XA-06", "XA-19")
 _variant = variants_of(BufferVariant, _KEPT, adapt=plans.plain, control=plans.plain)
-
 _VARIANTS: tuple[Variant, ...] = (
     Variant(PLAIN, _ANY_ARRAY, "right-or-error", "as the documents say", adapt=plans.solid),
-    _variant(
+    BufferVariant(
         "taken-back",
         ("PB-35", "PB-24"),
+        "right-or-error",
         "the exporter closes its memory with the last release",
+        adapt=plans.plain,
         takes_back=True,
-        seen=(),
+        control=plans.plain,
     ),
     *strided(_variant, "PB-32"),
     _variant(
         "suboffsets",
         "PB-32",
+        "right-or-error",
         "the first axis is a table of pointers, described by suboffsets if INDIRECT is requested",
-        adapt=_rows,
+        _through_pointers,
         misfit=_rows_misfit,
-        bend=_through_pointers,
     ),
     _variant(
         "negative-suboffsets",
         "PB-10",
+        "right-or-error",
         "suboffsets is there and all its entries are -1",
-        adapt=_rows,
+        _negative_suboffsets,
         misfit=_rows_misfit,
-        bend=_negative_suboffsets,
     ),
     _variant(
         "null-strides",
         "PB-09",
+        "right-or-error",
         "strides is NULL, whatever the request; the memory is in row-major order",
-        bend=_null_strides,
+        _null_strides,
     ),
     _variant(
         "junk-strides",
         "PB-32",
+        "right-or-error",
         "axes of extent 1 have strides that mean nothing",
+        _junk_strides,
         adapt=plans.of_ndim(3),
-        bend=_junk_strides,
     ),
-    _variant("read-only", "XA-06", "the memory may not be written", adapt=plans.readonly),
-    _variant("zero-dim", "PB-15", "one item", adapt=plans.zero_dim),
+    _variant(
+        "read-only",
+        "XA-06",
+        "right-or-error",
+        "the memory may not be written",
+        adapt=plans.readonly,
+    ),
+    _variant("zero-dim", "PB-15", "right-or-error", "one item", adapt=plans.zero_dim),
     _variant(
         "dims-64",
         "PB-16",
+        "right-or-error",
         "64 dimensions, the most there are",
-        bend=_wrapped(64),
+        _wrapped(64),
         described=plans.widened(64),
     ),
     _variant(
         "dims-65",
         "PB-16",
+        "right-or-error",
         "65 dimensions, one too many",
-        bend=_wrapped(65),
+        _wrapped(65),
         described=plans.widened(65),
         is_robust=True,
     ),
     _variant(
         "empty",
         "PB-17",
+        "right-or-error",
         "no elements, at an inaccessible address",
+        _nowhere,
         adapt=plans.empty,
-        misfit=_empty_only,
-        bend=_nowhere,
+        misfit=plans.not_empty_misfit,
     ),
     _variant(
         "empty-null",
         "PB-17",
+        "right-or-error",
         "no elements, at NULL",
+        _null,
         adapt=plans.empty,
-        misfit=_empty_only,
-        bend=_null,
+        misfit=plans.not_empty_misfit,
         is_robust=True,
     ),
     _variant(
         "null-format",
         "PB-07",
+        "right",
         "format is NULL, which is to be read as B",
-        expects="right",
+        _no_format,
         adapt=plans.of_dtype("uint8"),
         misfit=_is_of("uint8"),
-        bend=_no_format,
     ),
     _variant(
         "at-prefix",
         "PB-20",
+        "right",
         "the format says @, the default",
-        expects="right",
+        _prefixed("@"),
         adapt=plans.of_dtype("float64"),
         misfit=_is_of("float64", "float32", "int64", "int32", "int16"),
-        bend=_prefixed("@"),
     ),
     _variant(
         "order-prefix",
         "PB-20",
+        "right",
         "the format says the byte order, which is the native one",
-        expects="right",
+        _prefixed("<" if sys.byteorder == "little" else ">"),
         adapt=plans.of_dtype("float64"),
         misfit=_is_of("float64", "float32", "int64", "int32", "int16"),
-        bend=_prefixed("<" if sys.byteorder == "little" else ">"),
     ),
     _variant(
         "equals-prefix",
         "PB-20",
+        "right",
         "the format says =, native order with standard sizes",
-        expects="right",
+        _prefixed("="),
         adapt=plans.of_dtype("float64"),
         misfit=_is_of("float64", "float32", "int64", "int32", "int16"),
-        bend=_prefixed("="),
     ),
-    _variant("odd-address", "PB-18", "the first element is at an odd address"),
-    _variant("swapped", "PB-20", "numbers of the other byte order", adapt=plans.swapped),
+    _variant("odd-address", "PB-18", "right-or-error", "the first element is at an odd address"),
+    _variant(
+        "swapped", "PB-20", "right-or-error", "numbers of the other byte order", adapt=plans.swapped
+    ),
     _variant(
         "packed-record",
         "PB-20",
+        "right-or-error",
         "records of 13 bytes without padding",
         adapt=plans.of_dtype("struct"),
         misfit=_is_of("struct"),
@@ -257,35 +265,38 @@ _VARIANTS: tuple[Variant, ...] = (
     _variant(
         "aligned-record",
         "PB-20",
+        "right-or-error",
         "records of a byte and a double, with the 7 bytes between them that @ implies",
+        _as("T{b:a:d:b:}"),
         adapt=plans.of_dtype("complex128"),
         misfit=_is_of("complex128"),
-        bend=_as("T{b:a:d:b:}"),
         is_retyped=True,
         control=plans.numbers,
     ),
     _variant(
         "padded-record",
         "PB-20",
+        "right-or-error",
         "records of a byte and a double, with 7 bytes between them that the format writes",
+        _as("T{=b:a:7xd:b:}"),
         adapt=plans.of_dtype("complex128"),
         misfit=_is_of("complex128"),
-        bend=_as("T{=b:a:7xd:b:}"),
         is_retyped=True,
         control=plans.numbers,
     ),
     _variant(
         "native-letter",
         "PB-21",
+        "right",
         "the integer's letter is l or L, whose size is the platform's",
-        expects="right",
+        _native_letter,
         adapt=_integers,
         misfit=_is_of("int64", "uint64"),
-        bend=_native_letter,
     ),
     _variant(
         "complex",
         "PB-22",
+        "right-or-error",
         "complex numbers, written Zf or Zd",
         adapt=_complex,
         misfit=_is_of("complex64", "complex128"),
@@ -294,19 +305,21 @@ _VARIANTS: tuple[Variant, ...] = (
     _variant(
         "complex-letter",
         "PB-22",
+        "right-or-error",
         "complex numbers, written F or D as CPython 3.14 does",
+        _complex_letter(""),
         adapt=_complex,
         misfit=_is_of("complex64", "complex128"),
-        bend=_complex_letter(""),
         control=_complex,
     ),
     _variant(
         "complex-letter-order",
         "PB-22",
+        "right-or-error",
         "complex numbers, written with their byte order before F or D",
+        _complex_letter("<" if sys.byteorder == "little" else ">"),
         adapt=_complex,
         misfit=_is_of("complex64", "complex128"),
-        bend=_complex_letter("<" if sys.byteorder == "little" else ">"),
         control=_complex,
     ),
 )

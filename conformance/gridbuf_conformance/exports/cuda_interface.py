@@ -11,22 +11,19 @@ Written against the CUDA driver's documents; where it was developed there was no
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from ..abi.device import CudaAccess, DeviceError
 from ..info import ExportInfo
-from ..plan import Plan
 from ..plan.dtypes import DTYPES
 from ..plan.producer import Capabilities
 from . import plans
-from .array_interface import typestr_of
-from .export import PLAIN, Export, Interface, ObservedExport, Variant, strided, variants_of
+from .array_interface import explicit_strides, typestr_of, without
+from .export import PLAIN, Export, Interface, ObservedExport, Variant, fits, strided, variants_of
 from .memory import Block
 
-__all__ = ["INTERFACES", "PENDING_BYTE", "ObservedCudaInterface", "CudaVariant", "unavailable"]
+__all__ = ["INTERFACES", "PENDING_BYTE", "ObservedCudaInterface", "unavailable"]
 
 PENDING_BYTE = 0x2A
 """What the elements hold when the work that is pending on the exported stream is done."""
@@ -109,8 +106,7 @@ class ObservedCudaInterface(ObservedExport):
             "strides": None if dense else block.strides,
             "stream": None,
         }
-        if isinstance(self.variant, CudaVariant):
-            self.variant.bend(entries, self)
+        self.variant.bend(entries, self)
         return entries
 
     def keep_pending(self) -> int:
@@ -142,28 +138,6 @@ class ObservedCudaInterface(ObservedExport):
 # -- variants ----------------------------------------------------------------------------------------
 
 
-def _straight(entries: dict[str, Any], observed: ObservedCudaInterface) -> None:
-    return None
-
-
-@dataclass(frozen=True)
-class CudaVariant(Variant):
-    """A variant of the dict: `bend` edits it."""
-
-    bend: Callable[[dict[str, Any], ObservedCudaInterface], None] = _straight
-
-
-def _explicit_strides(entries: dict[str, Any], observed: ObservedCudaInterface) -> None:
-    entries["strides"] = observed.block.strides
-
-
-def _without(key: str) -> Callable[[dict[str, Any], ObservedCudaInterface], None]:
-    def bend(entries: dict[str, Any], observed: ObservedCudaInterface) -> None:
-        del entries[key]
-
-    return bend
-
-
 def _mask(entries: dict[str, Any], observed: ObservedCudaInterface) -> None:
     """The array as a mask of itself: every element that is not 0 is valid."""
     entries["mask"] = _Mask(entries)
@@ -178,61 +152,59 @@ def _pending(entries: dict[str, Any], observed: ObservedCudaInterface) -> None:
     entries["stream"] = observed.keep_pending()
 
 
-def _empty_only(plan: Plan) -> str:
-    return "" if 0 in plan.view_map.shape else "it has elements"
-
-
 _SEEN = ("CAI-23",)
 
 
 _variant = variants_of(
-    CudaVariant,
-    _SEEN,
-    adapt=plans.plain,
-    misfit=plans.not_dense_misfit,
-    control=plans.plain,
+    Variant, _SEEN, adapt=plans.plain, misfit=plans.not_dense_misfit, control=plans.plain
 )
-
-
-def _any(plan: Plan) -> str:
-    return ""
-
-
 _VARIANTS: tuple[Variant, ...] = (
     Variant(PLAIN, ("CAI-13", "CAI-26", *_SEEN), "right-or-error", "version 3", adapt=plans.solid),
-    _variant(
-        "absent-strides",
-        "CAI-10",
-        "the key strides is missing",
-        _without("strides"),
-        expects="right",
-    ),
+    _variant("absent-strides", "CAI-10", "right", "the key strides is missing", without("strides")),
     *(
-        _variant(
-            f"absent-{key}", "CAI-02", f"the key {key} is missing", _without(key), expects="error"
-        )
+        _variant(f"absent-{key}", "CAI-02", "error", f"the key {key} is missing", without(key))
         for key in ("shape", "typestr", "data")
     ),
-    _variant("absent-version", "CAI-02", "the key version is missing", _without("version")),
     _variant(
-        "explicit-strides",
-        "CAI-10",
-        "contiguous strides, written out",
-        _explicit_strides,
-        expects="right",
-    ),
-    *strided(_variant, "CAI-13", misfit=_any),
-    _variant("empty", "CAI-13", "no elements, at pointer 0", adapt=plans.empty, misfit=_empty_only),
-    _variant(
-        "swapped", "CAI-26", "numbers of the other byte order", adapt=plans.swapped, misfit=_any
+        "absent-version",
+        "CAI-02",
+        "right-or-error",
+        "the key version is missing",
+        without("version"),
     ),
     _variant(
-        "read-only", "CAI-08", "the memory may not be written", adapt=plans.readonly, misfit=_any
+        "explicit-strides", "CAI-10", "right", "contiguous strides, written out", explicit_strides
     ),
-    _variant("mask", "CAI-15", "a mask", _mask, expects="error", adapt=plans.of_dtype("uint8")),
+    *strided(_variant, "CAI-13", misfit=fits),
+    _variant(
+        "empty",
+        "CAI-13",
+        "right-or-error",
+        "no elements, at pointer 0",
+        adapt=plans.empty,
+        misfit=plans.not_empty_misfit,
+    ),
+    _variant(
+        "swapped",
+        "CAI-26",
+        "right-or-error",
+        "numbers of the other byte order",
+        adapt=plans.swapped,
+        misfit=fits,
+    ),
+    _variant(
+        "read-only",
+        "CAI-08",
+        "right-or-error",
+        "the memory may not be written",
+        adapt=plans.readonly,
+        misfit=fits,
+    ),
+    _variant("mask", "CAI-15", "error", "a mask", _mask, adapt=plans.of_dtype("uint8")),
     _variant(
         "pending",
         "CAI-20",
+        "right-or-error",
         "work is pending on the stream that is named",
         _pending,
         adapt=plans.of_dtype("uint8"),

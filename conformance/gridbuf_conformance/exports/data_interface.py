@@ -85,8 +85,7 @@ class ObservedDataInterface(ObservedExport):
         entry = {"version": 3, **self.entry()}
         entry.update({hook: self._hook(hook) for hook in _HOOKS})
         entries: dict[Any, Any] = {None: entry}
-        if isinstance(self.variant, EntriesVariant):
-            self.variant.bend(entries, self)
+        self.variant.bend(entries, self)
         return entries
 
     def _hook(self, name: str) -> Callable[[], None]:
@@ -113,10 +112,6 @@ class ObservedDataInterface(ObservedExport):
 # -- variants ----------------------------------------------------------------------------------------
 
 
-def _straight(entries: dict[Any, Any], observed: ObservedDataInterface) -> None:
-    return None
-
-
 @dataclass(frozen=True)
 class EntriesVariant(Variant):
     """A variant of the entries: `bend` edits them.
@@ -124,7 +119,6 @@ class EntriesVariant(Variant):
     `is_plain_array`: there is no `__gt_data_interface__`, and an array interface in its place.
     """
 
-    bend: Callable[[dict[Any, Any], ObservedDataInterface], None] = _straight
     is_plain_array: bool = False
 
 
@@ -165,21 +159,27 @@ _SEEN = ("GT-07",)
 _variant = variants_of(EntriesVariant, _SEEN, adapt=plans.plain)
 _VARIANTS: tuple[Variant, ...] = (
     Variant(PLAIN, _SEEN, "right-or-error", "an entry for the host, with hooks", adapt=plans.plain),
-    _variant("gaps", (), "every second element of the last axis", adapt=plans.stepped),
+    Variant(
+        "gaps",
+        _SEEN,
+        "right-or-error",
+        "every second element of the last axis",
+        adapt=plans.stepped,
+    ),
     _variant(
         "four-keys",
         "GT-02",
+        "right",
         "the entry has shape, typestr, data and strides, and no version",
-        expects="right",
-        bend=_four_keys,
+        _four_keys,
     ),
     *(
         _variant(
             f"absent-{key}",
             "GT-02",
+            "error",
             f"the entry does not have the key {key}",
-            expects="error",
-            bend=_without(key),
+            _without(key),
             is_robust=True,
         )
         for key in ("shape", "typestr", "data")
@@ -187,39 +187,47 @@ _VARIANTS: tuple[Variant, ...] = (
     _variant(
         "absent-strides",
         "GT-02",
+        "right-or-error",
         "the entry does not have the key strides; the memory is in row-major order",
-        bend=_without("strides"),
+        _without("strides"),
         is_robust=True,
     ),
     _variant(
         "unknown-key",
         "GT-06",
+        "right",
         "the entry has one key more, that no text names",
-        expects="right",
-        bend=_unknown_key,
+        _unknown_key,
     ),
     _variant(
         "forwarded",
         "GT-06",
+        "right",
         "the entry is an array interface of NumPy's, with hooks",
-        expects="right",
-        bend=_forwarded,
+        _forwarded,
     ),
-    _variant("none-hooks", (), "touch and release are None", expects="right", bend=_none_hooks),
-    _variant(
+    EntriesVariant(
+        "none-hooks",
+        _SEEN,
+        "right",
+        "touch and release are None",
+        adapt=plans.plain,
+        bend=_none_hooks,
+    ),
+    EntriesVariant(
         "array-interface",
-        "GT-08",
+        ("GT-08",),
+        "right",
         "an array interface in the place of the host's entry",
-        expects="right",
+        adapt=plans.plain,
         is_plain_array=True,
-        seen=(),
     ),
     _variant(
         "device-only",
         "GT-10",
+        "error",
         "the only entry is for a device, and there is none",
-        expects="error",
-        bend=_device_only,
+        _device_only,
     ),
 )
 

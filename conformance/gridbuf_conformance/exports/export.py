@@ -42,6 +42,7 @@ __all__ = [
     "ObservedExport",
     "Variant",
     "export_of",
+    "fits",
     "interface_of",
     "interfaces",
     "plan_of_dict",
@@ -51,7 +52,6 @@ __all__ = [
     "variants_of",
 ]
 
-_Kind = TypeVar("_Kind", bound="Variant")
 PLAIN = "plain"
 EXPECTATIONS = ("right", "right-or-error", "error")
 
@@ -60,8 +60,13 @@ def _unchanged(plan: Plan) -> Plan:
     return plan
 
 
-def _fits(plan: Plan) -> str:
+def fits(plan: Plan) -> str:
+    """No misfit, whatever the plan."""
     return ""
+
+
+def _unbent(*arguments: Any) -> None:
+    return None
 
 
 def _always_there() -> str:
@@ -85,6 +90,7 @@ class Variant:
     `is_robust`: no text demands that a consumer takes or refuses the export; on it, the first rule has the
     level ROBUST. `compared`: the plain export is made in any case, for checks that compare the two.
     `threads`: so many threads call the consumer with the exporter at the same time; 0 for one plain call.
+    `bend` edits what the interface hands out; its arguments are those that the interface passes.
 
     Raises ValueError for an expectation that there is not, and for no rules.
     """
@@ -94,13 +100,14 @@ class Variant:
     expects: str
     about: str
     adapt: Callable[[Plan], Plan] = _unchanged
-    misfit: Callable[[Plan], str] = _fits
+    misfit: Callable[[Plan], str] = fits
     control: Callable[[Plan], Plan] = _unchanged
     described: Callable[[tuple[int, ...]], tuple[int, ...]] = _same_shape
     is_retyped: bool = False
     compared: bool = False
     is_robust: bool = False
     threads: int = 0
+    bend: Callable[..., None] = _unbent
 
     def __post_init__(self) -> None:
         if self.expects not in EXPECTATIONS:
@@ -110,53 +117,41 @@ class Variant:
             raise ValueError(f"variant {self.name!r} names no rule; say what it is about")
 
 
-def variants_of(
-    kind: type[_Kind], observed: tuple[str, ...], **defaults: Any
-) -> Callable[..., _Kind]:
-    """A function that makes the variants of an interface: its name, its rule or rules, and what it is about.
+_Kind = TypeVar("_Kind", bound=Variant)
 
-    `observed` are the rules on the observations of every consumer that takes the interface. The variants that must
-    be refused (`expects="error"`) are not about them; `seen` replaces them.
+
+def variants_of(kind: type[_Kind], seen: tuple[str, ...], **defaults: Any) -> Callable[..., _Kind]:
+    """The function that makes an interface's variants.
+
+    `seen` are the rules that are judged on each consumer that takes an export; `defaults` are for the variant.
     """
 
     def make(
         name: str,
-        rules: str | tuple[str, ...],
+        rule: str,
+        expects: str,
         about: str,
-        bend: Callable[..., None] | None = None,
-        *,
-        expects: str = "right-or-error",
+        *bend: Callable[..., None],
         also: tuple[str, ...] = (),
-        seen: tuple[str, ...] | None = None,
         **more: Any,
     ) -> _Kind:
-        own = (rules,) if isinstance(rules, str) else rules
-        if seen is None:
-            seen = () if expects == "error" else observed
-        keys = {**defaults, **more} if bend is None else {**defaults, **more, "bend": bend}
-        return kind(name, (*own, *also, *seen), expects, about, **keys)
+        rules = (rule, *also, *(() if expects == "error" else seen))
+        bent = {"bend": bend[0]} if bend else {}
+        return kind(name, rules, expects, about, **{**defaults, **bent, **more})
 
     return make
 
 
 def strided(make: Callable[..., _Kind], rule: str, **more: Any) -> tuple[_Kind, ...]:
     """The variants of strides that every interface to host memory has."""
-    return (
-        make(
-            "negative-stride",
-            rule,
-            "the last axis runs backwards",
-            adapt=plans.reversed_axis,
-            **more,
-        ),
-        make(
-            "zero-stride",
-            rule,
-            "every element of the first axis is the same one",
-            adapt=plans.broadcast,
-            **more,
-        ),
-        make("gaps", rule, "every second element of the last axis", adapt=plans.stepped, **more),
+    adapted = (
+        ("negative-stride", "the last axis runs backwards", plans.reversed_axis),
+        ("zero-stride", "every element of the first axis is the same one", plans.broadcast),
+        ("gaps", "every second element of the last axis", plans.stepped),
+    )
+    return tuple(
+        make(name, rule, "right-or-error", about, adapt=adapt, **more)
+        for name, about, adapt in adapted
     )
 
 

@@ -9,7 +9,6 @@ from ..consumer_common import taken
 from ..registry import consumer_check
 from ..verdicts import fail, ok, unsupported
 
-
 consumer_check("CAI-02", "CAI-10", "CAI-15")(taken)
 
 

@@ -8,7 +8,6 @@ from ..consumer_common import taken
 from ..registry import consumer_check
 from ..verdicts import advise, fail, ok, unsupported
 
-
 consumer_check("GT-02", "GT-06", "GT-08")(taken)
 
 
