@@ -79,10 +79,16 @@ def _toolchain_flags(ctx, cc_toolchain, features, context, extra):
         variables = variables,
     )
 
+def _path_in_package(ctx, source):
+    """The source's path below its package: files in two folders of a target may have one name."""
+    prefix = ctx.label.package + "/"
+    path = source.short_path
+    return path[len(prefix):] if path.startswith(prefix) else source.basename
+
 def _scan_imports(ctx, source, compiler_flags, compiler, inputs, allowed, own_module):
     """An action that fails when `source` imports what its target does not declare; returns its stamp."""
-    stamp = ctx.actions.declare_file("_imports/%s/%s.ok" % (ctx.label.name, source.basename))
-    scan = ctx.actions.declare_file("_imports/%s/%s.json" % (ctx.label.name, source.basename))
+    stamp = ctx.actions.declare_file("_imports/%s/%s.ok" % (ctx.label.name, _path_in_package(ctx, source)))
+    scan = ctx.actions.declare_file("_imports/%s/%s.json" % (ctx.label.name, _path_in_package(ctx, source)))
     ctx.actions.run(
         executable = ctx.executable._check_imports,
         arguments = [
@@ -164,7 +170,8 @@ def _cc_module_impl(ctx):
         if source.extension not in ["cc", "cpp"]:
             continue
         stamp = _scan_imports(ctx, source, flags, compiler, depset(private_headers, transitive = [inputs]), visible, module)
-        object = ctx.actions.declare_file("_objs/%s/%s.pic.o" % (ctx.label.name, source.basename[:-len(source.extension) - 1]))
+        path = _path_in_package(ctx, source)
+        object = ctx.actions.declare_file("_objs/%s/%s.pic.o" % (ctx.label.name, path[:-len(source.extension) - 1]))
         ctx.actions.run(
             executable = compiler,
             arguments = flags + _module_flags(exported) + ["-c", source.path, "-o", object.path],

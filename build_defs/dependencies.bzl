@@ -94,7 +94,7 @@ _BAZEL_7 = hasattr(native, "package_relative_label")
 def gridbuf_dependencies():
     """Declares every external repository that gridbuf's targets name. Call it once, in WORKSPACE."""
 
-    # Bazel's requirements. Debian's rules_cc is too new for Bazel 4.2.3, hence the shim.
+    # Bazel's requirements. Debian's rules_cc is too new for Bazel 4.2.3; the shim replaces it.
     _local("bazel_skylib", "/usr/share/bazel/tools/skylib")
     _local("platforms", "/usr/share/bazel/tools/platforms")
     _local("rules_java", "/usr/share/bazel/rules/java")

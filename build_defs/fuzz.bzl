@@ -103,7 +103,7 @@ _fuzz_test = rule(
 )
 
 def cc_fuzz_test(name, srcs, corpus, deps = [], dictionary = None, seconds = 5, max_bytes = 4096, tags = [], **kwargs):
-    """A fuzz target as a test, with the tag `thorough`: it builds what it tests once more, instrumented.
+    """A fuzz target as a test, with the tag `thorough`: it builds its libraries again, instrumented.
 
     Args:
       name: the test; `name_program` is the program, to be run by hand for longer.

@@ -6,11 +6,24 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-FOLDERS = ("benchmarks", "build_defs", "conformance", "docs", "examples", "modules", "tools")
-SUFFIXES = {".md", ".py", ".pyi", ".cc", ".cppm", ".h", ".cu", ".bzl", ".bazel", ".toml", ".f90"}
+FOLDERS = (
+    ".ci",
+    "benchmarks",
+    "build_defs",
+    "conformance",
+    "docs",
+    "examples",
+    "modules",
+    "third_party",
+    "tools",
+)
+SUFFIXES = {
+    "", ".BUILD", ".bazel", ".bazelrc", ".bzl", ".c", ".cc", ".cppm", ".cu", ".f90", ".h", ".hpp", ".html", ".in", ".inc", ".j2",
+    ".md", ".py", ".pyi", ".toml", ".txt", ".yml",
+}  # fmt: skip
 # Records of measurements and findings, data, and the history of names.
 LEFT_OUT = re.compile(
-    r"/(corpus|vectors|hypothesis|golden|zoo|__pycache__)/|docs/(performance|zoo)\.md|test_prose\.py"
+    r"/(corpus|vectors|hypothesis|golden|__pycache__|\.\w+_cache)/|docs/(performance|zoo|zoo/.*)\.md|CHANGELOG|LICENSE|test_prose\.py"
 )
 
 # A phrase, and what to write instead.
@@ -30,7 +43,15 @@ PHRASES = {
     r"whom|anybody|everybody|who(?: else)? (?:is|are|was|has|can|may|must|waits|frees|owns|holds|uses|writes|reads|says|sends|knows)": (
         "name the noun: the user, the caller, the current side"
     ),
-    r"(?<!hull )lies(?! on\b)|stands(?! for\b)": "is, has",
+    r"(?<!hull )lies?(?! on\b)|lay(?! out\b)|stands(?! for\b)": "is, has",
+    r"likewise|ado|in peace": "too, also, the same for; normally",
+    r"anew|afresh|once more": "again",
+    r"hence|thus|thereby|thereof|therein|whence|lest|upon|till": "so, with it, in it, on, until",
+    r"merely|mere|in vain|to be had|none but|all but": "only, all except, without a use, is not available",
+    r"may mean (?:more|less)": "name what it can have besides",
+    r"as (?:it|they) (?:is|are)(?=[.,;:)]|$)": "unchanged, in its present form",
+    r"by (?:itself|themselves)": "alone, without a caller",
+    r"for (?:it|they|there) (?:is|are|has|have|may|would|follows)": "because",
     r"speed of memory": "a measured ratio with its case",
 }
 
@@ -56,7 +77,7 @@ def test_phrases_are_found_with_their_line() -> None:
 
 
 def texts() -> list[Path]:
-    files = [ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
+    files = [path for path in ROOT.iterdir() if path.suffix in SUFFIXES and path.is_file()]
     for folder in FOLDERS:
         files += (
             path

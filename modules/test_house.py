@@ -43,6 +43,12 @@ def test_no_floor_but_python_knows_python(floor):
     assert not [label for label in closure(floor) if label.startswith(python)]
 
 
+@pytest.mark.parametrize("floor", MAY_USE)
+def test_programs_of_the_host_link_no_driver_and_build_no_cuda_code(floor):
+    drivers = re.compile(r"//modules/device/(cuda|drivers|emulated)[:/]|@gridbuf_cuda//|.*\.cu$")
+    assert not [label for label in closure(floor) if drivers.match(label)]
+
+
 @pytest.mark.parametrize("floor", ["base", "layout"])
 def test_arithmetic_does_not_allocate(floor):
     assert not [label for label in closure(floor) if label.startswith("//modules/alloc")]

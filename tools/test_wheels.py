@@ -94,7 +94,15 @@ def test_gridbuf_wheel_imports_without_cuda_and_carries_stubs(tmp_path, unpacked
     version = only_wheel(GRIDBUF).name.split("-")[1]
     assert result.stdout.split() == ["(3,", "4)", version]
     assert (unpacked / "gridbuf/py.typed").exists()
-    assert list(unpacked.glob("gridbuf/*.pyi"))
+    assert (
+        "Layout map: entry i is the rank of dimension i."
+        in (unpacked / "gridbuf/_core.pyi").read_text()
+    )
+    sources = [
+        path for path in unpacked.rglob("gridbuf/**/*.py*") if path.suffix in (".py", ".pyi")
+    ]
+    assert len(sources) > 40
+    assert [path for path in sources if " : as in `" in path.read_text("utf-8")] == []
 
 
 # CUDA's static runtime and our few kernels: small compared with the rest.

@@ -1,4 +1,4 @@
-"""A benchmark case: one piece of work, how each library is asked to do it, and the check that it did.
+"""A benchmark case: one piece of work, an expression for each library, and a check of the results.
 
 A case states its work once, apart from any library: shape, dtype, values, layout and alignment. Each entry is one Python
 expression that does that work. Before anything is timed, every entry's result is compared with the statement: a ratio
@@ -57,7 +57,7 @@ class Work:
     target: Placement | None = None
 
     def expected(self) -> npt.NDArray[Any] | None:
-        """The elements that must come out; None if the contents are undefined."""
+        """The expected elements; None if the contents are undefined."""
         if self.values is None:
             return None
         if self.source is not None:
@@ -148,7 +148,7 @@ _SAMPLED = 1 << 14
 
 
 class WrongWork(Exception):
-    """An entry did another job than its case states, so its time would mean nothing."""
+    """The result of an entry is not that of its case, so its time has no meaning."""
 
 
 def view_of(result: Any) -> npt.NDArray[Any]:
@@ -202,7 +202,7 @@ def check_work(case: Case, entry: Entry, result: Any) -> dict[str, Any]:
 
 
 def check_yardstick(case: Case, entry: Entry, result: Any) -> dict[str, Any]:
-    """Compares what a yardstick wrote, a pair of bytes expected and found.
+    """Compares the bytes that a yardstick wrote with the expected ones.
 
     Raises:
       WrongWork: if they differ.
@@ -247,7 +247,7 @@ def _picks(shape: tuple[int, ...]) -> Any:
 
 
 def _compared_values(view: npt.NDArray[Any], work: Work) -> tuple[str, str, bool]:
-    """The value wanted at the first wrong element, the one found, and whether all are right."""
+    """Expected and found value of the first wrong element, and whether all are right."""
     wanted = work.expected()
     if wanted is None or view.shape != work.shape:
         return "", "", True  # nothing to compare, or the shape is reported already
@@ -265,7 +265,7 @@ def _compared_values(view: npt.NDArray[Any], work: Work) -> tuple[str, str, bool
 
 
 def _compared_padding(work: Work) -> tuple[str, str, bool]:
-    """Whether the bytes after the rows of a target in shared memory are as they were before."""
+    """Whether the bytes after the rows of a target in shared memory are unchanged."""
     target = work.target
     if target is None or target.rows == "dense" or target.step > 1 or 0 in work.shape:
         return "", "", True

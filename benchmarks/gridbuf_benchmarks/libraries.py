@@ -1,4 +1,4 @@
-"""The contenders: which libraries take part, how each is imported, and how an absent one is installed."""
+"""The libraries that are compared: how to import each, and how to install it."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LIBRARIES: Mapping[str, Library] = {
     "ghex": Library("GHEX", "ghex"),
     "gridbuf_mpi4py": Library("gridbuf with mpi4py alone", "gridbuf", _OWN),
     "mpi4py": Library("mpi4py by hand", "mpi4py"),
-    # Yardsticks: they move bytes, whatever the layout.
+    # Yardsticks: they copy bytes in order, for every layout.
     "memcpy": Library("memcpy", _LOOPS, _OWN),
     "memcpy_halves": Library("memcpy in halves on 2 threads", _LOOPS, _OWN),
     "memset": Library("memset", _LOOPS, _OWN),
@@ -51,7 +51,7 @@ PEERS = (
     *("numpy", "torch", "hptt", "gt4py", "gridbuf_dlpack", "ghex", "mpi4py", "gridbuf_mpi4py"),
     "memcpy",
 )
-"""Those whose ratios are in results and tables, in this order."""
+"""The libraries whose ratios are in results and tables, in this order."""
 
 
 def title_of(key: str) -> str:

@@ -1,4 +1,4 @@
-"""The properties of a machine without which its figures mean nothing."""
+"""The properties of a machine that figures depend on."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def describe() -> dict[str, Any]:
 
 
 def disturbances(info: dict[str, Any]) -> list[str]:
-    """What makes the figures of this machine less trustworthy, each with what to do."""
+    """Properties that make the figures of this machine less reliable, each with a remedy."""
     found = []
     load, cores, governor = (info[key] for key in ("load_average_1min", "cores_usable", "governor"))
     if load > 0.5 * cores:

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 LINE_BYTES = 64
-"""A cache line of every machine this runs on."""
+"""Bytes of a cache line."""
 
 POISON = 0xA5
 """Every byte of a target before it is written; padding must still have it afterwards."""
@@ -122,7 +122,7 @@ def poison(size_bytes: int) -> None:
 
 
 def release() -> None:
-    """Frees both blocks, as soon as no array uses them."""
+    """Frees both blocks when no array uses them."""
     _blocks.clear()
 
 

@@ -1,4 +1,4 @@
-"""What the project promises about speed: data, judged against every run, met or missed.
+"""The promises of the project about speed: data, compared with every run, met or missed.
 
 A promise is about one peer and any number of cases; a case names the promises that it bears on. Each is judged
 by its worst case, so that "met" means every case of the run; median and geometric mean inform. `aim` is
@@ -39,7 +39,7 @@ class Promise:
         return 1 / ratio if self.kind == "speed" else ratio
 
     def words(self) -> str:
-        """What the bound is about, for people."""
+        """The bound in words."""
         if not self.peer:
             return f"at most {self.bound:g}"
         if self.kind == "time":
@@ -114,13 +114,13 @@ LINEAR = _time(
     "",
     1.5,
 )
-"""Beyond the caches, the time per byte of no size is this many times that of another of the same line."""
+"""For arrays larger than the caches, the largest allowed ratio of the times per byte of two sizes of a line."""
 
 
 def judged_case(
     promises: Sequence[str], ratios: Mapping[str, Mapping[str, float]]
 ) -> list[dict[str, Any]]:
-    """What a case says about its promises; nothing of those whose peer is absent."""
+    """The promises of a case; without those whose peer is absent."""
     return [
         {
             "promise": promise.id,
@@ -135,7 +135,7 @@ def judged_case(
 
 
 def judge(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Every promise with its worst case and how many meet it by themselves; `met` is None where no case was run."""
+    """Every promise with its worst case and how many cases meet it; `met` is None where no case was run."""
     reached: dict[str, dict[str, float]] = {key: {} for key in PROMISES}
     for case in cases:
         for target in case["targets"]:

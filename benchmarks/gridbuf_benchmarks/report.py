@@ -29,7 +29,7 @@ _SLOWER = 1.1
 
 
 def template() -> jinja2.Template:
-    """The page with its gaps, which `gaps` fills; a gap that nothing fills is an error."""
+    """The page with gaps, which `gaps` fills; a gap without a text is an error."""
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("gridbuf_benchmarks", "."),
         undefined=jinja2.StrictUndefined,
@@ -109,7 +109,7 @@ def show_markdown(text: str) -> None:
 
 
 def gaps(result: Mapping[str, Any]) -> dict[str, Any]:
-    """What a template can say, by name."""
+    """The functions of the template, by name."""
     cases = {case["id"]: case for case in result["cases"]}
 
     def ratio(pattern: str, peer: str) -> str:
@@ -144,7 +144,7 @@ def gaps(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def promise_words(promise: Mapping[str, Any]) -> tuple[str, str, str, str]:
-    """What is promised, its bound, the figure of the worst case, and whether it is met."""
+    """Each promise with its bound, the figure of the worst case, and whether it is met."""
     what = plain(promise["text"]), plain(promise["words"])
     if promise["met"] is None:
         return *what, _NOT_RUN, "not measured"
@@ -219,7 +219,7 @@ def format_time(nanoseconds: float) -> str:
 
 
 def format_ratio(ratio: float) -> str:
-    """Three digits above 1, two below, where the reader asks only how many times faster."""
+    """Three digits above 1, two below."""
     return f"{ratio:.3g}" if ratio >= 1 else f"{ratio:.2g}"
 
 

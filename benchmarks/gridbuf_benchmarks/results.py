@@ -20,7 +20,7 @@ from gridbuf_benchmarks.timing import Budget, ratio_of, spread_of
 
 SCHEMA = "gridbuf.benchmarks"
 SCHEMA_VERSION = 2
-"""Raised by one when a field changes its meaning or goes; new fields do not raise it."""
+"""The version of the format: one more when a field changes its meaning or is removed, not for new fields."""
 
 
 def run(

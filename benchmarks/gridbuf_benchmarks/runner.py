@@ -4,7 +4,7 @@
 - `fresh_process`: what a library keeps between calls (blocks, pages, caches) helps every call but the first. Each sample
   is the first call of a new process. The state of the system is not fresh, but the same for all contenders.
 - `processes`: the place of a process's arrays (pages, addresses) stays for all of its rounds, and large loops differ by
-  it by a few per cent. Each process makes its arrays anew and has the case's whole time.
+  it by a few per cent. Each process makes new arrays and has the case's whole time.
 - `ranks`: one program under mpiexec. A sample is the time of the slowest rank, from a barrier on. Every rank checks the
   work of every entry.
 """
@@ -41,7 +41,7 @@ from gridbuf_benchmarks.timing import (
 )
 
 FRESH_ROUNDS = 15
-"""A sample costs the start of a process; this many rounds are enough for quartiles."""
+"""Each sample starts a process; this number of rounds is enough for quartiles."""
 
 
 def run_module(
@@ -90,7 +90,7 @@ def measure_case(case: Case, modules: Mapping[str, ModuleType], budget: Budget) 
     """
     entries = [entry for entry in case.entries + case.yardsticks if entry.library in modules]
     if case.consumer is not None:
-        # All run the same code of the consumer and differ by per cents: each has its share of the whole time.
+        # All run the same code of the consumer and differ by a few percent: each gets its share of the time.
         budget = replace(budget, contender_seconds=budget.case_seconds / len(entries))
     libraries = [entry.library for entry in entries]
     if case.processes or case.ranks > 1:

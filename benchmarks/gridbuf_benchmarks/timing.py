@@ -1,4 +1,4 @@
-"""Times several expressions against each other, fairly on a machine whose speed drifts.
+"""Compares the times of several expressions on a machine whose speed varies.
 
 A *sample* is one run of a contender's inner loop, long enough (`min_sample_seconds`) for the clock not to matter. A
 *round* takes one sample of every contender, in a new random order. A ratio is formed within each round, from samples
@@ -24,13 +24,13 @@ from typing import Any
 import numpy as np
 
 MINIMUM_ROUNDS = 5
-"""Fewer rounds have no quartiles worth printing; a case takes them even when they exceed its time."""
+"""The least number of rounds for quartiles; a case runs them even if they exceed its time."""
 
 SETTLE_SECONDS = 0.05
 """The longest wait for other threads of the process before a sample."""
 
 _LONG_SECONDS = 0.05
-"""A call of this length needs no loop, and no calibration to find that out."""
+"""A call of this length is measured without a loop and without calibration."""
 
 
 @dataclass(frozen=True)
@@ -199,6 +199,6 @@ def _calibrate(seconds_of: Callable[[int], float], min_sample_seconds: float) ->
         seconds = seconds_of(loops)
         if seconds >= min_sample_seconds:
             return loops
-        # Aims at the goal with a tenth to spare, and grows at most tenfold on one noisy reading.
+        # Aims 10 % above the goal, and grows at most tenfold after one noisy sample.
         growth = 1.1 * min_sample_seconds / max(seconds, 1e-9)
         loops = max(loops + 1, int(loops * min(growth, 10.0)))

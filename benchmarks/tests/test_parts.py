@@ -56,7 +56,7 @@ def test_spread_is_ordered_and_within_the_series(values: list[float]) -> None:
 
 @given(st.lists(st.tuples(times, times, st.floats(0.01, 100.0)), min_size=2, max_size=30))
 def test_drift_that_hits_both_sides_cancels(rounds: list[tuple[float, float, float]]) -> None:
-    """The reason for forming ratios within a round: a machine half as fast for a while moves no ratio."""
+    """Why ratios are formed within a round: a slow phase of the machine does not change them."""
 
     def samples(pairs: list[tuple[float, float]]) -> list[Samples]:
         return [Samples(1, [*some], [*range(len(rounds))]) for some in zip(*pairs)]
@@ -87,7 +87,7 @@ def test_processes_are_measured_and_their_errors_shown(processes: int) -> None:
 
 
 def test_rounds_of_several_processes_are_taken_together() -> None:
-    """No round of one is paired with a round of another: that would compare two placements."""
+    """Rounds of two processes are not paired, because their placements differ."""
     first = pooled([Samples(2, [1.0, 3.0], [0, 2], [4, 8]), Samples(1, [5.0], [0], [1])], 3)
     assert first == Samples(1, [1.0, 3.0, 5.0], [0, 2, 3], [2, 4, 1])
     second = pooled([Samples(1, [2.0], [0], [0]), Samples(1, [50.0, 10.0], [0, 1], [0, 0])], 3)

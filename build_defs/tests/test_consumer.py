@@ -1,6 +1,6 @@
 """Other workspaces depend on one gridbuf module each: the examples build, run and print the expected text.
 
-The ordinary run judges the Python example. The C++ examples, which build Abseil and gridbuf anew, are thorough.
+The ordinary run judges the Python example. The C++ examples, which build Abseil and gridbuf again, are thorough.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""`python -m gridbuf_conformance_mutants`: writes KILLS.md anew."""
+"""`python -m gridbuf_conformance_mutants`: rewrites KILLS.md."""
 
 from .kills import KILLS_FILE, render
 

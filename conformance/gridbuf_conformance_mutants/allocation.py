@@ -38,7 +38,7 @@ class _Substitutes(_Allocator):
 
 
 class SinglePrecision(_Substitutes):
-    """float32 where float64 was asked."""
+    """float32 where float64 was requested."""
 
     breaks = frozenset({"GT-20"})
 
@@ -58,7 +58,7 @@ class OneElementMore(_Substitutes):
 
 
 class NativeOrderOnly(_Substitutes):
-    """Native byte order where swapped was asked."""
+    """Native byte order where swapped was requested."""
 
     breaks = frozenset({"GT-20"})
 
@@ -67,7 +67,7 @@ class NativeOrderOnly(_Substitutes):
 
 
 class ReadOnlyNotGiven(_Substitutes):
-    """Writable memory where read-only was asked."""
+    """Writable memory where read-only was requested."""
 
     breaks = frozenset({"GT-20"})
 
@@ -76,7 +76,7 @@ class ReadOnlyNotGiven(_Substitutes):
 
 
 class AlwaysRowMajor(_Substitutes):
-    """Row-major whatever layout was asked."""
+    """Row-major for every requested layout."""
 
     breaks = frozenset({"GT-17"})
 
@@ -105,7 +105,7 @@ class BaseIsAligned(_Substitutes):
 
 
 class AlignedToHalf(_Allocator):
-    """Half the alignment that was asked."""
+    """Half the requested alignment."""
 
     breaks = frozenset({"GT-16"})
 

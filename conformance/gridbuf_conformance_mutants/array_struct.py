@@ -128,7 +128,7 @@ class DescrBitWithoutDescr(_Flags):
 
 @faulty("AS-06")
 class DescrOfAnotherSize(_Edited):
-    """`descr` describes fields of eight bytes whatever the element is."""
+    """`descr` describes fields of eight bytes for every element type."""
 
     def edit(self, struct: capsules.ArrayStruct) -> None:
         struct.flags |= 0x800
@@ -165,7 +165,7 @@ class AlignedBitOnOddAddresses(Mutant):
 
 @faulty("AS-07")
 class CapsuleOutlivesTheMemory(Memory):
-    """The capsule holds nothing: it goes on after the array and its pages are gone."""
+    """The capsule keeps nothing alive: it can be read after the array and its pages are freed."""
 
     array_struct = ExportsArrayStruct.array_struct
     array_struct_flags = ExportsArrayStruct.array_struct_flags
@@ -177,7 +177,7 @@ class CapsuleOutlivesTheMemory(Memory):
 
 @faulty("AS-08")
 class StructHasOtherStrides(ExportsArrayInterface, ExportsArrayStruct, Memory):
-    """The struct says row-major strides for every layout; the dict says the real ones."""
+    """The struct has row-major strides for every layout; the dict has the real strides."""
 
     def array_struct(self) -> capsules.ArrayStruct:
         struct = super().array_struct()

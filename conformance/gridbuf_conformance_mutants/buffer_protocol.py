@@ -134,7 +134,7 @@ class WritableGrantedReadOnly(Base):
 
 @faulty("PB-02")
 class SimpleRequestLeavesLength(_Edited):
-    """`len` is 0 when no shape was asked for."""
+    """`len` is 0 when no shape was requested."""
 
     def edit(self, view: PyBuffer, flags: int) -> None:
         if not flags & ND:
@@ -143,7 +143,7 @@ class SimpleRequestLeavesLength(_Edited):
 
 @faulty("PB-02")
 class RequestWithoutStridesReportsOneAxis(_Edited):
-    """`ndim` is 1 where a shape was asked for and strides were not."""
+    """`ndim` is 1 where a shape was requested and strides were not."""
 
     def edit(self, view: PyBuffer, flags: int) -> None:
         if self.ndim and flags & ND and not asks(flags, STRIDES):
@@ -188,7 +188,7 @@ class ItemSizeOneWithoutFormat(_Edited):
 
 @faulty("PB-06")
 class FormatUnasked(_Edited):
-    """`format` is filled whether asked for or not."""
+    """`format` is filled even if it was not requested."""
 
     def edit(self, view: PyBuffer, flags: int) -> None:
         view.format = static_text(self.element.buffer_format(self.swapped))
@@ -196,7 +196,7 @@ class FormatUnasked(_Edited):
 
 @faulty("PB-07")
 class FormatLeftOut(_Edited):
-    """`format` is NULL although asked for: numbers are read as bytes."""
+    """`format` is NULL although it was requested: numbers are read as bytes."""
 
     def edit(self, view: PyBuffer, flags: int) -> None:
         view.format = None
@@ -255,7 +255,7 @@ class ShapeUnasked(_Edited):
 
 @faulty("PB-09")
 class StridesLeftOut(_Edited):
-    """`strides` is NULL although asked for."""
+    """`strides` is NULL although they were requested."""
 
     def edit(self, view: PyBuffer, flags: int) -> None:
         view.strides = None

@@ -212,7 +212,7 @@ _structs: dict[int, tuple[ArrayStruct, object]] = {}
 
 
 def array_struct_capsule(struct: ArrayStruct, owner: object, name: bytes | None = None) -> object:
-    """A capsule that holds the struct and its owner until it dies."""
+    """A capsule that keeps the struct and its owner until it is freed."""
     address = ctypes.addressof(struct)
     _structs[address] = (struct, owner)
     name_pointer = ctypes.cast(c_char_p(name), c_void_p)

@@ -67,7 +67,7 @@ class IgnoresStrides(Importer):
 
 @wrong("DL-14")
 class StridesAreUnsigned(Importer):
-    """Strides are counted upwards, whatever their sign."""
+    """Strides are taken as positive."""
 
     def strides_of(self, tensor: Tensor, shape: tuple[int, ...], itemsize: int) -> Any:
         strides = super().strides_of(tensor, shape, itemsize)
@@ -173,7 +173,7 @@ class ReadsAnotherMajor(Importer):
 
 @wrong("DL-23")
 class RefusesLaterMinor(Importer):
-    """Only the minor versions that it has heard of."""
+    """Only known minor versions are accepted."""
 
     def check_version(self, managed: Managed | VersionedManaged) -> None:
         super().check_version(managed)
@@ -202,7 +202,7 @@ class AssertsTypes(Importer):
 
 @wrong("DL-23")
 class DropsLanes(Importer):
-    """A vector of four is taken for its first lane."""
+    """Of a vector of four lanes only the first is read."""
 
     def element_of(self, tensor: Tensor) -> Element:
         tensor.lanes, lanes = 1, tensor.lanes
@@ -254,7 +254,7 @@ class NeverDeletes(Importer):
 
 @wrong("DP-31")
 class DeletesEarly(Importer):
-    """The tensor is let go of before the array over it is returned."""
+    """The tensor is released before the array over it is returned."""
 
     def result(self, interface: dict[str, Any], owner: Any) -> Any:
         return Imported(interface, None)
@@ -374,7 +374,7 @@ class LosesExceptions(Importer):
 
 @wrong("DP-05", "DL-19")
 class TakesUsedCapsules(Importer):
-    """A capsule that says that it was used is taken again."""
+    """A capsule that was used is used again."""
 
     def name_of(self, capsule: Any) -> bytes:
         for used, name in _UNUSED.items():
@@ -414,7 +414,7 @@ _UNUSED = {b"used_dltensor": b"dltensor", b"used_dltensor_versioned": b"dltensor
 
 @wrong("DP-11")
 class BelievesWhatItAskedFor(Importer):
-    """The capsule is opened by the name of the form that was asked for, and NULL comes out."""
+    """The capsule is opened by the name of the requested form, which gives NULL."""
 
     def name_of(self, capsule: Any) -> bytes:
         name = super().name_of(capsule)
@@ -480,7 +480,7 @@ class DoesNotAskAgain(Importer):
 
 @wrong("DP-19")
 class SendsStreamZero(Importer):
-    """Devices with streams are asked with stream=0."""
+    """Devices with streams get stream=0."""
 
     def ask(self, exporter: Any) -> object:
         device, _ = exporter.__dlpack_device__()

@@ -71,7 +71,7 @@ class TrustsTheTablesStrides(TableImporter):
 
 @wrong("DX-11")
 class UsesABasesTable(TableImporter):
-    """The first table in the order of the base types is used, whatever the type itself says."""
+    """The first table in the order of the base types is used, not that of the type."""
 
     def table_of(self, kind: type) -> Any:
         tables = (vars(base).get(_ATTRIBUTE) for base in kind.__mro__)

@@ -122,7 +122,7 @@ class HostMemoryUnderCudasName(ExportsCudaInterface, Memory):
 
 @faulty_on("gpu", "CAI-08")
 class ReadOnlyNotTold(_WithDLPack):
-    """The flag says writable for read-only arrays; DLPack tells better."""
+    """The flag says writable for read-only arrays; that of DLPack is right."""
 
     def cuda_interface(self) -> dict:
         interface = super().cuda_interface()
@@ -136,7 +136,7 @@ class CudaVersionIsText:
 
 @faulty_on("gpu", "CAI-10")
 class StridesAlwaysLeftOut(_WithDLPack):
-    """Strides are None for every layout; DLPack tells better."""
+    """Strides are None for every layout; those of DLPack are right."""
 
     def cuda_interface(self) -> dict:
         return {**super().cuda_interface(), "strides": None}
@@ -194,7 +194,7 @@ class _OwningDict(dict):
 
 @faulty("CAI-02", advises=["CAI-24"])
 class HostArrayAnswersNothing(ExportsDLPack, Memory):
-    """A host array answers with an empty dict instead of AttributeError."""
+    """The attribute of a host array is an empty dict, not an AttributeError."""
 
     @property
     def __cuda_array_interface__(self) -> dict:
@@ -308,7 +308,7 @@ class SecondStreamIsNotJoined(_FilledLate):
 
 @faulty_on("gpu", "CAI-18")
 class AnotherStreamIsNamed(Base):
-    """The legacy default stream is named whatever stream has the work."""
+    """The legacy default stream is named, also if the work is on another stream."""
 
     def cuda_interface(self) -> dict:
         return {**super().cuda_interface(), "stream": LEGACY}

@@ -99,7 +99,7 @@ class HaloOfFloats(_Edited):
 
 @faulty("GT-05")
 class HaloIsForgotten(_Edited):
-    """The halo is one of zeros, whatever was asked."""
+    """The halo is zero for every request."""
 
     def edit(self, entry: dict) -> dict:
         return {**entry, "halo": ((0, 0),) * self.ndim}
@@ -107,7 +107,7 @@ class HaloIsForgotten(_Edited):
 
 @faulty("GT-12")
 class EntryAndDictDisagree(_Edited):
-    """The entry has row-major strides whatever the array interface says."""
+    """The entry has row-major strides, not those of the array interface."""
 
     def edit(self, entry: dict) -> dict:
         return {**entry, "strides": None}
@@ -138,7 +138,7 @@ class DimsRepeat(_Named):
 
     @__gt_dims__.setter
     def __gt_dims__(self, names: tuple[str, ...]) -> None:
-        """What was asked is forgotten."""
+        """The request is dropped."""
 
 
 @faulty(advises=["GT-13"])
@@ -172,7 +172,7 @@ class OriginTooShort(_Named):
 
 
 class _Asked(Mutant):
-    """A producer of arrays that were asked with names and with a halo that differs by dimension."""
+    """A producer of arrays that were requested with names and with a halo that differs by dimension."""
 
     breaks = frozenset()
     plans = (
@@ -294,7 +294,7 @@ class NamesOfTheDataAreForgotten(NamedArray):
 
 @faulty("GT-11")
 class NamesAreTakenOnce(NamedArray):
-    """The data has no names; the ones filled in are those the array was made with, whatever it is called now."""
+    """The data has no names; the entry has the names that the array was made with, not its present ones."""
 
     data_has_names = False
 

@@ -173,7 +173,7 @@ class Device:
         }
         if not hasattr(self, "_capsule"):
             functions = {name: fields[name](self._coded(f)) for name, f in operations.items()}
-            # A callback that returns bytes would never let them go: it returns an address instead.
+            # A callback that returns bytes would never free them: it returns an address instead.
             self._text = ctypes.create_string_buffer(256)
             self._say = ctypes.CFUNCTYPE(ctypes.c_void_p)(lambda: ctypes.addressof(self._text))
             error_text = ctypes.cast(self._say, fields["error_text"])
@@ -387,7 +387,7 @@ class ExportsDataInterface:
         return {**interface, **hooks, **self.names_and_halo()}
 
     def names_and_halo(self) -> dict:
-        """What an entry says beyond an array interface, as far as it was asked."""
+        """The requested keys of an entry that an array interface does not have."""
         said = {"dims": getattr(self, "__gt_dims__", None), "halo": self.halo}
         return {key: value for key, value in said.items() if value is not None}
 

@@ -35,7 +35,7 @@ class ManagedCalledDeviceMemory(Base):
 
 @faulty_on("gpu", "GT-20")
 class PinnedInsteadOfDeviceMemory(Base):
-    """Page-locked host memory where device memory was asked, and rightly described."""
+    """Page-locked host memory where device memory was requested, with a right description."""
 
     @staticmethod
     def new_block(length_bytes: int, kind: str) -> Block:

@@ -192,7 +192,7 @@ class StridesLeaveTheBlock(_EditedTensor):
 
 @faulty("DL-21")
 class MetadataBelongsToTheArray(Base):
-    """The capsule keeps the memory alive, but its shape and strides are gone with the array."""
+    """The capsule keeps the memory alive, but its shape and strides are freed with the array."""
 
     in_use = True
 
@@ -308,7 +308,7 @@ class OffsetOfAViewLost(_RemembersItsBase):
 
 @faulty("DL-10")
 class OffsetCountedTwice(_RemembersItsBase):
-    """`data` is the view's first element, and `byte_offset` its distance from the base's once more."""
+    """`data` is the view's first element, and `byte_offset` counts its distance from the base's element a second time."""
 
     def describe_tensor(self, export: Export) -> None:
         super().describe_tensor(export)
@@ -399,7 +399,7 @@ def _destroy_nothing(capsule_address: int) -> None:
 
 @capsules.destructor_callback
 def _destroy_always(capsule_address: int) -> None:
-    """A capsule destructor that calls the deleter whatever the capsule is named."""
+    """A capsule destructor that calls the deleter for every name of the capsule."""
     used = (b"used_dltensor", b"used_dltensor_versioned")
     capsules.call_deleter_of(capsule_address, (b"dltensor", b"dltensor_versioned", *used))
 
@@ -532,7 +532,7 @@ class AlwaysVersioned(Base):
 
 @faulty(advises=("DP-12",))
 class OldConsumerGetsVersioned(Base):
-    """A versioned capsule for a consumer that says it knows up to (0, 1)."""
+    """A versioned capsule for a consumer that reads versions up to (0, 1)."""
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None) -> object:
         if isinstance(max_version, tuple) and len(max_version) == 2 and max_version < (1, 0):
@@ -565,7 +565,7 @@ class StandardOf2022(Base):
 
 @faulty("DP-14")
 class KeywordsMissing(Base):
-    """Only the keywords `stream` and `max_version`: no device and no copy can be asked for."""
+    """Only the keywords `stream` and `max_version`: a device or a copy cannot be requested."""
 
     def __dlpack__(self, *, stream=None, max_version=None) -> object:
         return super().__dlpack__(stream=stream, max_version=max_version)
@@ -679,7 +679,7 @@ class RefusesOddStridesOfOneElement(Mutant):
 
 
 class ExportsWhatIsNotThere(Mutant):
-    """The producer says that its arrays have no memory; they are exported, at the address of something else."""
+    """The producer says that its arrays have no memory; they are exported, with the address of other memory."""
 
     has_memory = False
     breaks = frozenset({"DP-25"})
@@ -701,7 +701,7 @@ class ExportsNothingAtNull(Mutant):
 
 
 class StrideTruncated(Mutant):
-    """Rows lie one byte further apart than their numbers; the export cuts that byte off the stride."""
+    """Rows are one byte further apart than the exported stride says."""
 
     breaks = frozenset({"DP-26"})
 
@@ -723,7 +723,7 @@ class StrideTruncated(Mutant):
 
 @faulty(advises=["DP-27"])
 class ReadOnlyInALegacyCapsule(Base):
-    """Read-only memory goes out in a legacy capsule, which cannot say so."""
+    """Read-only memory is exported in a legacy capsule, which has no flag for it."""
 
     def check_describable(self, versioned: bool) -> None:
         super().check_describable(True)

@@ -127,7 +127,7 @@ class RaisesInProduce(Mutant):
 
 
 class CrashesOnTheTenthPlan(Mutant):
-    """The process dies on its tenth plan, whichever that is: a fresh process gets through."""
+    """The process dies on its tenth plan; the same plan passes in a fresh process."""
 
     breaks = frozenset({"GT-20"})
 

@@ -64,7 +64,7 @@ class TableOfTheObject(ExportsDLPack, Memory):
 
 
 class _FreshTables(type):
-    """A type that makes its table anew at each look-up."""
+    """A type that makes a new table at each look-up."""
 
     @property
     def __dlpack_c_exchange_api__(cls) -> object:

@@ -216,7 +216,7 @@ def _element_of(tensor: Tensor) -> Element:
 
 
 class _Taken:
-    """Memory that came with a tensor: its deleter is called when the last array over it is gone."""
+    """Memory that came with a tensor: its deleter is called when the last array over it is freed."""
 
     def __init__(self, low: int, managed: int) -> None:
         self.low = self.high = low

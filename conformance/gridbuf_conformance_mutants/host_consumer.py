@@ -44,7 +44,7 @@ _api.PyBuffer_Release.restype = None
 
 
 def capsule_pointer(capsule: Any) -> int:
-    """A capsule's pointer, by whatever name it has."""
+    """A capsule's pointer, for any name of the capsule."""
     return _api.PyCapsule_GetPointer(capsule, _api.PyCapsule_GetName(capsule))
 
 
@@ -148,7 +148,7 @@ class ArrayInterfaceConsumer:
 
 
 class View:
-    """A granted buffer request, released when it goes."""
+    """A granted buffer request, released with the object."""
 
     def __init__(self, exporter: Any, flags: int) -> None:
         self.struct = PyBuffer()

@@ -55,7 +55,7 @@ class GuessesTheType(_TakesArrayInterface):
 
 @wrong("AI-04")
 class DiesOfManyDimensions(_TakesArrayInterface):
-    """Copies the extents into an array of 64 whatever their number is."""
+    """Copies any number of extents into an array of 64."""
 
     def refuse_shape(self, shape, itemsize):
         if len(shape) > 64:
@@ -265,7 +265,7 @@ class WritesIntoTheArray(_TakesArrayInterface):
 
 @wrong(weakens=("AS-01",))
 class TakesAnyCapsule(_TakesArrayStruct):
-    """Opens a capsule by whatever name it has."""
+    """Opens a capsule by its present name."""
 
     def pointer(self, capsule):
         return capsule_pointer(capsule)
@@ -290,7 +290,7 @@ class IgnoresTheStructsStrides(_TakesArrayStruct):
 
 @wrong("AS-04")
 class DiesOfManyDimensionsInAStruct(_TakesArrayStruct):
-    """Copies the extents into an array of 64 whatever their number is."""
+    """Copies any number of extents into an array of 64."""
 
     def refuse(self, struct):
         if struct.nd > 64:
@@ -414,7 +414,7 @@ class HasNoZeroDimensions(_TakesBuffer):
 
 @wrong(weakens=("PB-16",))
 class DiesOf65Dimensions(_TakesBuffer):
-    """Copies the extents into an array of 64 whatever their number is."""
+    """Copies any number of extents into an array of 64."""
 
     def refuse(self, view):
         if view.struct.ndim > 64:
@@ -424,7 +424,7 @@ class DiesOf65Dimensions(_TakesBuffer):
 
 @wrong("PB-16")
 class DiesOf64Dimensions(_TakesBuffer):
-    """Copies the extents into an array of 63 whatever their number is."""
+    """Copies any number of extents into an array of 63."""
 
     def refuse(self, view):
         if view.struct.ndim > 63:
@@ -608,7 +608,7 @@ class WantsKnownKeys(_TakesDataInterface):
 
 @wrong("GT-07")
 class NeverAcquires(_TakesDataInterface):
-    """Reads whatever is at the address."""
+    """Reads the bytes at the address without a check."""
 
     def call(self, entry, hook):
         return None

@@ -38,7 +38,7 @@ _turn = threading.Lock()
 
 
 class Owner:
-    """A tensor that was taken: its deleter is called when the last array over it is gone."""
+    """An imported tensor: its deleter is called when the last array over it is freed."""
 
     def __init__(self, importer: Importer, address: int, managed: Managed) -> None:
         self._importer = importer

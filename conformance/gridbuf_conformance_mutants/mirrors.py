@@ -164,7 +164,7 @@ class TouchOfTheDeviceDoesNothing(Mirrors):
 
 
 class _FirstCopyIsRight(Mirrors):
-    """Faulty only once both sides were equal: reading alone shows nothing."""
+    """The defect shows only after both sides were equal, not by reading alone."""
 
     def touched(self, side: str | None) -> None:
         super().touched(side)
@@ -216,7 +216,7 @@ class TouchedSideIsExchanged(Mirrors):
 
 
 class _OneEntryDiffers(Mirrors):
-    """The device's entry says something else."""
+    """The entry of the device differs."""
 
     def side_entry(self, side: str | None, described: dict) -> dict:
         entry = super().side_entry(side, described)

@@ -94,7 +94,7 @@ class Converted(Values):
 
 
 def _ignoring_strides(kind: type[Values]) -> type[Values]:
-    """The type whose numbers are read as if every array were row-major."""
+    """The type whose numbers are read as row-major for every array."""
 
     def strides(self: Values, entries: dict[str, Any], itemsize: int) -> Sequence[int]:
         return _row_major(entries["shape"], itemsize)

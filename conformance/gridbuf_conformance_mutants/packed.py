@@ -128,7 +128,7 @@ class HighestBitsFirst(_Wrong):
 
 
 class AByteForEachElement(_Wrong):
-    """The type says 4 bits, and each element has its own byte; the flag for that is not set."""
+    """The type has 4 bits, and each element a whole byte, without the flag for padding."""
 
     breaks = frozenset({"DL-25"})
 

@@ -359,7 +359,7 @@ class Unexportable(ExportsDLPack, Memory):
 
 
 class Reference:
-    """Makes what the plan asks, whatever it asks of these element types."""
+    """Makes every array of the plan with these element types."""
 
     name = "reference"
     array_type: ClassVar[type[Memory]] = Array

@@ -261,7 +261,7 @@ def as_header(interface: str) -> str:
             column = len(match[1])
         elif column is None or not re.fullmatch(f" {{{column}}}// .*", line):
             column = None
-        header.append(line if column is None else f"{line[:column]}///<{line[column + 2:]}")
+        header.append(line if column is None else f"{line[:column]}///<{line[column + 2 :]}")
     return "\n".join(header)
 
 
@@ -335,7 +335,7 @@ def write(folder: Path, pages: dict[str, str]) -> None:
 
 
 def make_sources(folder: Path) -> None:
-    """The folder that Sphinx reads. A file that is current is left as it is, for the next build."""
+    """The folder that Sphinx reads. A file that is current is not written, for the next build."""
     made = {
         source: page
         for source, page in PAGES.items()

@@ -170,6 +170,9 @@ struct Array {
   absl::Status check_access(std::string_view dtype, bool reads_only) const;
 };
 
+// A Buffer or a Storage holds one; the allocators of Python and the C library keep short blocks.
+static_assert(sizeof(Array) <= 1024);
+
 /// With memory_of and apply, the operations of gridbuf.layout.view (`subscript`, `slice`,
 /// `transpose`, …) take and return arrays.
 inline const StridedView& memory_of(const Array& array) { return array.memory.view; }

@@ -235,15 +235,16 @@ absl::Status set_thread_count(int count);
 /// of this process". It also reports a variable that is not a valid number.
 std::string thread_count_origin();
 
-/// Work on the bytes [begin, end) of a job. Must not throw. Called from several threads at once.
+/// Work on the bytes [begin, end) of a job. Called from several threads at once.
 using ChunkFunction = absl::FunctionRef<void(std::int64_t begin, std::int64_t end)>;
 
 /// Calls `work` once for each of the consecutive chunks of [0, total). All chunks are `chunk` long;
 /// the last may be shorter. Uses the caller's thread and at most thread_count() - 1 others; fewer
 /// if the system refuses threads, none in a call from within `work`.
 ///
-/// Returns when all work is done; its writes are then visible to the caller. Does nothing for total
-/// ≤ 0. Requires chunk ≥ 1. Between jobs, threads sleep; one wakes in some 15 µs.
+/// Returns when all work is done; its writes are then visible to the caller. If calls of `work`
+/// throw, throws the first of their exceptions, and chunks may have been left out. Does nothing for
+/// total ≤ 0. Requires chunk ≥ 1. Between jobs, threads sleep; one wakes in some 15 µs.
 void parallel_for(std::int64_t total, std::int64_t chunk, ChunkFunction work);
 
 }  // namespace gridbuf

@@ -13,6 +13,7 @@ module;
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <exception>
 #include <mutex>
 #include <new>
 #include <string>
@@ -83,16 +84,19 @@ class Job {
   // Works through the thread's share, then through the rest of the other shares.
   void work_from(int own) {
     inside_a_job = true;
-    for (int i = 0; i < thread_count_; ++i) {
-      Share& share = shares_[static_cast<std::size_t>((own + i) % thread_count_)];
-      while (true) {
-        const std::int64_t taken = share.next.fetch_add(1, std::memory_order_relaxed);
-        if (taken >= share.end) break;
-        const std::int64_t begin = taken * chunk_;
-        work_(begin, begin + std::min(chunk_, total_ - begin));
+    try {
+      for (int i = 0; i < thread_count_; ++i) {
+        work_through(shares_[static_cast<std::size_t>((own + i) % thread_count_)]);
       }
+    } catch (...) {
+      if (!failed_.test_and_set()) failure_ = std::current_exception();
     }
     inside_a_job = false;
+  }
+
+  // Throws what a chunk threw, if one did. Requires that no helper is inside.
+  void rethrow_failure() const {
+    if (failure_) std::rethrow_exception(failure_);
   }
 
   // Of `Helpers`, which guards them.
@@ -102,6 +106,17 @@ class Job {
   std::atomic<int> helpers_inside = 0;
 
  private:
+  void work_through(Share& share) const {
+    while (true) {
+      const std::int64_t taken = share.next.fetch_add(1, std::memory_order_relaxed);
+      if (taken >= share.end) return;
+      const std::int64_t begin = taken * chunk_;
+      work_(begin, begin + std::min(chunk_, total_ - begin));
+    }
+  }
+
+  std::atomic_flag failed_;
+  std::exception_ptr failure_;  // the first one; published to the caller by the mutex of `Helpers`
   const std::int64_t total_;
   const std::int64_t chunk_;
   const int thread_count_;
@@ -143,6 +158,8 @@ class Helpers {
     while (*at != &job) at = &(*at)->next;
     *at = job.next;
     left_.wait(lock, [&] { return job.helpers_inside.load(std::memory_order_relaxed) == 0; });
+    lock.unlock();
+    job.rethrow_failure();
   }
 
  private:

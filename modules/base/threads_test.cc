@@ -14,6 +14,7 @@
 #include <filesystem>
 #include <iterator>
 #include <mutex>
+#include <new>
 #include <set>
 #include <string>
 #include <thread>
@@ -45,6 +46,19 @@ std::vector<Chunk> chunks_of(std::int64_t total, std::int64_t chunk) {
   });
   std::sort(found.begin(), found.end());
   return found;
+}
+
+TEST_F(Threads, PassAnExceptionOnToTheCaller) {
+  for (const int threads : {1, 4}) {
+    ASSERT_TRUE(set_thread_count(threads).ok());
+    for (const std::int64_t bad : {0, 500, 999}) {
+      const auto work = [bad](std::int64_t begin, std::int64_t /*end*/) {
+        if (begin == bad) throw std::bad_alloc();
+      };
+      EXPECT_THROW(parallel_for(1000, 1, work), std::bad_alloc);
+    }
+    EXPECT_EQ(chunks_of(1000, 10).size(), 100U);  // The threads go on working.
+  }
 }
 
 TEST_F(Threads, VisitEveryChunkOnce) {

@@ -1,6 +1,7 @@
 module;
 
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <optional>
@@ -12,6 +13,7 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "modules/base/status_macros.h"
 
 module gridbuf.call;
 
@@ -234,17 +236,16 @@ absl::Status bind_domain(std::span<const FieldRule> rules, std::span<const Field
     call.domain = *said;
     return check_domain(rules, arguments, call, domain);
   }
-  const absl::StatusOr<Extents> largest = largest_domain(rules, arguments, call, domain);
-  if (!largest.ok()) return largest.status();
-  call.domain = *largest;
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& largest, largest_domain(rules, arguments, call, domain));
+  call.domain = largest;
   return absl::OkStatus();
 }
 
 absl::Status bind_field(const FieldRule& rule, const FieldArgument& argument, BoundField& field) {
   const BufferDescriptor& memory = argument.array.memory;
   const Dims& named = argument.array.layout.dims();
-  if (absl::Status status = check_ndim(rule, memory.view.ndim()); !status.ok()) return status;
-  if (absl::Status status = order(rule, named, field); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(check_ndim(rule, memory.view.ndim()));
+  GRIDBUF_RETURN_IF_ERROR(order(rule, named, field));
   if (!(memory.dtype == rule.dtype)) return wrong_dtype(rule, memory.dtype.name());
   field.memory = permuted(memory.view, field.axes);
   return check_data_extents(rule, field);
@@ -360,26 +361,22 @@ absl::StatusOr<BoundCall> bind_call(std::span<const FieldRule> rules,
                                     const CallRequest& request) {
   const Dims domain = domain_dims(rules);
   if (request.origin) {
-    const absl::Status status = check_entries("origin", *request.origin, domain);
-    if (!status.ok()) return status;
+    GRIDBUF_RETURN_IF_ERROR(check_entries("origin", *request.origin, domain));
   }
   if (request.domain) {
-    const absl::Status status = check_entries("domain", *request.domain, domain);
-    if (!status.ok()) return status;
+    GRIDBUF_RETURN_IF_ERROR(check_entries("domain", *request.domain, domain));
   }
   BoundCall call;
   call.fields.resize(rules.size());
   for (std::size_t f = 0; f < rules.size(); ++f) {
     if (arguments[f].is_absent) continue;
-    absl::Status status = bind_field(rules[f], arguments[f], call.fields[f]);
-    if (!status.ok()) return status;
+    GRIDBUF_RETURN_IF_ERROR(bind_field(rules[f], arguments[f], call.fields[f]));
     const std::optional<Extents>& said =
         request.origins.empty() ? std::optional<Extents>() : request.origins[f];
-    status = place_origin(rules[f], arguments[f], said, domain, request.origin, call.fields[f]);
-    if (!status.ok()) return status;
+    GRIDBUF_RETURN_IF_ERROR(
+        place_origin(rules[f], arguments[f], said, domain, request.origin, call.fields[f]));
   }
-  const absl::Status status = bind_domain(rules, arguments, request.domain, domain, call);
-  if (!status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(bind_domain(rules, arguments, request.domain, domain, call));
   return call;
 }
 
@@ -405,6 +402,22 @@ std::string slow_memory(const FieldRule& rule, const BoundField& field, std::uin
                        fault->wanted + " to be fast",
                        "allocate the field with the backend's preset and aligned_index= the "
                        "origin"});
+}
+
+FieldArgument field_argument(const Storage& storage, Side side) {
+  FieldArgument argument;
+  argument.array = storage.array(side);
+  return argument;
+}
+
+std::byte* element_at_origin(const BoundField& field, std::byte* first) {
+  if (is_empty(field.memory.shape)) return first;
+  for (int i = 0; i < field.memory.ndim(); ++i) {
+    const std::int64_t origin = field.origin[i];
+    // An origin at the end of its dimension does not have an element.
+    if (origin < field.memory.shape[i]) first += origin * field.memory.strides_bytes[i];
+  }
+  return first;
 }
 
 }  // namespace gridbuf

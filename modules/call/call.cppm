@@ -38,6 +38,7 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "modules/base/status_macros.h"
 
 export module gridbuf.call;
 
@@ -69,9 +70,6 @@ struct FieldRule {
 
 /// The argument for a field, in its state at the begin of the call.
 struct FieldArgument {
-  // Not defaulted, because `FieldArgument()` would then write zeros to all of its four kilobytes.
-  FieldArgument() {}
-
   Array array = {};  // dimensions without names are those of the rule, in order
   std::optional<Extents> origin = std::nullopt;  // that the object declares, in the rule's order
   bool is_absent = false;                        // the caller did not pass it
@@ -87,8 +85,6 @@ struct CallRequest {
 
 /// One field of a call, in the annotation's order.
 struct BoundField {
-  BoundField() {}  // As above.
-
   Axes axes = {};           // dimension i is dimension axes[i] of the object
   bool is_in_order = true;  // axes are 0, 1, 2, ...
   StridedView memory = {};  // offset 0 is element (0, ..., 0)
@@ -236,17 +232,15 @@ class OpenField : public Field<T, Axis...> {
     const FieldRule rule = Field<T, Axis...>::rule(std::move(name));
     if (!storage.has(side)) return storage.read(side);
     const FieldArgument argument = field_argument(storage, side);
-    const auto call = bind_call({&rule, 1}, {&argument, 1}, request);
-    if (!call.ok()) return call.status();
+    GRIDBUF_ASSIGN_OR_RETURN(const auto& call, bind_call({&rule, 1}, {&argument, 1}, request));
     std::optional<OpenWrite> write;
     if constexpr (std::is_const_v<T>) {
-      if (absl::Status status = storage.read(side); !status.ok()) return status;
+      GRIDBUF_RETURN_IF_ERROR(storage.read(side));
     } else {
-      absl::StatusOr<OpenWrite> begun = OpenWrite::begin(storage, side, Coverage::kPart);
-      if (!begun.ok()) return begun.status();
-      write.emplace(*std::move(begun));
+      GRIDBUF_ASSIGN_OR_RETURN(auto& begun, OpenWrite::begin(storage, side, Coverage::kPart));
+      write.emplace(std::move(begun));
     }
-    return OpenField(*call, storage.memory(side).first_element(), storage, std::move(write));
+    return OpenField(call, storage.memory(side).first_element(), storage, std::move(write));
   }
 
   /// The request's domain, if it has one. Else the number of points of this field in each spatial

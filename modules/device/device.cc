@@ -81,11 +81,11 @@ absl::Status check_length(std::string_view name, std::int64_t length_bytes) {
 absl::StatusOr<RowExtents> check(const RowCopy& rows) {
   GRIDBUF_RETURN_IF_ERROR(check_length("row_bytes", rows.row_bytes));
   GRIDBUF_RETURN_IF_ERROR(check_length("row_count", rows.row_count));
-  const auto target = extent_of_rows("target", rows, rows.target_pitch_bytes);
-  if (!target.ok()) return target.status();
-  const auto source = extent_of_rows("source", rows, rows.source_pitch_bytes);
-  if (!source.ok()) return source.status();
-  return RowExtents{*target, *source};
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& target,
+                           extent_of_rows("target", rows, rows.target_pitch_bytes));
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& source,
+                           extent_of_rows("source", rows, rows.source_pitch_bytes));
+  return RowExtents{target, source};
 }
 
 StreamHandle current_stream() noexcept { return this_threads_stream; }

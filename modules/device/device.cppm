@@ -30,7 +30,7 @@ module;
 
 export module gridbuf.device;
 
-import gridbuf.alloc;
+export import gridbuf.alloc;
 
 export namespace gridbuf {
 
@@ -124,6 +124,9 @@ absl::StatusOr<RowExtents> check(const RowCopy& rows);
 /// kValue unless 0 or more.
 absl::Status check_length(std::string_view name, std::int64_t length_bytes);
 
+/// Texts for a bug report, in order: ("runtime", "13.0"), ("device 0", …).
+using DeviceInfo = std::vector<std::pair<std::string, std::string>>;
+
 /// How a new stream is ordered with other streams.
 enum class StreamKind : std::uint8_t {
   kBlocking,     // ordered with the legacy default stream
@@ -194,13 +197,14 @@ class DeviceDriver {
   // --- Addresses ---------------------------------------------------------------------------------
 
   virtual absl::StatusOr<PointerInfo> pointer_info(const void* address) = 0;
+  /// Whether the address is in a block of this driver.
+  virtual bool owns(const void* address) = 0;
   /// Notes that `stream`, which the consumer of an export named, may use the block at `address`.
   /// The release of the block then waits for the work that is pending on the stream. Ignores
   /// addresses that the driver does not know.
   virtual void note_use(const void* address, StreamHandle stream) noexcept = 0;
 
-  /// Texts for a bug report, in order: ("runtime", "13.0"), ("device 0", …).
-  virtual std::vector<std::pair<std::string, std::string>> info() = 0;
+  virtual DeviceInfo info() = 0;
 
  private:
   /// The implementation of resource(kind).allocate(request).

@@ -4,6 +4,7 @@
 #include <random>
 #include <string>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -17,7 +18,13 @@ constexpr Extents kShape{3, 4, 5};
 static_assert(kShape.size() == 3 && kShape[2] == 5);
 static_assert(Extents(2, 7) == Extents{7, 7});
 static_assert(Extents{}.empty() && Extents{1} != Extents{2} && Extents{1} != Extents{1, 1});
-static_assert(std::is_nothrow_copy_constructible_v<Extents>);
+static_assert(sizeof(Extents) == 72 && sizeof(LayoutMap) == 40);
+static_assert(std::is_nothrow_move_constructible_v<Extents>);
+static_assert(std::is_nothrow_move_assignable_v<Extents>);
+static_assert(!std::is_nothrow_copy_constructible_v<Extents>);  // It may allocate.
+using InPlace = SmallVec<std::int64_t, kMaxNdim>;
+static_assert(std::is_nothrow_copy_constructible_v<InPlace>);
+static_assert(std::is_nothrow_constructible_v<InPlace, const Extents&>);
 
 constexpr Extents edited() {
   Extents values{1, 3};
@@ -27,6 +34,21 @@ constexpr Extents edited() {
   return values;
 }
 static_assert(edited() == Extents{2, 3, 4});
+
+constexpr bool keeps_values_on_the_heap() {
+  Extents values(8, 1);
+  const Extents before = values;
+  values.insert(8, 2);
+  Extents moved = std::move(values);
+  if (!values.empty() || moved.size() != 9 || moved[8] != 2) return false;
+  values = moved;
+  if (values != moved) return false;
+  values = before;
+  moved.erase(8);
+  const InPlace copied = moved;
+  return values == before && moved == before && copied.span().size() == 8;
+}
+static_assert(keeps_values_on_the_heap());
 
 TEST(SmallVec, DoesWhatAVectorDoes) {
   std::mt19937_64 engine(1);
@@ -52,6 +74,11 @@ TEST(SmallVec, DoesWhatAVectorDoes) {
     ASSERT_EQ(std::vector(assigned.begin(), assigned.end()), oracle);
     ASSERT_EQ(copy, values);
     ASSERT_EQ(copy.span().size(), oracle.size());
+    Extents swapped{1};
+    std::swap(assigned, swapped);
+    ASSERT_EQ(swapped, values);
+    ASSERT_EQ(assigned, Extents{1});
+    ASSERT_EQ(InPlace(values).span().size(), oracle.size());
   }
 }
 

@@ -49,6 +49,7 @@ module;
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -171,10 +172,10 @@ export namespace gridbuf {
 /// The most dimensions that an array can have, as in NumPy.
 inline constexpr int kMaxNdim = 64;
 
-/// A vector of at most kMaxNdim values, stored in place. Copies and comparisons use only its live
-/// entries. `T` is trivially copyable and cheap to make. Sizes are `int`, like numbers of
-/// dimensions.
-template <class T>
+/// A vector of at most kMaxNdim values. `in_place` of them are in the object; a longer vector is on
+/// the heap, so that making, copying and lengthening it can throw std::bad_alloc. Moves never throw.
+/// Sizes are `int`, like numbers of dimensions.
+template <class T, int in_place = 8>
   requires std::is_trivially_copyable_v<T>
 class SmallVec {
  public:
@@ -182,136 +183,152 @@ class SmallVec {
   using iterator = T*;
   using const_iterator = const T*;
 
-  constexpr SmallVec() noexcept { make_for_constant_evaluation(); }
+  /// Whether no vector of this type is on the heap.
+  static constexpr bool kNeverThrows = in_place >= kMaxNdim;
+
+  constexpr SmallVec() noexcept {
+    // Indeterminate at run time: writing entries that are not used takes longer than the rest.
+    if (std::is_constant_evaluated()) std::construct_at(&own_);
+  }
 
   /// `count` times `value`. Requires 0 <= count <= kMaxNdim.
-  constexpr SmallVec(int count, const T& value) noexcept : SmallVec() {
-    require(count >= 0 && count <= kMaxNdim);
+  constexpr SmallVec(int count, const T& value) noexcept(kNeverThrows) : SmallVec() {
+    std::fill_n(make_room(count), count, value);
     size_ = count;
-    // A fixed number of writes is faster than a loop, as in copies.
-    for (int i = 0; i < kUsualNdim; ++i) entries()[i] = value;
-    for (int i = kUsualNdim; i < count; ++i) entries()[i] = value;
   }
 
   /// The values listed. Requires at most kMaxNdim of them.
-  constexpr SmallVec(std::initializer_list<T> values) noexcept
+  constexpr SmallVec(std::initializer_list<T> values) noexcept(kNeverThrows)
       : SmallVec(std::span<const T>(values.begin(), values.size())) {}
 
   /// A copy of `values`. Requires at most kMaxNdim; use `make_extents` for values that a user
   /// passed.
-  constexpr explicit SmallVec(std::span<const T> values) noexcept : SmallVec() {
+  constexpr explicit SmallVec(std::span<const T> values) noexcept(kNeverThrows) : SmallVec() {
     require(values.size() <= static_cast<std::size_t>(kMaxNdim));
-    for (const T& value : values) entries()[size_++] = value;
+    const int count = static_cast<int>(values.size());
+    std::copy_n(values.data(), count, make_room(count));
+    size_ = count;
   }
 
-  constexpr SmallVec(const SmallVec& other) noexcept : SmallVec() { copy_live(other); }
-  constexpr SmallVec& operator=(const SmallVec& other) noexcept {
-    if (this != &other) copy_live(other);
+  /// The values of a vector with another number of entries in place.
+  template <int other_in_place>
+  constexpr SmallVec(const SmallVec<T, other_in_place>& other) noexcept(kNeverThrows)
+      : SmallVec(other.span()) {}
+
+  constexpr SmallVec(const SmallVec& other) noexcept(kNeverThrows) : SmallVec() { copy(other); }
+  constexpr SmallVec(SmallVec&& other) noexcept : SmallVec() { take(other); }
+  constexpr SmallVec& operator=(const SmallVec& other) noexcept(kNeverThrows) {
+    if (this != &other) copy(other);
     return *this;
   }
-  constexpr ~SmallVec() = default;
+  constexpr SmallVec& operator=(SmallVec&& other) noexcept {
+    if (this != &other) take(other);
+    return *this;
+  }
+  constexpr ~SmallVec() {
+    if (on_heap_) delete[] heap_;
+  }
 
   constexpr int size() const noexcept { return size_; }
   constexpr bool empty() const noexcept { return size_ == 0; }
 
   constexpr T& operator[](int position) noexcept {
     assert(position >= 0 && position < size_);
-    return entries()[position];
+    return data()[position];
   }
   constexpr const T& operator[](int position) const noexcept {
     assert(position >= 0 && position < size_);
-    return entries()[position];
+    return data()[position];
   }
 
-  constexpr T* data() noexcept { return entries(); }
-  constexpr const T* data() const noexcept { return entries(); }
-  constexpr iterator begin() noexcept { return entries(); }
-  constexpr iterator end() noexcept { return entries() + size_; }
-  constexpr const_iterator begin() const noexcept { return entries(); }
-  constexpr const_iterator end() const noexcept { return entries() + size_; }
+  constexpr T* data() noexcept { return on_heap_ ? heap_ : own_.entries; }
+  constexpr const T* data() const noexcept { return on_heap_ ? heap_ : own_.entries; }
+  constexpr iterator begin() noexcept { return data(); }
+  constexpr iterator end() noexcept { return data() + size_; }
+  constexpr const_iterator begin() const noexcept { return data(); }
+  constexpr const_iterator end() const noexcept { return data() + size_; }
 
-  /// The live entries, for functions that take any contiguous range.
+  /// The entries, for functions that take any contiguous range.
   constexpr std::span<const T> span() const noexcept {
-    return {entries(), static_cast<std::size_t>(size_)};
+    return {data(), static_cast<std::size_t>(size_)};
   }
 
   /// Appends `value`. Requires size() < kMaxNdim.
-  constexpr void push_back(const T& value) noexcept {
-    require(size_ < kMaxNdim);
-    entries()[size_++] = value;
+  constexpr void push_back(const T& value) noexcept(kNeverThrows) {
+    make_room(size_ + 1)[size_] = value;
+    ++size_;
   }
 
   /// Puts `value` before `position`. Requires 0 <= position <= size() < kMaxNdim.
-  constexpr void insert(int position, const T& value) noexcept {
-    require(size_ < kMaxNdim && position >= 0 && position <= size_);
-    for (int i = size_; i > position; --i) entries()[i] = entries()[i - 1];
-    entries()[position] = value;
+  constexpr void insert(int position, const T& value) noexcept(kNeverThrows) {
+    require(position >= 0 && position <= size_);
+    T* const entries = make_room(size_ + 1);
+    std::copy_backward(entries + position, entries + size_, entries + size_ + 1);
+    entries[position] = value;
     ++size_;
   }
 
   /// Removes the entry at `position`. Requires 0 <= position < size().
   constexpr void erase(int position) noexcept {
     require(position >= 0 && position < size_);
-    for (int i = position + 1; i < size_; ++i) entries()[i - 1] = entries()[i];
+    std::copy(begin() + position + 1, end(), begin() + position);
     --size_;
   }
 
   friend constexpr bool operator==(const SmallVec& a, const SmallVec& b) noexcept {
-    if (a.size_ != b.size_) return false;
-    // Entry by entry: a call of memcmp takes longer than comparing three entries.
-    for (int i = 0; i < a.size_; ++i) {
-      if (a.entries()[i] != b.entries()[i]) return false;
-    }
-    return true;
+    return std::equal(a.begin(), a.end(), b.begin(), b.end());
   }
 
  private:
-  static constexpr int kUsualNdim = 4;
-
   static constexpr void require(bool invariant) noexcept {
     if (!invariant) __builtin_trap();
   }
-  constexpr void make_for_constant_evaluation() noexcept {
-    if (std::is_constant_evaluated()) std::construct_at(&live_);
-  }
-  constexpr T* entries() noexcept { return live_.entries; }
-  constexpr const T* entries() const noexcept { return live_.entries; }
-  /// Copies one entry by one processor instruction. Most entries are copied just after they were
-  /// written one by one. The compiler would join the copies into vector instructions, which wait
-  /// until those writes have left the store buffer.
-  static void copy_entry(T& target, const T& source) noexcept {
-    if constexpr (sizeof(T) == sizeof(std::uint64_t)) {
-      move_word<std::uint64_t>(target, source);
-    } else if constexpr (sizeof(T) == sizeof(std::uint32_t)) {
-      move_word<std::uint32_t>(target, source);
-    } else {
-      __builtin_memcpy(&target, &source, sizeof(T));
+  /// The entries, with room for `count` of them.
+  constexpr T* make_room(int count) noexcept(kNeverThrows) {
+    require(count >= 0 && count <= kMaxNdim);
+    if constexpr (!kNeverThrows) {
+      if (count > in_place && !on_heap_) {
+        T* const heap = new T[kMaxNdim];
+        std::copy_n(own_.entries, size_, heap);
+        std::construct_at(&heap_, heap);
+        on_heap_ = true;
+      }
     }
+    return data();
   }
-  template <class Word>
-  static void move_word(T& target, const T& source) noexcept {
-    Word word;
-    __builtin_memcpy(&word, &source, sizeof(word));
-    asm("" : "+r"(word));  // keeps the compiler from joining the copies
-    __builtin_memcpy(&target, &word, sizeof(word));
+  constexpr void copy(const SmallVec& other) noexcept(kNeverThrows) {
+    copy_entries(other, make_room(other.size_));
   }
-  constexpr void copy_live(const SmallVec& other) noexcept {
+  constexpr void take(SmallVec& other) noexcept {
+    if (!other.on_heap_) return copy_entries(other, data());
+    if (on_heap_) delete[] heap_;
+    std::construct_at(&heap_, other.heap_);
+    on_heap_ = true;
+    size_ = std::exchange(other.size_, 0);
+    std::construct_at(&other.own_);
+    other.on_heap_ = false;
+  }
+  constexpr void copy_entries(const SmallVec& other, T* entries) noexcept {
     size_ = other.size_;
-    if (!std::is_constant_evaluated() && size_ <= kUsualNdim) {
-      // A fixed number of copies, because a loop over 3 entries takes as long as a malloc. Entries
-      // behind the live entries are copied but never used.
-      for (int i = 0; i < kUsualNdim; ++i) copy_entry(entries()[i], other.entries()[i]);
-      return;
+    if (!std::is_constant_evaluated() && size_ <= kFew) {
+      // A fixed length, because a loop over three entries takes as long as a malloc. The entries
+      // behind the last one are never used.
+      __builtin_memcpy(static_cast<void*>(entries), other.data(), kFew * sizeof(T));
+    } else {
+      std::copy_n(other.data(), size_, entries);
     }
-    for (int i = 0; i < other.size_; ++i) entries()[i] = other.entries()[i];
   }
 
+  static constexpr int kFew = 4;
+  static_assert(in_place >= kFew);
   struct Entries {
-    T entries[kMaxNdim];
+    T entries[in_place];
   };
   int size_ = 0;
+  bool on_heap_ = false;
   union {
-    Entries live_;  // Entries from size_ on are indeterminate at run time.
+    Entries own_;
+    T* heap_;  // kMaxNdim entries
   };
 };
 
@@ -330,8 +347,8 @@ using Axes = SmallVec<int>;
 absl::StatusOr<Extents> make_extents(std::span<const std::int64_t> values, std::string_view what);
 
 /// "(3, 4, 5)", "(3,)" or "()": written as a Python tuple, as users type it.
-template <class T>
-std::string to_string(const SmallVec<T>& values) {
+template <class T, int in_place>
+std::string to_string(const SmallVec<T, in_place>& values) {
   std::string text = "(";
   for (int i = 0; i < values.size(); ++i) {
     if (i > 0) text += ", ";
@@ -392,7 +409,7 @@ std::string to_string(const Dims& dims);
 std::string quoted_name(std::string_view name);
 
 /// The names when none are given: I, J, K, then 0, 1, ... Requires 0 <= ndim <= kMaxNdim.
-constexpr Dims default_dims(int ndim) noexcept {
+constexpr Dims default_dims(int ndim) {
   Dims dims(ndim, kDimI);
   for (int axis = 1; axis < ndim; ++axis) {
     dims[axis] = axis < kSpatialAxes ? Dim::spatial(axis) : Dim::data(axis - kSpatialAxes);
@@ -436,14 +453,14 @@ constexpr Dim unused_data_dim(const Dims& dims) noexcept {
 }
 
 /// C order: rank = position, the last dimension contiguous.
-constexpr LayoutMap c_order(int ndim) noexcept {
+constexpr LayoutMap c_order(int ndim) {
   LayoutMap layout(ndim, 0);
   for (int axis = 1; axis < ndim; ++axis) layout[axis] = axis;
   return layout;
 }
 
 /// Fortran order: rank = ndim - 1 - position, the first dimension contiguous.
-constexpr LayoutMap f_order(int ndim) noexcept {
+constexpr LayoutMap f_order(int ndim) {
   LayoutMap layout;
   for (int axis = 0; axis < ndim; ++axis) layout.push_back(ndim - 1 - axis);
   return layout;
@@ -465,7 +482,7 @@ absl::Status validate_layout_map(const LayoutMap& layout, int ndim);
 
 /// The dimensions from the largest stride to the smallest: the inverse of the layout map.
 /// Requires is_permutation(layout).
-constexpr Axes axes_by_rank(const LayoutMap& layout) noexcept {
+constexpr Axes axes_by_rank(const LayoutMap& layout) {
   Axes axes(layout.size(), 0);
   for (int axis = 0; axis < layout.size(); ++axis) axes[layout[axis]] = axis;
   return axes;
@@ -493,7 +510,7 @@ struct HaloWidth {
 using Halo = SmallVec<HaloWidth>;
 
 /// No halo: (0, 0) for each of `ndim` dimensions.
-constexpr Halo no_halo(int ndim) noexcept { return Halo(ndim, HaloWidth{}); }
+constexpr Halo no_halo(int ndim) { return Halo(ndim, HaloWidth{}); }
 
 /// Whether the pair is two widths >= 0 whose sum is at most `extent`.
 constexpr bool fits(HaloWidth width, std::int64_t extent) noexcept {
@@ -516,7 +533,7 @@ absl::Status validate_halo(const Halo& halo, const Extents& shape);
 /// The lower halo of each dimension: the first domain point, and the default of the aligned index.
 /// A lower halo that leaves no point (lower = extent > 0) gives the last index, because an aligned
 /// index must be an index. Requires validate_halo(halo, shape).
-constexpr Extents first_domain_index(const Halo& halo, const Extents& shape) noexcept {
+constexpr Extents first_domain_index(const Halo& halo, const Extents& shape) {
   Extents index;
   for (int axis = 0; axis < halo.size(); ++axis) {
     const std::int64_t last = shape[axis] > 0 ? shape[axis] - 1 : 0;
@@ -633,15 +650,14 @@ std::string to_string(const Layout& layout);
 /// default is the layout of one element of one byte.
 class Layout {
  public:
-  // Not defaulted, because `Layout{}` would then write zeros to all the entries first.
-  constexpr Layout() noexcept {}
+  constexpr Layout() noexcept = default;
 
   /// The layout of existing memory: a view, or an array of another library. row_padding() is 0.
   /// Requires a sound view. Each list must be empty or have one valid entry per dimension.
   constexpr Layout(const StridedView& memory, const LayoutMap& layout, std::int64_t alignment_bytes,
-                   const Extents& aligned_index, const Dims& dims, const Halo& halo) noexcept;
+                   const Extents& aligned_index, const Dims& dims, const Halo& halo);
   /// The same memory with other names and another halo, which must fit; `with_meaning` checks.
-  constexpr Layout(const Layout& layout, const Dims& dims, const Halo& halo) noexcept
+  constexpr Layout(const Layout& layout, const Dims& dims, const Halo& halo)
       : Layout(layout) {
     dims_ = dims;
     halo_ = halo;
@@ -665,7 +681,7 @@ class Layout {
   /// The elements of padding behind each row; 0 for a view.
   constexpr std::int64_t row_padding() const noexcept { return row_padding_; }
   /// The shape with the contiguous extent rounded up; for a view, its shape.
-  constexpr Extents padded_shape() const noexcept {
+  constexpr Extents padded_shape() const {
     Extents padded = shape();
     if (row_padding_ != 0) padded[contiguous_axis()] += row_padding_;
     return padded;
@@ -695,14 +711,14 @@ class Layout {
   friend std::ostream& operator<<(std::ostream& stream, const Layout& layout) {
     return stream << to_string(layout);
   }
-  friend constexpr LayoutFault plan_layout(const LayoutRequest& request, Layout& layout) noexcept;
+  friend constexpr LayoutFault plan_layout(const LayoutRequest& request, Layout& layout);
 
  private:
-  constexpr LayoutFault take(const LayoutRequest& request) noexcept;
-  constexpr LayoutFault take_aligned_index(const Extents& aligned_index) noexcept;
-  constexpr LayoutFault take_meaning(const LayoutRequest& request) noexcept;
+  constexpr LayoutFault take(const LayoutRequest& request);
+  constexpr LayoutFault take_aligned_index(const Extents& aligned_index);
+  constexpr LayoutFault take_meaning(const LayoutRequest& request);
   constexpr LayoutFault pad(const Axes& axis_of_rank) noexcept;
-  constexpr LayoutFault lay_out() noexcept;
+  constexpr LayoutFault lay_out();
 
   StridedView view_;
   Extents aligned_index_;
@@ -737,7 +753,7 @@ std::string difference(const Layout& wanted, const Layout& found);
 // ---- The arithmetic of layouts, constexpr. ----
 
 /// Copies and checks the parameters. `lay_out` checks the sizes.
-constexpr LayoutFault Layout::take(const LayoutRequest& request) noexcept {
+constexpr LayoutFault Layout::take(const LayoutRequest& request) {
   using enum LayoutFault::Kind;
   if (request.itemsize_bytes < 0) return {kItemsize};
   if (request.alignment_bytes < 1 || request.alignment_bytes > kMaxAlignmentBytes) {
@@ -762,7 +778,7 @@ constexpr LayoutFault Layout::take(const LayoutRequest& request) noexcept {
   return take_meaning(request);
 }
 
-constexpr LayoutFault Layout::take_aligned_index(const Extents& aligned_index) noexcept {
+constexpr LayoutFault Layout::take_aligned_index(const Extents& aligned_index) {
   using enum LayoutFault::Kind;
   if (aligned_index.empty()) {
     aligned_index_ = Extents(ndim(), 0);
@@ -777,7 +793,7 @@ constexpr LayoutFault Layout::take_aligned_index(const Extents& aligned_index) n
   return {};
 }
 
-constexpr LayoutFault Layout::take_meaning(const LayoutRequest& request) noexcept {
+constexpr LayoutFault Layout::take_meaning(const LayoutRequest& request) {
   using enum LayoutFault::Kind;
   if (!request.dims.empty() && !are_names_of(request.dims, ndim())) return {kDims};
   if (!request.halo.empty() && !fits(request.halo, shape())) return {kHalo};
@@ -801,7 +817,7 @@ constexpr LayoutFault Layout::pad(const Axes& axis_of_rank) noexcept {
 /// Computes all sizes. Multiplies in the order of memory, smallest stride first, so that an
 /// overflow anywhere is an overflow of the total. An extent of 0 counts as 1: the other extents
 /// must fit, too, because strides are products of them.
-constexpr LayoutFault Layout::lay_out() noexcept {
+constexpr LayoutFault Layout::lay_out() {
   constexpr LayoutFault kTooLarge{LayoutFault::Kind::kOverflow};
   const Axes axis_of_rank = axes_by_rank(layout_);
   if (const LayoutFault fault = pad(axis_of_rank); !fault.ok()) return fault;
@@ -832,7 +848,7 @@ constexpr LayoutFault Layout::lay_out() noexcept {
 
 constexpr Layout::Layout(const StridedView& memory, const LayoutMap& layout,
                          std::int64_t alignment_bytes, const Extents& aligned_index,
-                         const Dims& dims, const Halo& halo) noexcept
+                         const Dims& dims, const Halo& halo)
     : view_(memory),
       aligned_index_(aligned_index),
       layout_(layout),
@@ -849,16 +865,9 @@ constexpr Layout::Layout(const StridedView& memory, const LayoutMap& layout,
 
 /// The arithmetic of `make_plan`: writes the layout to `layout`, or returns the first fault and
 /// leaves `layout` valid but unspecified.
-constexpr LayoutFault plan_layout(const LayoutRequest& request, Layout& layout) noexcept {
+constexpr LayoutFault plan_layout(const LayoutRequest& request, Layout& layout) {
   const LayoutFault fault = layout.take(request);
   return fault.ok() ? layout.lay_out() : fault;
-}
-
-/// The layout of a request that is known at compile time. An invalid request does not compile.
-consteval Layout static_plan(const LayoutRequest& request) {
-  Layout layout;
-  if (!plan_layout(request, layout).ok()) __builtin_trap();  // Not a constant expression.
-  return layout;
 }
 
 // ---- Presets: device, alignment and order of dimensions for a backend, by name. ----
@@ -895,10 +904,10 @@ struct Preset {
 /// The layout map of an array with these dimensions, from the base ranks of I, J and K. Requires
 /// that `base_ranks` is a permutation of 0, 1, 2 and that the names are distinct.
 LayoutMap layout_by_name(const std::array<int, kSpatialAxes>& base_ranks,
-                         const Dims& dims) noexcept;
+                         const Dims& dims);
 
 /// The layout map that `preset` gives to an array with these dimensions.
-LayoutMap preset_layout(const Preset& preset, const Dims& dims) noexcept;
+LayoutMap preset_layout(const Preset& preset, const Dims& dims);
 
 /// The preset of that name, or InvalidArgument that lists close matches and all names.
 absl::StatusOr<Preset> find_preset(std::string_view name);

@@ -27,11 +27,12 @@ constexpr Extents kShape{3, 4, 5};
 
 // ---- At compile time. ----
 
-constexpr Layout dense_plan(const LayoutMap& layout) {
+constexpr Layout constant_plan(const LayoutRequest& request) {
   Layout plan;
-  return plan_layout({.shape = kShape, .itemsize_bytes = 8, .layout = layout}, plan).ok()
-             ? plan
-             : Layout();
+  return plan_layout(request, plan).ok() ? plan : Layout();
+}
+constexpr Layout dense_plan(const LayoutMap& layout) {
+  return constant_plan({.shape = kShape, .itemsize_bytes = 8, .layout = layout});
 }
 // Every permutation. Only the first two, the 3-cycles, distinguish ranks from their inverse.
 static_assert(dense_plan({2, 0, 1}).strides_bytes() == Extents{8, 120, 24});
@@ -42,11 +43,11 @@ static_assert(dense_plan({2, 1, 0}).strides_bytes() == Extents{8, 24, 96});
 static_assert(dense_plan({1, 0, 2}).strides_bytes() == Extents{40, 120, 8});
 static_assert(dense_plan({}) == dense_plan({0, 1, 2}));
 
-constexpr Layout kPadded = static_plan({.shape = {3, 4, 5},
-                                        .itemsize_bytes = 8,
-                                        .layout = {2, 0, 1},
-                                        .alignment_bytes = 64,
-                                        .aligned_index = {1, 2, 3}});
+constexpr Layout kPadded = constant_plan({.shape = {3, 4, 5},
+                                          .itemsize_bytes = 8,
+                                          .layout = {2, 0, 1},
+                                          .alignment_bytes = 64,
+                                          .aligned_index = {1, 2, 3}});
 static_assert(kPadded.padded_shape() == Extents{8, 4, 5});
 static_assert(kPadded.strides_bytes() == Extents{8, 320, 64});
 static_assert(kPadded.element_count() == 60 && kPadded.nbytes() == 480);
@@ -56,17 +57,21 @@ static_assert(kPadded.contiguous_axis() == 0);
 static_assert(kPadded.view().shape == Extents{3, 4, 5});
 static_assert(kPadded.row_padding() == 5);
 
-// A bad request does not compile as a constant or as a template argument.
-template <std::int64_t kExtent, std::int64_t kAlignment>
-concept Plannable = requires {
-  typename std::integral_constant<
-      int, static_plan({.shape = {kExtent}, .alignment_bytes = kAlignment}).ndim()>;
-};
-static_assert(Plannable<3, 64> && Plannable<0, 1>);
-static_assert(!Plannable<-1, 1>);
-static_assert(!Plannable<3, 0> && !Plannable<3, kMaxAlignmentBytes + 1>);
+// Bad requests are found at compile time, too.
+constexpr bool is_plannable(std::int64_t extent, std::int64_t alignment_bytes) {
+  Layout plan;
+  return plan_layout({.shape = {extent}, .alignment_bytes = alignment_bytes}, plan).ok();
+}
+static_assert(is_plannable(3, 64) && is_plannable(0, 1));
+static_assert(!is_plannable(-1, 1));
+static_assert(!is_plannable(3, 0) && !is_plannable(3, kMaxAlignmentBytes + 1));
 
-static_assert(std::is_nothrow_copy_constructible_v<Layout>);
+// More dimensions than a list has entries in place.
+static_assert(constant_plan({.shape = Extents(12, 2), .itemsize_bytes = 4}).nbytes() == 4 << 12);
+
+static_assert(std::is_nothrow_move_constructible_v<Layout>);
+static_assert(std::is_nothrow_move_assignable_v<Layout>);
+static_assert(!std::is_nothrow_copy_constructible_v<Layout>);  // See SmallVec.
 
 // ---- Examples. ----
 

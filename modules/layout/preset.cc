@@ -141,7 +141,7 @@ absl::Status unknown_preset(std::string_view name) {
 }  // namespace
 
 LayoutMap layout_by_name(const std::array<int, kSpatialAxes>& base_ranks,
-                         const Dims& dims) noexcept {
+                         const Dims& dims) {
   // The order of the strides: data dimensions by number, then base ranks.
   const auto precedes = [&base_ranks](Dim a, Dim b) {
     if (a.is_spatial() != b.is_spatial()) return b.is_spatial();
@@ -157,7 +157,7 @@ LayoutMap layout_by_name(const std::array<int, kSpatialAxes>& base_ranks,
   return layout;
 }
 
-LayoutMap preset_layout(const Preset& preset, const Dims& dims) noexcept {
+LayoutMap preset_layout(const Preset& preset, const Dims& dims) {
   switch (preset.order.kind) {
     case PresetOrder::Kind::kRowMajor:
       return c_order(dims.size());

@@ -10,6 +10,7 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "modules/base/status_macros.h"
 
 module gridbuf.storage;
 
@@ -63,7 +64,7 @@ absl::Status Storage::prepare(Side side) const {
   const StorageBase& base = *base_;
   if (base.kind == StorageKind::kCpu) return absl::OkStatus();
   if (side == Side::kDevice) {
-    if (absl::Status status = base.enter_stream(); !status.ok()) return status;
+    GRIDBUF_RETURN_IF_ERROR(base.enter_stream());
     if (base.kind == StorageKind::kCudaManaged) base.order->busy = true;
     return absl::OkStatus();
   }
@@ -71,18 +72,18 @@ absl::Status Storage::prepare(Side side) const {
 }
 
 absl::Status Storage::read(Side side) const {
-  if (absl::Status status = check_side(side); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(check_side(side));
   if (is_ready(side)) return absl::OkStatus();
   const Lock lock(base_->order->transfers);
-  if (absl::Status status = base_->finish(); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(base_->finish());
   if (base_->sync != nullptr) {
-    if (absl::Status status = base_->bring(side, hull()); !status.ok()) return status;
+    GRIDBUF_RETURN_IF_ERROR(base_->bring(side, hull()));
   }
   return prepare(side);
 }
 
 absl::Status Storage::begin_write(Side side, Coverage coverage) const {
-  if (absl::Status status = check_side(side); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(check_side(side));
   const StorageBase& base = *base_;
   if (base.of(side).readonly) {
     return make_error(ErrorClass::kValue, {"the " + std::string(to_string(side)) + "'s buffer",
@@ -95,11 +96,11 @@ absl::Status Storage::begin_write(Side side, Coverage coverage) const {
   // could write to the box.
   const Lock lock(base.order->transfers);
   if (coverage == Coverage::kPart || !is_dense(map_)) {
-    if (absl::Status status = read(side); !status.ok()) return status;
+    GRIDBUF_RETURN_IF_ERROR(read(side));
   } else {
-    if (absl::Status status = base.finish(); !status.ok()) return status;
+    GRIDBUF_RETURN_IF_ERROR(base.finish());
     if (side == Side::kDevice) {
-      if (absl::Status status = prepare(side); !status.ok()) return status;
+      GRIDBUF_RETURN_IF_ERROR(prepare(side));
     }
   }
   return take_over(side, box);
@@ -108,7 +109,7 @@ absl::Status Storage::begin_write(Side side, Coverage coverage) const {
 absl::Status Storage::take_over(Side side, const Box& box) const {
   while (const std::optional<Side> full = base_->sync->take_over(side, box)) {
     const Lock lock(base_->order->transfers);
-    if (absl::Status status = base_->empty_out(*full); !status.ok()) return status;
+    GRIDBUF_RETURN_IF_ERROR(base_->empty_out(*full));
   }
   return absl::OkStatus();
 }
@@ -159,7 +160,7 @@ void Storage::note_unknown_export(Side side) const noexcept {
 }
 
 absl::StatusOr<Owner> Storage::export_side(Side side, bool writable) const {
-  if (absl::Status status = read(side); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(read(side));
   const bool has_one_side = base_->kind == StorageKind::kCpu || base_->kind == StorageKind::kGpu;
   if (has_one_side || !writable || base_->of(side).readonly) return base_->of(side).owner;
   try {
@@ -180,7 +181,7 @@ absl::Status Storage::transfer(Side target, bool force) const {
     return absl::OkStatus();
   }
   const Lock lock(base_->order->transfers);
-  if (absl::Status status = base_->bring_all(target, force); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(base_->bring_all(target, force));
   return on_another_stream ? base_->enter_stream() : absl::OkStatus();
 }
 
@@ -188,7 +189,7 @@ absl::Status Storage::device_to_host(bool force) const { return transfer(Side::k
 absl::Status Storage::host_to_device(bool force) const { return transfer(Side::kDevice, force); }
 
 absl::Status Storage::synchronize() const {
-  if (absl::Status status = device_to_host(); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(device_to_host());
   return host_to_device();
 }
 
@@ -199,11 +200,10 @@ absl::Status Storage::mark(Side side) const {
   const Box box = hull();
   if (is_empty(box)) return absl::OkStatus();
   while (true) {
-    const absl::StatusOr<bool> marked = base_->sync->mark(side, box);
-    if (!marked.ok()) return marked.status();
-    if (*marked) return absl::OkStatus();
+    GRIDBUF_ASSIGN_OR_RETURN(const auto& marked, base_->sync->mark(side, box));
+    if (marked) return absl::OkStatus();
     const Lock lock(base_->order->transfers);
-    if (absl::Status status = base_->empty_out(side); !status.ok()) return status;
+    GRIDBUF_RETURN_IF_ERROR(base_->empty_out(side));
   }
 }
 
@@ -216,14 +216,15 @@ void Storage::set_synchronized() const {
 // --- Copies --------------------------------------------------------------------------------------
 
 absl::StatusOr<Storage> Storage::copy() const {
-  const absl::StatusOr<Layout> layout =
-      make_plan(array(has(Side::kHost) ? Side::kHost : Side::kDevice).request());
-  if (!layout.ok()) return layout.status();
-  const absl::StatusOr<Storage> made = allocate(
-      {.layout = *layout, .dtype = dtype(), .kind = base_->kind, .zeroed = has_padding(*layout)});
-  if (!made.ok()) return made.status();
-  if (absl::Status status = made->copy_from(*this); !status.ok()) return status;
-  return made;
+  GRIDBUF_ASSIGN_OR_RETURN(
+      const auto& layout,
+      make_plan(array(has(Side::kHost) ? Side::kHost : Side::kDevice).request()));
+  GRIDBUF_ASSIGN_OR_RETURN(auto& made, allocate({.layout = layout,
+                                                 .dtype = dtype(),
+                                                 .kind = base_->kind,
+                                                 .zeroed = has_padding(layout)}));
+  GRIDBUF_RETURN_IF_ERROR(made.copy_from(*this));
+  return std::move(made);
 }
 
 absl::Status Storage::copy_from(const Storage& source) const {
@@ -242,8 +243,8 @@ absl::Status Storage::copy_from(const Storage& source) const {
 }
 
 absl::Status Storage::copy_on_host(const Storage& source) const {
-  if (absl::Status status = source.read(Side::kHost); !status.ok()) return status;
-  if (absl::Status status = begin_write(Side::kHost, Coverage::kAll); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(source.read(Side::kHost));
+  GRIDBUF_RETURN_IF_ERROR(begin_write(Side::kHost, Coverage::kAll));
   const BufferDescriptor to = memory(Side::kHost);
   const BufferDescriptor from = source.memory(Side::kHost);
   const absl::Status status = copy_elements(to.block, to.view, from.block, from.view);
@@ -271,8 +272,8 @@ absl::Status copy_between(DeviceDriver& driver, Side to_side, const BufferDescri
 absl::Status Storage::copy_by_device(const Storage& source) const {
   const Side to_side = has(Side::kDevice) ? Side::kDevice : Side::kHost;
   const Side from_side = source.has(Side::kDevice) ? Side::kDevice : Side::kHost;
-  if (absl::Status status = source.read(from_side); !status.ok()) return status;
-  if (absl::Status status = begin_write(to_side, Coverage::kAll); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(source.read(from_side));
+  GRIDBUF_RETURN_IF_ERROR(begin_write(to_side, Coverage::kAll));
   DeviceDriver& driver = *(to_side == Side::kDevice ? base_ : source.base_)->driver;
   const BufferDescriptor to = memory(to_side);
   const BufferDescriptor from = source.memory(from_side);
@@ -287,7 +288,7 @@ absl::Status Storage::copy_by_device(const Storage& source) const {
 absl::StatusOr<OpenWrite> OpenWrite::begin(const Storage& storage, Side side, Coverage coverage) {
   const std::shared_ptr<SyncState>& state = storage.sync_state();
   if (state != nullptr) {
-    if (absl::Status status = state->open_write(side, storage.hull()); !status.ok()) return status;
+    GRIDBUF_RETURN_IF_ERROR(state->open_write(side, storage.hull()));
   }
   if (absl::Status status = storage.begin_write(side, coverage); !status.ok()) {
     if (state != nullptr) state->close_write(side, storage.hull());

@@ -11,6 +11,7 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "modules/base/status_macros.h"
 
 module gridbuf.storage;
 
@@ -30,8 +31,7 @@ namespace {
 
 absl::Status no_memory() {
   return make_error(ErrorClass::kMemory,
-                    "no memory for keeping a storage's buffers equal; free some arrays and try "
-                    "again");
+                    "no memory for the state of a storage; free some arrays and try again");
 }
 
 // A transfer is under way while it lives.
@@ -50,6 +50,14 @@ class Copying {
 
 // --- The base ------------------------------------------------------------------------------------
 
+absl::StatusOr<std::shared_ptr<StorageBase>> StorageBase::make(StorageKind kind) {
+  try {
+    return std::make_shared<StorageBase>(kind);
+  } catch (const std::bad_alloc&) {
+    return no_memory();
+  }
+}
+
 bool StorageBase::has(Side side) const {
   return side == Side::kHost ? kind != StorageKind::kGpu : kind != StorageKind::kCpu;
 }
@@ -59,7 +67,7 @@ absl::Status StorageBase::start() {
   try {
     if (kind == StorageKind::kSoftwareManaged) {
       if (sync == nullptr) sync = std::make_shared<SyncState>(kSyncClean);
-      if (absl::Status status = attach(); !status.ok()) return status;
+      GRIDBUF_RETURN_IF_ERROR(attach());
       order = std::shared_ptr<DeviceOrder>(sync, &sync->order());
     } else {
       order = std::make_shared<DeviceOrder>();
@@ -103,7 +111,7 @@ absl::Status StorageBase::enter_stream() const {
   const StreamHandle current = current_stream();
   const StreamHandle last = order->stream;
   if (current == last) return absl::OkStatus();
-  if (absl::Status status = driver->check_stream(current); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(driver->check_stream(current));
   // First, because end_write reads it: a thread that finds its stream here has enqueued its work
   // before the next line orders it.
   order->stream = current;
@@ -134,9 +142,9 @@ absl::Status StorageBase::wait_for_foreign_work() const {
 
 // Managed memory: the host waits for the device's work on it. Hold order->transfers.
 absl::Status StorageBase::wait_for_device() const {
-  if (absl::Status status = wait_for_foreign_work(); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(wait_for_foreign_work());
   if (order->busy) {
-    if (absl::Status status = driver->synchronize(order->stream); !status.ok()) return status;
+    GRIDBUF_RETURN_IF_ERROR(driver->synchronize(order->stream));
   }
   order->busy = order->device_exports.load() > 0;
   return absl::OkStatus();
@@ -145,7 +153,7 @@ absl::Status StorageBase::wait_for_device() const {
 // Waits for the work that a failed transfer has left. Hold order->transfers.
 absl::Status StorageBase::finish() const {
   if (!order->unfinished) return absl::OkStatus();
-  if (absl::Status status = driver->synchronize(order->stream); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(driver->synchronize(order->stream));
   order->unfinished = false;
   return absl::OkStatus();
 }
@@ -188,8 +196,8 @@ absl::Status StorageBase::carry_out(const TransferPlan& plan) const {
                       {"the " + std::string(to_string(plan.target)) + "'s buffer", "read-only",
                        "writable to be brought up to date", "wrap writable memory"});
   }
-  if (absl::Status status = enter_stream(); !status.ok()) return status;
-  if (absl::Status status = wait_for_foreign_work(); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(enter_stream());
+  GRIDBUF_RETURN_IF_ERROR(wait_for_foreign_work());
   const Copying copying(*order);
   order->unfinished = true;
   absl::Status status;
@@ -210,7 +218,7 @@ absl::Status StorageBase::bring(Side target, const Box& hull) const {
     Box wanted = hull;
     for (int round = 0; round < kPatience; ++round) {
       const TransferPlan plan = sync->plan(target, wanted);
-      if (absl::Status status = carry_out(plan); !status.ok()) return status;
+      GRIDBUF_RETURN_IF_ERROR(carry_out(plan));
       const SyncState::Commit commit = sync->commit(plan);
       if (commit == SyncState::Commit::kDone) break;
       if (commit == SyncState::Commit::kFull) wanted = whole_box(host.shape());
@@ -228,7 +236,7 @@ absl::Status StorageBase::bring_all(Side target, bool force) const {
   try {
     TransferPlan plan{.target = target, .hull = whole};
     plan.boxes.push_back(whole);
-    if (absl::Status status = carry_out(plan); !status.ok()) return status;
+    GRIDBUF_RETURN_IF_ERROR(carry_out(plan));
   } catch (const std::bad_alloc&) {
     return no_memory();
   }

@@ -3,7 +3,6 @@ module;
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +10,7 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "modules/base/status_macros.h"
 
 module gridbuf.storage;
 
@@ -31,10 +31,6 @@ DeviceType memory_type_of(StorageKind kind, Side side) {
   return kind == StorageKind::kSoftwareManaged ? DeviceType::kCudaHost : DeviceType::kHost;
 }
 
-absl::Status no_memory() {
-  return make_error(ErrorClass::kMemory, "no memory for a storage; free some arrays and try again");
-}
-
 absl::Status check_request(const StorageRequest& request) {
   if (request.dtype.itemsize_bytes() == request.layout.itemsize_bytes()) return absl::OkStatus();
   return make_error(ErrorClass::kValue,
@@ -46,17 +42,10 @@ absl::Status check_request(const StorageRequest& request) {
 }  // namespace
 
 absl::StatusOr<Storage> Storage::allocate(const StorageRequest& request) {
-  if (absl::Status status = check_request(request); !status.ok()) return status;
-  const absl::StatusOr<Layout> seen =
-      with_meaning(request.layout, request.layout.dims(), request.layout.halo());
-  if (!seen.ok()) return seen.status();
-  std::shared_ptr<StorageBase> base;
-  try {
-    base = std::make_shared<StorageBase>();
-  } catch (const std::bad_alloc&) {
-    return no_memory();
-  }
-  base->kind = request.kind;
+  GRIDBUF_RETURN_IF_ERROR(check_request(request));
+  GRIDBUF_ASSIGN_OR_RETURN(
+      const auto& seen, with_meaning(request.layout, request.layout.dims(), request.layout.halo()));
+  GRIDBUF_ASSIGN_OR_RETURN(auto& base, StorageBase::make(request.kind));
   for (const Side side : {Side::kHost, Side::kDevice}) {
     if (!base->has(side)) continue;
     if (request.kind == StorageKind::kCudaManaged && side == Side::kDevice) {
@@ -65,22 +54,21 @@ absl::StatusOr<Storage> Storage::allocate(const StorageRequest& request) {
     }
     const DeviceType memory = memory_type_of(request.kind, side);
     absl::StatusOr<Array> made =
-        Array::allocate(*seen, request.dtype,
+        Array::allocate(seen, request.dtype,
                         {.memory = memory, .zeroed = request.zeroed, .populate = request.populate});
     if (!made.ok()) return with_context(made.status(), "a storage");
     base->array_of(side) = *std::move(made);
   }
   if (request.kind != StorageKind::kCpu) {
-    const absl::StatusOr<DeviceDriver*> driver = device_driver();
-    if (!driver.ok()) return driver.status();
-    base->driver = *driver;
+    GRIDBUF_ASSIGN_OR_RETURN(const auto& driver, device_driver());
+    base->driver = driver;
   }
   if (request.kind == StorageKind::kSoftwareManaged) {
     base->common_bytes = request.layout.total_bytes();
   }
-  if (absl::Status status = base->start(); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(base->start());
   if (base->order != nullptr) base->order->stream = current_stream();
-  return Storage(std::move(base), *seen);
+  return Storage(std::move(base), seen);
 }
 
 // --- Existing memory -----------------------------------------------------------------------------
@@ -158,9 +146,8 @@ absl::Status check(const StorageParts& parts) {
   for (const Side side : {Side::kHost, Side::kDevice}) {
     const std::optional<Array>& array = side == Side::kHost ? parts.host : parts.device;
     if (!array) continue;
-    absl::Status status = Array::from(array->memory, array->request()).status();
-    if (!status.ok()) return status;
-    if (status = check_device_of(parts, side); !status.ok()) return status;
+    GRIDBUF_RETURN_IF_ERROR(Array::from(array->memory, array->request()).status());
+    GRIDBUF_RETURN_IF_ERROR(check_device_of(parts, side));
   }
   if (!parts.host || !parts.device) return absl::OkStatus();
   return check_pair(parts.host->memory, parts.device->memory);
@@ -174,14 +161,13 @@ absl::Status complete_pair(StorageParts& parts) {
   }
   const Side missing = parts.host ? Side::kDevice : Side::kHost;
   const Array& given = parts.host ? *parts.host : *parts.device;
-  absl::StatusOr<Array> made = Array::empty(given.request(), given.memory.dtype,
-                                            {.memory = memory_type_of(parts.kind, missing)});
-  if (!made.ok()) return made.status();
-  (missing == Side::kHost ? parts.host : parts.device) = *std::move(made);
-  absl::StatusOr<std::shared_ptr<SyncState>> state =
-      SyncState::make(missing == Side::kHost ? kSyncDeviceDirty : kSyncHostDirty);
-  if (!state.ok()) return state.status();
-  parts.sync = *std::move(state);
+  GRIDBUF_ASSIGN_OR_RETURN(auto& made,
+                           Array::empty(given.request(), given.memory.dtype,
+                                        {.memory = memory_type_of(parts.kind, missing)}));
+  (missing == Side::kHost ? parts.host : parts.device) = std::move(made);
+  GRIDBUF_ASSIGN_OR_RETURN(
+      auto& state, SyncState::make(missing == Side::kHost ? kSyncDeviceDirty : kSyncHostDirty));
+  parts.sync = std::move(state);
   return absl::OkStatus();
 }
 
@@ -194,35 +180,26 @@ absl::StatusOr<DeviceDriver*> driver_for(const BufferDescriptor& buffer) {
 }  // namespace
 
 absl::StatusOr<Storage> Storage::wrap(const StorageParts& given) {
-  for (const absl::Status& status : {check_sides(given), check_state(given)}) {
-    if (!status.ok()) return status;
-  }
-  if (absl::Status status = check(given); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(check_sides(given));
+  GRIDBUF_RETURN_IF_ERROR(check_state(given));
+  GRIDBUF_RETURN_IF_ERROR(check(given));
   StorageParts parts = given;
-  if (absl::Status status = complete_pair(parts); !status.ok()) return status;
-  std::shared_ptr<StorageBase> base;
-  try {
-    base = std::make_shared<StorageBase>();
-  } catch (const std::bad_alloc&) {
-    return no_memory();
-  }
+  GRIDBUF_RETURN_IF_ERROR(complete_pair(parts));
+  GRIDBUF_ASSIGN_OR_RETURN(auto& base, StorageBase::make(parts.kind));
   if (parts.kind == StorageKind::kCudaManaged) parts.device = parts.host;
   const Layout& main = (parts.host ? parts.host : parts.device)->layout;
-  const absl::StatusOr<Layout> seen = with_meaning(main, main.dims(), main.halo());
-  if (!seen.ok()) return seen.status();
-  base->kind = parts.kind;
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& seen, with_meaning(main, main.dims(), main.halo()));
   base->sync = parts.sync;
   if (parts.host) base->host = *parts.host;
   if (parts.device) base->device = *parts.device;
   if (parts.kind != StorageKind::kCpu) {
-    const absl::StatusOr<DeviceDriver*> driver = driver_for(parts.device->memory);
-    if (!driver.ok()) return driver.status();
-    base->driver = *driver;
+    GRIDBUF_ASSIGN_OR_RETURN(const auto& driver, driver_for(parts.device->memory));
+    base->driver = driver;
   }
   const bool has_order = parts.sync != nullptr && parts.sync->is_attached();
-  if (absl::Status status = base->start(); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(base->start());
   if (base->order != nullptr && !has_order) base->order->stream = current_stream();
-  return Storage(std::move(base), *seen);
+  return Storage(std::move(base), seen);
 }
 
 // --- Attributes --------------------------------------------------------------------------------
@@ -248,7 +225,7 @@ bool Storage::is_emulated() const {
 const std::shared_ptr<SyncState>& Storage::sync_state() const { return base_->sync; }
 
 absl::Status Storage::set_halo(const Halo& halo) {
-  if (absl::Status status = validate_halo(halo, shape()); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(validate_halo(halo, shape()));
   seen_ = Layout(seen_, dims(), halo);
   return absl::OkStatus();
 }

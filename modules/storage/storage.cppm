@@ -39,6 +39,7 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "modules/base/status_macros.h"
 
 export module gridbuf.storage;
 
@@ -200,7 +201,6 @@ class Storage {
 
   Storage(BasePtr base, const Layout& seen)
       : base_(std::move(base)), map_(seen.shape()), seen_(seen) {}
-  // A view, constructed in place.
   inline Storage(const Storage& source, const IndexMap& map)
       : base_(source.base_), map_(source.map_.through(map)), seen_(apply(map, source.seen_)) {}
 
@@ -230,12 +230,9 @@ class ReadAccess : public Elements<const T> {
  public:
   /// Errors: kType for another element type; those of Storage::read.
   static absl::StatusOr<ReadAccess> begin(const Storage& storage, Side side = Side::kHost) {
-    if (absl::Status status =
-            check_element_type("the storage's dtype", storage.dtype(), element_name<T>());
-        !status.ok()) {
-      return status;
-    }
-    if (absl::Status status = storage.read(side); !status.ok()) return status;
+    GRIDBUF_RETURN_IF_ERROR(
+        check_element_type("the storage's dtype", storage.dtype(), element_name<T>()));
+    GRIDBUF_RETURN_IF_ERROR(storage.read(side));
     return ReadAccess(storage, side);
   }
 
@@ -251,7 +248,9 @@ class OpenWrite {
   /// Errors: those of Storage::begin_write, and kSyncConflict.
   static absl::StatusOr<OpenWrite> begin(const Storage& storage, Side side, Coverage coverage);
   OpenWrite(OpenWrite&& other) noexcept
-      : storage_(other.storage_), side_(other.side_), open_(std::exchange(other.open_, false)) {}
+      : storage_(std::move(other.storage_)),
+        side_(other.side_),
+        open_(std::exchange(other.open_, false)) {}
   OpenWrite& operator=(OpenWrite&&) = delete;
   ~OpenWrite();
 
@@ -270,14 +269,10 @@ class WriteAccess : public Elements<T> {
   /// Errors: kType for another element type; those of OpenWrite::begin.
   static absl::StatusOr<WriteAccess> begin(const Storage& storage, Side side = Side::kHost,
                                            Coverage coverage = Coverage::kPart) {
-    if (absl::Status status =
-            check_element_type("the storage's dtype", storage.dtype(), element_name<T>());
-        !status.ok()) {
-      return status;
-    }
-    absl::StatusOr<OpenWrite> open = OpenWrite::begin(storage, side, coverage);
-    if (!open.ok()) return open.status();
-    return WriteAccess(storage, side, *std::move(open));
+    GRIDBUF_RETURN_IF_ERROR(
+        check_element_type("the storage's dtype", storage.dtype(), element_name<T>()));
+    GRIDBUF_ASSIGN_OR_RETURN(auto& open, OpenWrite::begin(storage, side, coverage));
+    return WriteAccess(storage, side, std::move(open));
   }
 
  private:
@@ -295,7 +290,7 @@ namespace gridbuf {
 /// The memory that all views of a storage share, and how its two buffers are kept equal. Only the
 /// state and the order of device work change after construction.
 struct StorageBase {
-  StorageKind kind = StorageKind::kCpu;
+  StorageKind kind;
   Array host;
   Array device;                   // equals `host` for managed memory
   std::int64_t common_bytes = 0;  // of two buffers with one layout, including padding; else 0
@@ -303,9 +298,12 @@ struct StorageBase {
   std::shared_ptr<SyncState> sync;     // software-managed
   std::shared_ptr<DeviceOrder> order;  // with a device
 
-  StorageBase() = default;
+  explicit StorageBase(StorageKind storage_kind) : kind(storage_kind) {}
   StorageBase(const StorageBase&) = delete;
   StorageBase& operator=(const StorageBase&) = delete;
+
+  /// Error: kMemory.
+  static absl::StatusOr<std::shared_ptr<StorageBase>> make(StorageKind kind);
 
   Array& array_of(Side side) { return side == Side::kHost ? host : device; }
   const BufferDescriptor& of(Side side) const {

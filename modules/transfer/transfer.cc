@@ -328,7 +328,7 @@ class DefaultFloats {
 };
 
 // One side of a cast. Bytes are swapped in units of a number.
-struct Side {
+struct CastOperand {
   std::byte* block;  // of a source: only read
   const StridedView& view;
   std::int64_t swap_unit_bytes;
@@ -337,12 +337,12 @@ struct Side {
 struct CastLoop {
   const Boxes& boxes;
   casts::CastRow cast_row;
-  const Side& target;
-  const Side& source;
+  const CastOperand& target;
+  const CastOperand& source;
   bool streams;
   Scratch& read;
   Scratch& written;
-  loops::MoveDenseRows stream_rows = loops::stream_rows_with(simd());
+  loops::MoveRows stream_rows = loops::stream_rows_with(simd());
 
   ConversionFlags run_box(std::int64_t box) {
     const StridedView to = boxes.part(target.view, box);
@@ -370,10 +370,10 @@ struct CastLoop {
           reinterpret_cast<std::uintptr_t>(run) % static_cast<std::uintptr_t>(loops::kLineBytes));
       const std::int64_t length = std::min(count, (kPieceBytes - behind_line) / itemsize);
       flags |= cast_row(written.data(), numbers, length);
-      stream_rows({.length_bytes = length * itemsize,
-                   .count = 1,
-                   .target_step_bytes = 0,
-                   .source_step_bytes = 0},
+      stream_rows({.extent = length,
+                   .itemsize_bytes = itemsize,
+                   .target_stride_bytes = itemsize,
+                   .source_stride_bytes = itemsize},
                   run, written.data());
       run += length * itemsize;
       numbers += length * source.view.itemsize_bytes;
@@ -385,7 +385,8 @@ struct CastLoop {
 };
 
 // Between views that do not share bytes.
-ConversionFlags cast_views(casts::CastRow cast_row, const Side& target, const Side& source) {
+ConversionFlags cast_views(casts::CastRow cast_row, const CastOperand& target,
+                           const CastOperand& source) {
   const Boxes boxes(target.view, source.view);
   const std::int64_t elements = *checked::product(target.view.shape.span());
   const bool streams = !boxes.in_order() &&
@@ -455,15 +456,16 @@ void put_part_where(std::byte* target_block, const StridedView& part, const std:
   MaskedRow row{1, 0, part.itemsize_bytes};
   if (innermost >= 0)
     row = {part.shape[innermost], part.strides_bytes[innermost], row.itemsize_bytes};
-  Extents index(part.ndim(), 0);
-  while (true) {
-    put(row, target_block + byte_offset(part, index), elements, mask);
+  SmallVec<loops::Axis> outer;
+  for (int axis = 0; axis < innermost; ++axis) {
+    outer.push_back({part.shape[axis], part.strides_bytes[axis], 0});
+  }
+  loops::Odometer at(outer, target_block + part.offset_bytes, nullptr);
+  do {
+    put(row, at.target(), elements, mask);
     elements += row.count * row.itemsize_bytes;
     mask += row.count;
-    int axis = innermost - 1;
-    while (axis >= 0 && ++index[axis] == part.shape[axis]) index[axis--] = 0;
-    if (axis < 0) return;
-  }
+  } while (at.next());
 }
 
 // Between views that do not share bytes.
@@ -520,9 +522,10 @@ absl::StatusOr<ConversionFlags> convert_elements(std::byte* target_block, const 
   }
   GRIDBUF_ASSIGN_OR_RETURN(const auto& apart,
                            apart_from(target_block, target, source_block, source, options.scratch));
-  const Side written{target_block, target, options.target_is_swapped ? to.itemsize_bytes : 1};
-  const Side read{const_cast<std::byte*>(apart.block), apart.view,
-                  options.source_is_swapped ? from.itemsize_bytes : 1};
+  const CastOperand written{target_block, target,
+                            options.target_is_swapped ? to.itemsize_bytes : 1};
+  const CastOperand read{const_cast<std::byte*>(apart.block), apart.view,
+                         options.source_is_swapped ? from.itemsize_bytes : 1};
   return cast_views(casts::row_for(target_type, source_type), written, read);
 }
 

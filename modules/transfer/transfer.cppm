@@ -27,9 +27,9 @@ module;
 
 export module gridbuf.transfer;
 
-import gridbuf.alloc;
+export import gridbuf.alloc;
 import gridbuf.layout;
-import gridbuf.layout.view;
+export import gridbuf.layout.view;
 import gridbuf.transfer.loops;
 
 export namespace gridbuf {

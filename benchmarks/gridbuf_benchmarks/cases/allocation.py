@@ -1,4 +1,4 @@
-"""Allocation: from the cost of one call (small) to the cost of the pages (large)."""
+"""Allocation: the cost of one call (small arrays) and of the pages (large arrays)."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ def _further() -> Iterator[Case]:
 def _large() -> Iterator[Case]:
     for size, shape in _LARGE.items():
         for function in ("empty", "zeros", "full"):
-            touched = function != "full"  # full writes every page by itself
+            touched = function != "full"  # full writes every page anyway
             yield Case(
                 id=f"allocate/{size}/{function}",
                 title=f"{function} {size[:-3]} MiB{' + first touch' if touched else ''}",
@@ -181,7 +181,7 @@ def _large() -> Iterator[Case]:
 def _aligned_by_hand(
     shape: tuple[int, int, int], alignment_bytes: int, aligned_index: tuple[int, int, int]
 ) -> npt.NDArray[np.float64]:
-    """The recipe NumPy users write: over-allocate bytes, skip to the alignment, view, drop the padding.
+    """What users of NumPy write: over-allocate bytes, skip to the alignment, view, drop the padding.
 
     First dimension contiguous and padded, as `gt:cpu_ifirst` has it.
     """

@@ -35,14 +35,14 @@ _NOTE = (
 
 
 def needed_bytes(work: Work) -> int:
-    """The memory of both blocks, and a gibibyte to spare."""
+    """The memory of both blocks, and a gibibyte more."""
     spans = [one.span_bytes(work.shape) for one in work.placements]
     return len(spans) * max(spans) + (1 << 30)
 
 
 def arrays(work: Work) -> dict[str, Any]:
     """`src` and `dst`, as NumPy arrays, where the work has them."""
-    # As much at once as the yardsticks need later: a block that grows is another block.
+    # With room for the yardsticks: a block that grows later is another block.
     spans = [one.span_bytes(work.shape) for one in work.placements]
     size_bytes = max([*spans, (work.bytes_moved or 0) // len(spans)])
     memory.block("target", size_bytes)
@@ -189,7 +189,7 @@ def _name(layout: Layout) -> str:
 
 
 def _promises(kind: str, target: Placement) -> tuple[str, ...]:
-    """What a large copy bears on: each against NumPy, those that move the contiguous dimension against memory."""
+    """Promises for large copies: all relative to NumPy, those that move the contiguous dimension relative to memory."""
     size = target.itemsize_bytes
     if target.keeps_order or size not in (2, 4, 8):
         return ("copy-numpy",)
@@ -209,7 +209,7 @@ def _matrix() -> Iterator[Case]:
             usual = size in (4, 8)
             if not usual and kind in ("stencil", "tall"):
                 continue
-            # Rows of whole lines are not padded once more.
+            # Rows of whole lines are not padded again.
             for rows in ("dense",) if kind == "lines" else ("dense", "lines"):
                 for layout in _LAYOUTS:
                     target = Placement(dtype, layout, rows)  # type: ignore[arg-type]
@@ -338,7 +338,7 @@ CUBES = dict(
 
 
 def without_slow_peers(case: Case) -> Case:
-    """NumPy would take half a minute for a copy of 4 GiB."""
+    """Without NumPy, which takes half a minute for a copy of 4 GiB."""
     large = case.work.array_bytes > 512 << 20
     return replace(case, entries=case.entries[:1]) if large else case
 
@@ -436,7 +436,7 @@ _NEW_NOTE = (
     "threads, the others with one."
 )
 _GT4PY_PRESETS = {(0, 1, 2): "numpy", (2, 1, 0): "gt:cpu_ifirst", (1, 2, 0): "dace:cpu"}
-"""GT4Py chooses layouts by preset; those without one it cannot do."""
+"""The layouts of GT4Py's presets; it has no others."""
 
 
 def _from_array(extent: int, layout: Layout) -> Iterator[Entry]:

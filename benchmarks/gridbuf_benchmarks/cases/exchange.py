@@ -1,4 +1,4 @@
-"""Hand-overs of existing arrays without a copy; views, hand-overs and arithmetic of storages."""
+"""Exports and imports of arrays without a copy; views, exports and arithmetic of storages."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ _ARITHMETIC_NOTE = (
     "the axes of extent 1 go. Both add with the same loop of NumPy's: what differs is finding out what the result looks "
     "like, and where its memory comes from."
 )
-# What is computed of storages by name, and of arrays by position. Every operand is 1 everywhere.
+# Arithmetic of storages by names, and of arrays by position. All elements of all operands are 1.
 _EXPRESSIONS = {
     "ijk_plus_k": ("ijk + k", "ijk + k", 2.0),
     "ij_times_k": ("ij * k", "ij[:, :, None] * k", 1.0),

@@ -1,4 +1,4 @@
-"""Halos filled from the neighbours, on two ranks: gridbuf's engines, GHEX called directly, and mpi4py as people write it."""
+"""Halo exchange on two ranks: the engines of gridbuf, GHEX called directly, and mpi4py as users write it."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _through_mpi4py(setting: _Setting) -> dict[str, Any]:
     request = mpi_module().Request
     comm, other = setting.grid.comm, 1 - setting.grid.rank
     points = setting.grid.local_extents["I"]
-    # Where it goes up and down, and where it comes from below and above.
+    # What is sent up and down, and received from below and above.
     boxes = [
         (a[points : points + _HALO], a[_HALO : 2 * _HALO], a[:_HALO], a[-_HALO:])
         for a in setting.arrays

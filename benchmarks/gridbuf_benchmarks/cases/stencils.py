@@ -31,7 +31,7 @@ _EMPTY_NOTE = (
 )
 _WRAPPED_NOTE = (
     "The same compiled stencil of GT4Py with five fields of 4³ elements, called by gridbuf.stencil, which makes its own checks "
-    "at every call and then runs it with GT4Py's freeze, and by itself. Both include what is below a microsecond of computing."
+    "at every call and then runs it with GT4Py's freeze, and alone. Both include what is below a microsecond of computing."
 )
 
 
@@ -104,7 +104,7 @@ _CACHED = "the same call some times in a row, on fields that stay in the caches 
 
 
 class _Step(NamedTuple):
-    """A sample: so many calls for each of so many tracers, some 5 to 40 ms."""
+    """A sample: this number of calls for each tracer, about 5 to 40 ms."""
 
     name: str
     domain: tuple[int, int, int]

@@ -39,7 +39,7 @@ export module gridbuf.device.cuda;
 
 import gridbuf.alloc;
 import gridbuf.alloc.host;
-import gridbuf.device;
+export import gridbuf.device;
 
 namespace gridbuf::cuda {
 struct Record;
@@ -114,10 +114,9 @@ class CudaDriver final : public DeviceDriver {
 
   absl::StatusOr<PointerInfo> pointer_info(const void* address) override;
   void note_use(const void* address, StreamHandle stream) noexcept override;
-  std::vector<std::pair<std::string, std::string>> info() override;
+  bool owns(const void* address) override;
+  DeviceInfo info() override;
 
-  /// Whether the address is in a block of this driver.
-  bool owns(const void* address);
   /// The number of blocks that were not released.
   std::int64_t live_blocks();
   PinnedPages& pinned_pages() { return pinned_; }
@@ -162,7 +161,8 @@ CudaDriver* started_cuda_driver() noexcept;
 /// OK if `runtime` has a device, else the reason. Starts CUDA's driver.
 absl::Status find_cuda_device(const gridbuf_cuda_runtime* runtime);
 
-/// Info on CUDA without starting it: ("cuda driver", "not found: …"), ….
-std::vector<std::pair<std::string, std::string>> cuda_info();
+/// Info on CUDA without starting it: ("cuda driver", "not found: …"), …, and that of the driver if
+/// it has been started.
+DeviceInfo cuda_info();
 
 }  // namespace gridbuf

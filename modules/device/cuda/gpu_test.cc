@@ -15,6 +15,7 @@
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
 #include "modules/device/cuda/runtime/runtime.h"
+#include "modules/device/testing/spin.h"
 
 import gridbuf.alloc;
 import gridbuf.alloc.testing;

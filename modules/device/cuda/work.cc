@@ -196,7 +196,7 @@ absl::StatusOr<bool> CudaDriver::is_idle(StreamHandle stream) {
 
 // --- Info ------------------------------------------------------------------------------------
 
-std::vector<std::pair<std::string, std::string>> CudaDriver::info() {
+DeviceInfo CudaDriver::info() {
   std::vector<std::pair<std::string, std::string>> info;
   int count = 0;
   if (!process_.is_this_process() || runtime_.device_count(&count) != GRIDBUF_CUDA_DONE) {
@@ -248,7 +248,7 @@ absl::StatusOr<CudaDriver*> cuda_driver() {
   return started.load();
 }
 
-std::vector<std::pair<std::string, std::string>> cuda_info() {
+DeviceInfo cuda_info() {
   const gridbuf_cuda_runtime* runtime = gridbuf_cuda_runtime_table();
   if (runtime == nullptr) return {{"cuda", "not built in: no toolkit was found at the build"}};
   int runtime_version = 0;
@@ -260,7 +260,12 @@ std::vector<std::pair<std::string, std::string>> cuda_info() {
   } else if (driver_version > 0) {
     driver = "for CUDA " + version_text(driver_version);
   }
-  return {{"cuda", "built in, runtime " + version_text(runtime_version)}, {"cuda driver", driver}};
+  DeviceInfo info{{"cuda", "built in, runtime " + version_text(runtime_version)},
+                  {"cuda driver", driver}};
+  if (CudaDriver* cuda = started_cuda_driver()) {
+    for (auto& entry : cuda->info()) info.push_back(std::move(entry));
+  }
+  return info;
 }
 
 }  // namespace gridbuf

@@ -41,7 +41,7 @@ module;
 export module gridbuf.device.emulated;
 
 import gridbuf.alloc;
-import gridbuf.device;
+export import gridbuf.device;
 
 namespace gridbuf::emulated {
 struct Queue;
@@ -359,16 +359,16 @@ class EmulatedDriver final : public DeviceDriver {
 
   absl::StatusOr<PointerInfo> pointer_info(const void* address) override;
   void note_use(const void* address, StreamHandle stream) noexcept override;
-  std::vector<std::pair<std::string, std::string>> info() override;
+  /// Also of memory that was released lately.
+  bool owns(const void* address) override {
+    return memory_.find(address) != nullptr || memory_.was_released(address);
+  }
+  DeviceInfo info() override;
 
   // --- Only on the emulated device ---------------------------------------------------------------
 
   /// Enqueues a kernel of a test. The kernel finds its operands through KernelMemory.
   absl::Status launch(StreamHandle stream, Kernel kernel);
-  /// Whether the address is memory of this driver, or was until lately.
-  bool owns(const void* address) {
-    return memory_.find(address) != nullptr || memory_.was_released(address);
-  }
   EmulatedStatistics statistics();
   /// Sets the memory of the device in bytes; allocations beyond it are kMemory.
   void set_capacity(std::int64_t capacity_bytes) { memory_.set_capacity(capacity_bytes); }

@@ -20,6 +20,7 @@ module;
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "modules/base/status_macros.h"
 
 module gridbuf.device.emulated;
 
@@ -119,7 +120,7 @@ absl::Status Memory::check_room(std::int64_t length_bytes, bool populate) {
 
 absl::StatusOr<RangePtr> Memory::map(DeviceType kind, std::int64_t length_bytes, RangeState state,
                                      bool zeroed, bool populate) {
-  if (absl::Status status = check_room(length_bytes, populate); !status.ok()) return status;
+  GRIDBUF_RETURN_IF_ERROR(check_room(length_bytes, populate));
   const std::optional<Mapping> mapping = map_range(kind, length_bytes);
   if (!mapping) {
     return no_memory(length_bytes, std::string("the system has no address space or memory: ") +

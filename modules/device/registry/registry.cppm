@@ -2,8 +2,9 @@
 //
 // `device_driver` returns the emulated device while it is switched on, else CUDA, else an error
 // that names the devices it tried. gridbuf does not look for a device before the first such call.
-// `device_table` is that driver as a table of plain C functions (device_table.h), for programs that
-// do not link gridbuf (the conformance suite, a test in another language).
+//
+// This library does not depend on the drivers, so a program that only uses the host does not link
+// them. A program that uses a device depends on //modules/device/drivers, which registers both.
 //
 // Key decision. The emulated device is switched on by name: in the environment
 // (GRIDBUF_DEVICE=emulated) or by a call. It is not a fallback, because a program that uses it by
@@ -13,25 +14,19 @@
 // memory.
 module;
 
-#include <string>
-#include <utility>
-#include <vector>
-
 #include "absl/status/statusor.h"
-#include "modules/device/registry/device_table.h"
 
 export module gridbuf.device.registry;
 
-import gridbuf.alloc;
-import gridbuf.device;
+export import gridbuf.device;
 
 export namespace gridbuf {
 
 /// The variable that selects the device of the process: "emulated", or "cuda" (the default).
 inline constexpr const char* kDeviceVariable = "GRIDBUF_DEVICE";
 
-/// The device of this process. Error: kDeviceUnavailable, naming the devices it tried or a wrong
-/// value of GRIDBUF_DEVICE.
+/// The device of this process. Error: kDeviceUnavailable, naming the devices it tried, a wrong
+/// value of GRIDBUF_DEVICE, or the dependency that links the drivers.
 absl::StatusOr<DeviceDriver*> device_driver();
 
 /// The source of memory of one kind; for kHost, host_resource(). Errors as above.
@@ -50,13 +45,19 @@ bool switch_emulated_device(bool on);
 
 /// The devices for show_config: ("emulated device", "off"), ("cuda", "not built in: …"). Looks for
 /// CUDA, but does not start it.
-std::vector<std::pair<std::string, std::string>> device_info();
+DeviceInfo device_info();
 
-/// The name of the capsule that hands the table to Python.
-inline constexpr const char* kDeviceTableCapsule = "gridbuf_device_table_v1";
+/// The drivers that a program may link.
+enum class DeviceKind { kCuda, kEmulated };
 
-/// The table of device_driver(), bound to that driver for the life of the process. `copy` and
-/// `synchronize` wait, so Python calls them without the GIL. Error: kDeviceUnavailable.
-absl::StatusOr<const gridbuf_device_table*> device_table();
+/// A driver, for //modules/device/drivers.
+struct LinkedDevice {
+  absl::StatusOr<DeviceDriver*> (*start)();
+  DeviceDriver* (*started)();  // null before
+  DeviceInfo (*info)();        // does not start it
+};
+
+/// Registers a device that lives as long as the process; called before main. Returns true.
+bool link_device(DeviceKind kind, const LinkedDevice& device);
 
 }  // namespace gridbuf

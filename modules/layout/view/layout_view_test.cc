@@ -17,11 +17,17 @@ import gridbuf.layout.view;
 namespace gridbuf {
 namespace {
 
-constexpr Layout kPlan = static_plan({.shape = {6, 7, 8},
-                                      .itemsize_bytes = 8,
-                                      .layout = {2, 0, 1},
-                                      .alignment_bytes = 64,
-                                      .aligned_index = {2, 1, 3}});
+constexpr Layout kPlan = [] {
+  Layout plan;
+  const LayoutFault fault = plan_layout({.shape = {6, 7, 8},
+                                         .itemsize_bytes = 8,
+                                         .layout = {2, 0, 1},
+                                         .alignment_bytes = 64,
+                                         .aligned_index = {2, 1, 3}},
+                                        plan);
+  return fault.ok() ? plan : Layout();
+}();
+static_assert(kPlan.ndim() == 3);
 constexpr Halo kHalo{{2, 2}, {1, 0}, {3, 1}};
 
 static_assert(Viewable<Layout>);

@@ -158,7 +158,7 @@ void place_spatial(Dims& order, const Dims& target) {
 
 }  // namespace
 
-LayoutMap extended_layout(const Dims& dims, const LayoutMap& layout, const Dims& target) noexcept {
+LayoutMap extended_layout(const Dims& dims, const LayoutMap& layout, const Dims& target) {
   Dims order = outer_to_inner(dims, layout);
   place_spatial(order, target);
   int added = 0;  // Data dimensions, outermost, the lowest number first.
@@ -179,7 +179,7 @@ std::optional<std::int64_t> common_alignment_bytes(std::int64_t a, std::int64_t 
   return multiple && *multiple <= checked::kMaxAlignmentBytes ? multiple : std::nullopt;
 }
 
-LayoutRequest reduced_layout(const LayoutRequest& field, const Axes& axes, bool keep) noexcept {
+LayoutRequest reduced_layout(const LayoutRequest& field, const Axes& axes, bool keep) {
   LayoutRequest result = field;
   if (keep) {
     for (const int axis : axes) {

@@ -14,7 +14,7 @@ std::string to_string(const StridedView& view) {
                       view.itemsize_bytes, " bytes");
 }
 
-IndexMap domain_map(const Extents& shape, const Halo& halo) noexcept {
+IndexMap domain_map(const Extents& shape, const Halo& halo) {
   IndexMap map(shape);
   for (int axis = 0; axis < shape.size(); ++axis) {
     const Slice domain{.start = halo[axis].lower, .stop = shape[axis] - halo[axis].upper};

@@ -123,7 +123,7 @@ struct ViewAxis {
 class IndexMap {
  public:
   /// Every element shows itself.
-  explicit constexpr IndexMap(const Extents& source_shape) noexcept
+  explicit constexpr IndexMap(const Extents& source_shape)
       : source_shape_(source_shape), start_(source_shape.size(), 0) {
     for (int axis = 0; axis < source_shape.size(); ++axis) {
       axes_.push_back(ViewAxis{axis, 1, source_shape[axis]});
@@ -137,7 +137,7 @@ class IndexMap {
   /// The source index that the view's element (0, ..., 0) shows.
   constexpr const Extents& start() const noexcept { return start_; }
   /// The view's shape.
-  constexpr Extents shape() const noexcept {
+  constexpr Extents shape() const {
     Extents shape;
     for (const ViewAxis& axis : axes_) shape.push_back(axis.extent);
     return shape;
@@ -161,13 +161,13 @@ class IndexMap {
   }
 
   /// Dimension i of the result is dimension axes[i]. Requires a permutation.
-  constexpr void permute(const Axes& axes) noexcept {
+  constexpr void permute(const Axes& axes) {
     const SmallVec<ViewAxis> before = axes_;
     for (int i = 0; i < axes.size(); ++i) axes_[i] = before[axes[i]];
   }
 
   /// Puts a new dimension of extent 1 before `position`. Requires ndim() < kMaxNdim.
-  constexpr void insert(int position) noexcept { axes_.insert(position, ViewAxis{}); }
+  constexpr void insert(int position) { axes_.insert(position, ViewAxis{}); }
 
   /// Repeats `axis`, whose extent is 1, `extent` times.
   constexpr void stretch(int axis, std::int64_t extent) noexcept {
@@ -177,7 +177,7 @@ class IndexMap {
 
   /// The map from this map's source to `view`, a view of its view. Requires view.source_shape() ==
   /// shape().
-  constexpr IndexMap through(const IndexMap& view) const noexcept {
+  constexpr IndexMap through(const IndexMap& view) const {
     IndexMap joined = *this;
     for (int axis = 0; axis < ndim(); ++axis) {
       if (axes_[axis].has_source()) {
@@ -265,7 +265,7 @@ constexpr bool is_f_contiguous(const StridedView& view) noexcept {
 }
 
 /// The view of `source` that `map` describes. Requires a sound view of shape map.source_shape().
-constexpr StridedView apply(const IndexMap& map, const StridedView& source) noexcept {
+constexpr StridedView apply(const IndexMap& map, const StridedView& source) {
   const bool has_elements = !is_empty(source.shape);
   StridedView view;
   view.offset_bytes = has_elements ? byte_offset(source, map.start()) : source.offset_bytes;
@@ -341,7 +341,7 @@ std::string to_string(const StridedView& view);
 // ---- Layouts through maps. ----
 
 /// `halo` seen through `map`.
-constexpr Halo apply(const IndexMap& map, const Halo& halo) noexcept {
+constexpr Halo apply(const IndexMap& map, const Halo& halo) {
   Halo result;
   for (const ViewAxis& axis : map.axes()) {
     const bool follows = axis.has_source() && axis.step != 0;
@@ -353,7 +353,7 @@ constexpr Halo apply(const IndexMap& map, const Halo& halo) noexcept {
 }
 
 /// `names` seen through `map`.
-constexpr Dims apply(const IndexMap& map, const Dims& names) noexcept {
+constexpr Dims apply(const IndexMap& map, const Dims& names) {
   Dims kept;
   for (const ViewAxis& axis : map.axes()) {
     if (axis.has_source()) kept.push_back(names[axis.source]);
@@ -373,7 +373,7 @@ constexpr Dims apply(const IndexMap& map, const Dims& names) noexcept {
 }
 
 /// `index`, an aligned index of the source, seen through `map`.
-constexpr Extents apply_to_index(const IndexMap& map, const Extents& index) noexcept {
+constexpr Extents apply_to_index(const IndexMap& map, const Extents& index) {
   Extents result;
   for (const ViewAxis& axis : map.axes()) {
     std::int64_t position = 0;
@@ -392,7 +392,7 @@ constexpr Extents apply_to_index(const IndexMap& map, const Extents& index) noex
 /// `layout`, a layout map of the source, seen through `map`. Dimensions of the source keep their
 /// order. New dimensions of extent 1 go outermost, where a copy of the view does not pad them.
 /// Broadcast dimensions, with stride 0, go innermost.
-constexpr LayoutMap apply_to_layout(const IndexMap& map, const LayoutMap& layout) noexcept {
+constexpr LayoutMap apply_to_layout(const IndexMap& map, const LayoutMap& layout) {
   // The order of the keys is the order of the strides.
   const auto key = [&layout](const ViewAxis& axis) {
     if (axis.step == 0 && axis.extent != 1) return kMaxNdim;
@@ -412,7 +412,7 @@ constexpr LayoutMap apply_to_layout(const IndexMap& map, const LayoutMap& layout
 }
 
 /// The memory of a layout; with the `apply` below, all view operations work on it.
-constexpr StridedView memory_of(const Layout& layout) noexcept { return layout.view(); }
+constexpr const StridedView& memory_of(const Layout& layout) noexcept { return layout.view(); }
 
 /// The alignment at `view_index` of `view`, which was made from `source`. `source` has
 /// `alignment_bytes` at `source_index`.
@@ -425,8 +425,8 @@ constexpr std::int64_t seen_alignment_bytes(const StridedView& view, const Exten
 }
 
 /// `source` seen through `map`. Requires the shape map.source_shape().
-constexpr Layout apply(const IndexMap& map, const Layout& source) noexcept {
-  const StridedView memory = source.view();
+constexpr Layout apply(const IndexMap& map, const Layout& source) {
+  const StridedView& memory = source.view();
   const StridedView view = apply(map, memory);
   const Extents index = apply_to_index(map, source.aligned_index());
   const std::int64_t alignment_bytes =
@@ -441,7 +441,7 @@ constexpr Layout apply(const IndexMap& map, const Layout& source) noexcept {
 
 /// The domain: the view without the halo. Index (0, ..., 0) is the first domain point. Requires
 /// that `halo` fits `shape`.
-IndexMap domain_map(const Extents& shape, const Halo& halo) noexcept;
+IndexMap domain_map(const Extents& shape, const Halo& halo);
 
 // ---- Dimensions paired by name. ----
 
@@ -481,7 +481,7 @@ absl::StatusOr<IndexMap> named_broadcast_map(const NamedShape& array, const Name
 
 /// `field` after a reduction of `axes`: without them or, with `keep`, with extents of 1 and halo
 /// (0, 0). Requires distinct axes of `field`, in ascending order.
-LayoutRequest reduced_layout(const LayoutRequest& field, const Axes& axes, bool keep) noexcept;
+LayoutRequest reduced_layout(const LayoutRequest& field, const Axes& axes, bool keep);
 
 // ---- For this library and its tests. ----
 
@@ -492,7 +492,7 @@ inline constexpr std::array<std::array<int, kSpatialAxes>, 6> kBaseRanks{
 /// The layout map for `target` that keeps the order that `layout` gives to `dims`. Additional data
 /// dimensions go outermost. Additional spatial dimensions follow the first of kBaseRanks that
 /// agrees with the order of `dims`. Requires that `target` has all of `dims`.
-LayoutMap extended_layout(const Dims& dims, const LayoutMap& layout, const Dims& target) noexcept;
+LayoutMap extended_layout(const Dims& dims, const LayoutMap& layout, const Dims& target);
 
 /// The least common multiple of two alignments, or nothing if it is above kMaxAlignmentBytes.
 std::optional<std::int64_t> common_alignment_bytes(std::int64_t a, std::int64_t b) noexcept;

@@ -13,7 +13,7 @@ module;
 #include "modules/python/support/attributes.h"
 #include "modules/python/support/docstrings.h"
 
-module gridbuf.python.buffer;
+module gridbuf.python;
 
 namespace pybind11 {
 namespace detail {

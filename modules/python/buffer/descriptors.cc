@@ -13,7 +13,7 @@ module;
 #include <utility>
 #include <vector>
 
-module gridbuf.python.buffer;
+module gridbuf.python;
 
 namespace gridbuf::python {
 namespace {

@@ -17,7 +17,7 @@ module;
 
 #include "absl/status/statusor.h"
 
-module gridbuf.python.buffer;
+module gridbuf.python;
 
 namespace gridbuf::python {
 namespace {

@@ -14,7 +14,7 @@ module;
 
 #include "absl/status/statusor.h"
 
-module gridbuf.python.buffer;
+module gridbuf.python;
 
 namespace gridbuf::python {
 namespace {
@@ -345,8 +345,8 @@ py::object import_or_none(PyObject* object, PyObject* dims, const ImportOptions&
                           Meaning* meaning) {
   if (is_buffer(object)) return with_dims(object, dims);
   const DeviceType side = options.side.value_or(DeviceType::kHost);
-  if (const py::object ours = buffer_of_storage(object, side, options.purpose)) {
-    return with_dims(ours.ptr(), dims);
+  if (is_storage(object)) {
+    return with_dims(side_buffer(object, side, options.purpose).ptr(), dims);
   }
   std::optional<Foreign> found = find_memory(object, options);
   if (!found) return py::object();

@@ -15,7 +15,7 @@ module;
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-module gridbuf.python.buffer;
+module gridbuf.python;
 
 namespace gridbuf::python {
 

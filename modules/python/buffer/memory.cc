@@ -8,7 +8,7 @@ module;
 
 #include "absl/status/status.h"
 
-module gridbuf.python.buffer;
+module gridbuf.python;
 
 namespace gridbuf::python {
 namespace {

@@ -10,7 +10,7 @@ module;
 
 #include "modules/python/support/docstrings.h"
 
-module gridbuf.python.buffer;
+module gridbuf.python;
 
 namespace gridbuf::python {
 namespace {
@@ -29,11 +29,9 @@ py::object numbers(const Layout& layout) {
 }
 
 py::object reduce(const Layout& layout) {
-  const py::object arguments =
-      pack(from_integers(layout.shape().span()), py::int_(layout.itemsize_bytes()),
-           from_integers(layout.layout().span()), py::int_(layout.alignment_bytes()),
-           from_integers(layout.aligned_index().span()), from_dims(layout.dims()));
-  return pack(py::module_::import("gridbuf._core").attr("_restore_plan"), arguments);
+  const py::object arguments = py::make_tuple(from_integers(layout.shape().span()),
+                                              layout.itemsize_bytes(), pickled_parameters(layout));
+  return pack(py::module_::import("gridbuf._pickles").attr("restore_plan"), arguments);
 }
 
 /// A number of rows or columns; values beyond int are larger than any drawing.
@@ -114,5 +112,13 @@ void add_plan_type(PyObject* module) {
 }
 
 py::object make_plan_object(const Layout& layout) { return py::cast(layout); }
+
+py::object pickled_parameters(const Layout& layout) {
+  using namespace pybind11::literals;
+  return py::dict("layout"_a = from_integers(layout.layout().span()),
+                  "alignment_size"_a = layout.alignment_bytes(),
+                  "aligned_index"_a = from_integers(layout.aligned_index().span()),
+                  "dims"_a = from_dims(layout.dims()));
+}
 
 }  // namespace gridbuf::python

@@ -12,7 +12,7 @@ module;
 
 #include "absl/status/status.h"
 
-module gridbuf.python.buffer;
+module gridbuf.python;
 
 namespace gridbuf::python {
 namespace {
@@ -266,9 +266,9 @@ Source source_of(PyObject* data, py::object* array) {
     if (array != nullptr && on_host) *array = ndarray_of(data);
     return source_of_buffer(data);
   }
-  if (const py::object ours = buffer_of_storage(
-          data, DeviceType::kHost, array != nullptr ? Purpose::kReading : Purpose::kParameters)) {
-    return source_of(ours.ptr(), array);
+  if (is_storage(data)) {
+    const Purpose purpose = array != nullptr ? Purpose::kReading : Purpose::kParameters;
+    return source_of(side_buffer(data, DeviceType::kHost, purpose).ptr(), array);
   }
   py::object read = as_ndarray(data);
   const NdarrayFields fields = fields_of(read.ptr());

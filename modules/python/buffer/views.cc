@@ -6,25 +6,18 @@ module;
 
 #include <cstddef>
 #include <cstdint>
+#include <utility>
 
-module gridbuf.python.buffer;
+module gridbuf.python;
 
 namespace gridbuf::python {
 
 py::object view_through(PyObject* source, const IndexMap& map, bool readonly) {
   const BufferObject& buffer = *object_of(source);
-  const Layout seen = apply(map, buffer.array.layout);
-  return new_buffer(buffer.dtype, buffer.root == nullptr ? source : buffer.root, {},
-                    [&]() noexcept -> Array {
-                      const BufferDescriptor& memory = buffer.array.memory;
-                      return {.memory = {.block = memory.block,
-                                         .view = seen.view(),
-                                         .dtype = memory.dtype,
-                                         .readonly = memory.readonly || readonly,
-                                         .device = memory.device,
-                                         .owner = memory.owner},
-                              .layout = seen};
-                    });
+  Array seen = apply(map, buffer.array);
+  seen.memory.readonly = seen.memory.readonly || readonly;
+  return new_buffer(std::move(seen), buffer.dtype, buffer.root == nullptr ? source : buffer.root,
+                    {});
 }
 
 namespace {
@@ -62,13 +55,12 @@ py::object readonly_view(PyObject* buffer) {
 
 py::object reduced(PyObject* self, std::int64_t protocol) {
   const BufferObject& buffer = *object_of(self);
-  const Layout& own = buffer.array.layout;
-  const py::object arguments = pack(
-      from_integers(own.shape().span()), buffer.dtype->numpy, from_integers(own.layout().span()),
-      py::int_(own.alignment_bytes()), from_integers(own.aligned_index().span()),
-      from_dims(own.dims()), py::bool_(buffer.array.memory.readonly),
-      pickled_elements(self, protocol), make_text(memory_name(buffer.array.memory.device.type)));
-  return pack(py::module_::import("gridbuf._core").attr("_restore"), arguments);
+  const BufferDescriptor& memory = buffer.array.memory;
+  const py::object arguments = py::make_tuple(
+      pickled_elements(self, protocol), from_integers(memory.view.shape.span()),
+      buffer.dtype->numpy, make_text(memory_name(memory.device.type)), memory.readonly,
+      pickled_parameters(buffer.array.layout));
+  return pack(py::module_::import("gridbuf._pickles").attr("restore_buffer"), arguments);
 }
 
 py::object copy_of(PyObject* buffer, DeviceType kind) {

@@ -1,4 +1,10 @@
-// What was declared of a stencil, and its fields in one call.
+// The compiled part of a stencil's call. `gridbuf.call` (Python) declares a stencil and runs the
+// protocol of its calls: hooks of foreign fields, warnings, copies, the function, the order of what
+// follows. Here all fields of a call are read, bound and checked by the rules of gridbuf.call (C++),
+// once and together, and the arrays are made that the function gets.
+//
+// Nothing is kept between calls: `StencilRules` holds the declaration, and no field, shape or
+// verdict.
 
 module;
 
@@ -20,19 +26,7 @@ module;
 #include "absl/status/statusor.h"
 #include "modules/python/support/docstrings.h"
 
-module gridbuf.python.call;
-
-import gridbuf.array;
-import gridbuf.base;
-import gridbuf.call;
-import gridbuf.device;
-import gridbuf.device.registry;
-import gridbuf.interface;
-import gridbuf.layout;
-import gridbuf.python.buffer;
-import gridbuf.python.storage;
-import gridbuf.python.support;
-import gridbuf.storage;
+module gridbuf.python;
 
 namespace gridbuf::python {
 namespace {
@@ -186,12 +180,22 @@ py::object array_of(const py::object& buffer) {
 
 // ---- The fields of a call. ----
 
-/// `BoundStencil`.
+/// Runs `body`. The end of foreign memory may run its library's code, which must find no exception
+/// set, so that what it raises is taken over.
+template <class Body>
+void shielded(const Body& body) {
+  try {
+    body();
+  } catch (const PythonError&) {
+    throw py::error_already_set();
+  }
+}
+
+/// `BoundStencil`: a call, whose fields are bound once.
 class BoundStencil {
  public:
-  /// `hooks` is None, or has what `_field_hooks` returned for each field.
-  BoundStencil(std::shared_ptr<StencilRules> rules, py::handle fields, py::handle hooks)
-      : rules_(std::move(rules)), passed_(rules_->rules.size()) {
+  BoundStencil(std::shared_ptr<StencilRules> rules, py::handle fields, CallRequest request)
+      : rules_(std::move(rules)), request_(std::move(request)), passed_(rules_->rules.size()) {
     if (py::len(fields) != passed_.size()) {
       raise(ErrorClass::kType, "bind() takes an object for each field");
     }
@@ -204,12 +208,6 @@ class BoundStencil {
       field.is_foreign = !is_own(field.object);
       if (is_storage(field.object.ptr())) field.storage = &storage_of(field.object.ptr());
       if (is_written(i) && (field.storage != nullptr || field.is_foreign)) written.push_back(i);
-      if (hooks.is_none()) continue;
-      const py::object called = item(hooks, i);
-      if (called.is_none()) continue;
-      const DeviceType side = py::cast<const UseHooks&>(called).side;
-      field.side = side == DeviceType::kHost ? Side::kHost : Side::kDevice;
-      field.is_acquired = true;
     }
   }
   BoundStencil(const BoundStencil&) = delete;
@@ -218,7 +216,7 @@ class BoundStencil {
     for (PassedField& field : passed_) end_write(field);
   }
 
-  void bind(const CallRequest& request) {
+  void bind() {
     std::vector<FieldArgument> arguments(passed_.size());
     each([&](std::size_t i) { noted(i, "acquire", [&] { acquire(passed_[i]); }); });
     for (std::size_t i = 0; i < passed_.size(); ++i) arguments[i].is_absent = !passed_[i].object;
@@ -228,18 +226,33 @@ class BoundStencil {
                                                   : read_buffer(i, arguments[i]);
       });
     });
-    call_ = value_of(bind_call(rules_->rules, arguments, request));
+    call_ = value_of(bind_call(rules_->rules, arguments, request_));
     each([&](std::size_t i) { check_memory_of(i, arguments[i].array); });
     for (std::size_t i = 0; i < passed_.size(); ++i) {
       arrays.append(passed_[i].object ? make_array(i) : py::none());
     }
   }
 
-  /// Binds a call that needs nothing between binding and running; false if it is not one.
-  bool bind_plain(const CallRequest& request) {
-    if (std::ranges::any_of(passed_, &PassedField::is_foreign)) return false;
-    bind(request);
-    return slow.empty() && wrong.empty();
+  /// Binds the call, unless fields of other libraries have to be acquired first. A call that needs
+  /// nothing else before the function is plain, and the fields it writes are marked.
+  void start() {
+    is_foreign = std::ranges::any_of(passed_, &PassedField::is_foreign);
+    if (is_foreign) return;
+    bind();
+    is_plain = slow.empty() && wrong.empty();
+    for (std::size_t i = 0; is_plain && i < written.size(); ++i) begin_write(written[i]);
+  }
+
+  /// Binds it. `hooks` has what `_field_hooks` returned for each field, acquired.
+  void bind_acquired(py::handle hooks) {
+    for (std::size_t i = 0; i < passed_.size(); ++i) {
+      const py::object called = item(hooks, i);
+      if (called.is_none()) continue;
+      const DeviceType side = py::cast<const UseHooks&>(called).side;
+      passed_[i].side = side == DeviceType::kHost ? Side::kHost : Side::kDevice;
+      passed_[i].is_acquired = true;
+    }
+    shielded([this] { bind(); });
   }
 
   /// Marks the elements of a storage that the stencil writes: they are about to be written. Copying
@@ -274,6 +287,8 @@ class BoundStencil {
   std::vector<std::size_t> wrong;    // fields whose memory only the other side has
   std::vector<std::string> slow;     // a text for each field that is slow
   std::vector<std::size_t> written;  // fields for which `end` may have something to do
+  bool is_foreign = false;           // fields of other libraries take part
+  bool is_plain = false;
 
  private:
   template <class Step>
@@ -408,37 +423,30 @@ class BoundStencil {
   }
 
   std::shared_ptr<StencilRules> rules_;
+  CallRequest request_;
   std::vector<PassedField> passed_;
   BoundCall call_;
 };
 
-/// bind(fields, origins, origin, domain, hooks=None). Without hooks, null unless the call is plain.
-std::unique_ptr<BoundStencil> bind(const std::shared_ptr<StencilRules>& rules, py::handle fields,
-                                   py::handle origins, py::handle origin, py::handle domain,
-                                   py::handle hooks) {
-  const CallRequest request = to_request(*rules, origins, origin, domain);
+/// The call, bound unless its fields have to be acquired first.
+std::unique_ptr<BoundStencil> started(const std::shared_ptr<StencilRules>& rules, py::handle fields,
+                                      CallRequest request) {
   if (rules->side == Side::kDevice) value_of(device_driver());
-  auto bound = std::make_unique<BoundStencil>(rules, fields, hooks);
-  try {
-    if (!hooks.is_none()) {
-      bound->bind(request);
-    } else if (bound->bind_plain(request)) {
-      for (const std::size_t i : bound->written) bound->begin_write(i);
-    } else {
-      return nullptr;
-    }
-  } catch (const PythonError&) {
-    // The end of foreign memory may run its library's code, which must find no exception set.
-    throw py::error_already_set();
-  }
-  return bound;
+  auto call = std::make_unique<BoundStencil>(rules, fields, std::move(request));
+  shielded([&] { call->start(); });
+  return call;
 }
 
-/// bind_plain(fields): the arrays if the call needs nothing else, also not after it; else None.
+std::unique_ptr<BoundStencil> bind(const std::shared_ptr<StencilRules>& rules, py::handle fields,
+                                   py::handle origins, py::handle origin, py::handle domain) {
+  return started(rules, fields, to_request(*rules, origins, origin, domain));
+}
+
+/// bind_plain(fields): the arrays if the call needs nothing else, also not after it; else the call.
 py::object bind_plain(const std::shared_ptr<StencilRules>& rules, py::handle fields) {
-  BoundStencil bound(rules, fields, py::none());
-  if (!bound.written.empty() || !bound.bind_plain({})) return py::none();
-  return std::move(bound.arrays);
+  std::unique_ptr<BoundStencil> call = started(rules, fields, {});
+  if (call->is_plain && call->written.empty()) return std::move(call->arrays);
+  return py::cast(std::move(call));
 }
 
 /// _field_hooks(field, on_device): what an object of another library wants to be called; None for
@@ -474,8 +482,7 @@ void add_call_functions(PyObject* module) {
            "layout"_a, "alignment_size"_a, "preferred_layout"_a, "preferred_alignment_size"_a,
            "reach"_a, "is_written"_a, "is_optional"_a, doc("StencilRules.add_field"))
       .def("bind_plain", bind_plain, doc("StencilRules.bind_plain"))
-      .def("bind", bind, "fields"_a, "origins"_a, "origin"_a, "domain"_a, "hooks"_a = py::none(),
-           doc("StencilRules.bind"));
+      .def("bind", bind, "fields"_a, "origins"_a, "origin"_a, "domain"_a, doc("StencilRules.bind"));
   close_class<refuse_call>(rules, "gridbuf._core");
   py::class_<BoundStencil> bound(core, "BoundStencil", py::module_local(), py::is_final(),
                                  doc("BoundStencil"));
@@ -485,6 +492,9 @@ void add_call_functions(PyObject* module) {
       .def_readonly("written", &BoundStencil::written, doc("BoundStencil.written"))
       .def_property_readonly("origins", &BoundStencil::origins, doc("BoundStencil.origins"))
       .def_property_readonly("domain", &BoundStencil::domain, doc("BoundStencil.domain"))
+      .def_readonly("is_foreign", &BoundStencil::is_foreign, doc("BoundStencil.is_foreign"))
+      .def_readonly("is_plain", &BoundStencil::is_plain, doc("BoundStencil.is_plain"))
+      .def("bind_acquired", &BoundStencil::bind_acquired, doc("BoundStencil.bind_acquired"))
       .def("begin_write", &BoundStencil::begin_write, doc("BoundStencil.begin_write"))
       .def("end", &BoundStencil::end, doc("BoundStencil.end"));
   close_class<refuse_call>(bound, "gridbuf._core");

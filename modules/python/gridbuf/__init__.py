@@ -1,8 +1,8 @@
 """gridbuf: n-dimensional buffers for grid codes.
 
-Arrays in a layout of choice, padded and aligned at an index of choice, that any library can take without copying.
+Arrays in a layout of your choice, padded, and aligned at an index of your choice. Any library can use them without a copy.
 
-Two ways in:
+There are two kinds:
 
 * plain arrays: `empty`, `zeros`, `ones`, `full`, their `_like` forms and `from_array` return `numpy.ndarray`;
 * `allocate` returns a `Buffer`, which has names for its dimensions and exports the array interface, the buffer
@@ -31,6 +31,7 @@ if "t" in sys.abiflags:
         f" Use a Python {sys.version_info[0]}.{sys.version_info[1]} with the GIL, without the 't' in its name"
     )
 
+from . import call
 from ._config import show_config
 from ._core import (
     Buffer,
@@ -62,50 +63,14 @@ from ._core import (
 from ._owns import owns
 from ._stream import stream
 from ._version import __version__
-from .call import (
-    IJ,
-    IJK,
-    IK,
-    JK,
-    Alignment,
-    Axes,
-    DefaultParameters,
-    DType,
-    ExpensiveCopyWarning,
-    Field,
-    FieldType,
-    I,
-    J,
-    K,
-    LayoutMap,
-    SlowFieldWarning,
-    Stencil,
-    stencil,
-)
+from .call import *  # noqa: F403
 from .memory import alloc_info, get_num_threads, set_num_threads
 
 __all__ = [
-    "IJ",
-    "IJK",
-    "IK",
-    "JK",
-    "Alignment",
-    "Axes",
     "Buffer",
-    "DType",
-    "DefaultParameters",
     "DeviceUnavailableError",
-    "ExpensiveCopyWarning",
-    "Field",
-    "FieldType",
     "GTNoSuchBufferError",
-    "I",
-    "J",
-    "K",
-    "LayoutMap",
     "LayoutPlan",
-    "SlowFieldWarning",
-    "Stencil",
     "SyncConflictError",
     "__version__",
     "alloc_info",
@@ -131,11 +96,11 @@ __all__ = [
     "register_preset",
     "set_num_threads",
     "show_config",
-    "stencil",
     "stream",
     "zeros",
     "zeros_like",
 ]
+__all__ += call.__all__
 
 if TYPE_CHECKING:
     from . import gt4py as gt4py
@@ -146,6 +111,9 @@ if TYPE_CHECKING:
 else:
     _LAZY = ("gt4py", "mpi", "storage", "testing", "xarray")
 
+    def __dir__():
+        return [*__all__, "call", "memory", *_LAZY]
+
     def __getattr__(name):
         if name not in _LAZY:
             raise AttributeError(f"module 'gridbuf' has no attribute {name!r}")
@@ -153,6 +121,3 @@ else:
             return importlib.import_module(f"{__name__}.{name}")
         except ImportError as error:  # `hasattr`, `inspect` and `help` expect an AttributeError
             raise AttributeError(str(error)) from error
-
-    def __dir__():
-        return sorted({*globals(), *_LAZY})

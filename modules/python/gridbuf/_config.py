@@ -18,7 +18,7 @@ __all__ = ["show_config"]
 
 Config = dict[str, dict[str, str]]
 
-# The instruction sets that memory-moving code cares about, as the kernel spells them.
+# The instruction sets that copies and fills use, with the kernel's names.
 _CPU_FLAGS = ("sse2", "avx", "avx2", "avx512f", "avx512bw", "asimd", "sve")
 
 

@@ -1,7 +1,8 @@
 """Types and docstrings of the compiled core. Shapes and indices are in elements, memory in bytes.
 
 The extension has these docstrings, too: `modules/python/support/docstrings.py` turns them into a
-C++ header.
+C++ header. Parameters that functions share are here once: `build_defs/expand_docstrings.py` writes
+the stub that the package has.
 """
 
 import enum
@@ -16,6 +17,7 @@ from typing import (
     TypeAlias,
     TypedDict,
     TypeVar,
+    Unpack,
     final,
     overload,
 )
@@ -58,6 +60,17 @@ class _Preset(TypedDict):
     layout: tuple[int, int, int] | Literal["C", "F"]
 
 _build_info: Final[dict[str, str]]
+
+# Keywords that functions share. Their defaults are in the comments.
+class _ArrayKeywords(TypedDict, total=False):
+    backend: str | None  # = None
+    device: _Device  # = ...
+    layout: _Layout | None  # = None
+    alignment_size: SupportsIndex | None  # = None
+    aligned_index: Sequence[SupportsIndex] | None  # = None
+    dims: _Dims | None  # = None
+    populate: bool  # = False
+    memory: _Memory | None  # = None
 
 class GTNoSuchBufferError(BufferError):
     """The array has no memory on the side (host or device) that the call needs."""
@@ -604,17 +617,7 @@ class Buffer:
         """
 
 def allocate(
-    shape: _Shape,
-    dtype: npt.DTypeLike | None = "float64",
-    *,
-    backend: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    memory: _Memory | None = None,
+    shape: _Shape, dtype: npt.DTypeLike | None = "float64", **keywords: Unpack[_ArrayKeywords]
 ) -> Buffer:
     """Allocate a Buffer whose elements are undefined.
 
@@ -678,49 +681,14 @@ def allocate(
     """
 
 def plan(
-    shape: _Shape,
-    dtype: npt.DTypeLike | None = "float64",
-    *,
-    backend: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    memory: _Memory | None = None,
+    shape: _Shape, dtype: npt.DTypeLike | None = "float64", **keywords: Unpack[_ArrayKeywords]
 ) -> LayoutPlan:
     """Return the layout that `allocate` would use, without memory.
 
     Parameters
     ----------
-    shape : int or sequence of int
-        Extents in elements, each 0 or more; at most 64. One integer is one dimension.
-    dtype : dtype_like, default "float64"
-        Element type: anything `numpy.dtype` takes, of fixed size and without objects.
-    backend : str, optional
-        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
-        the dimensions by name. Default: no preset.
-    device : {None, "gpu"}, optional
-        None is the host. An explicit None overrides the preset. Default: from the preset, else
-        None.
-    layout : sequence of int or callable, optional
-        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
-        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
-        preset, else C order.
-    alignment_size : int, optional
-        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
-        preset, else 1.
-    aligned_index : sequence of int, optional
-        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
-        the same index in the contiguous dimension is aligned, too. Default: zeros.
-    dims : str or sequence of str, optional
-        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
-        dimensions. Default: I, J, K, 0, 1, ...
-    populate : bool, default False
-        Whether to commit the pages now, so that too little memory is a MemoryError here.
-    memory : {"host", "pinned", "managed", "device"}, optional
-        Kind of memory. `device="gpu"` means "device". Default: from `device`.
+    shape, dtype, backend, device, layout, alignment_size, aligned_index, dims : as in `allocate`
+    populate, memory : as in `allocate`
 
     Returns
     -------
@@ -729,14 +697,7 @@ def plan(
 
     Raises
     ------
-    TypeError
-        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
-    ValueError
-        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
-    MemoryError
-        There is not enough memory.
-    DeviceUnavailableError
-        There is no device.
+    TypeError, ValueError, MemoryError, DeviceUnavailableError : as in `allocate`
 
     Notes
     -----
@@ -753,77 +714,22 @@ def plan(
 
 @overload
 def empty(
-    shape: _Shape,
-    dtype: None = None,
-    *,
-    backend: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    memory: _Memory | None = None,
+    shape: _Shape, dtype: None = None, **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[np.float64]: ...
 @overload
 def empty(
-    shape: _Shape,
-    dtype: _DType[_Scalar],
-    *,
-    backend: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    memory: _Memory | None = None,
+    shape: _Shape, dtype: _DType[_Scalar], **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def empty(
-    shape: _Shape,
-    dtype: npt.DTypeLike | None = "float64",
-    *,
-    backend: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    memory: _Memory | None = None,
+    shape: _Shape, dtype: npt.DTypeLike | None = "float64", **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[Any]:
     """Return a new array whose elements are undefined.
 
     Parameters
     ----------
-    shape : int or sequence of int
-        Extents in elements, each 0 or more; at most 64. One integer is one dimension.
-    dtype : dtype_like, default "float64"
-        Element type: anything `numpy.dtype` takes, of fixed size and without objects.
-    backend : str, optional
-        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
-        the dimensions by name. Default: no preset.
-    device : {None, "gpu"}, optional
-        None is the host. An explicit None overrides the preset. Default: from the preset, else
-        None.
-    layout : sequence of int or callable, optional
-        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
-        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
-        preset, else C order.
-    alignment_size : int, optional
-        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
-        preset, else 1.
-    aligned_index : sequence of int, optional
-        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
-        the same index in the contiguous dimension is aligned, too. Default: zeros.
-    dims : str or sequence of str, optional
-        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
-        dimensions. Default: I, J, K, 0, 1, ...
-    populate : bool, default False
-        Whether to commit the pages now, so that too little memory is a MemoryError here.
-    memory : {"host", "pinned", "managed", "device"}, optional
-        Kind of memory. `device="gpu"` means "device". Default: from `device`.
+    shape, dtype, backend, device, layout, alignment_size, aligned_index, dims : as in `allocate`
+    populate, memory : as in `allocate`
 
     Returns
     -------
@@ -833,12 +739,7 @@ def empty(
 
     Raises
     ------
-    TypeError
-        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
-    ValueError
-        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
-    MemoryError
-        There is not enough memory.
+    TypeError, ValueError, MemoryError : as in `allocate`
     DeviceUnavailableError
         There is no device, or no CuPy for a plain array on one.
 
@@ -856,77 +757,22 @@ def empty(
 
 @overload
 def zeros(
-    shape: _Shape,
-    dtype: None = None,
-    *,
-    backend: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    memory: _Memory | None = None,
+    shape: _Shape, dtype: None = None, **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[np.float64]: ...
 @overload
 def zeros(
-    shape: _Shape,
-    dtype: _DType[_Scalar],
-    *,
-    backend: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    memory: _Memory | None = None,
+    shape: _Shape, dtype: _DType[_Scalar], **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def zeros(
-    shape: _Shape,
-    dtype: npt.DTypeLike | None = "float64",
-    *,
-    backend: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    memory: _Memory | None = None,
+    shape: _Shape, dtype: npt.DTypeLike | None = "float64", **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[Any]:
     """Return a new array of zeros.
 
     Parameters
     ----------
-    shape : int or sequence of int
-        Extents in elements, each 0 or more; at most 64. One integer is one dimension.
-    dtype : dtype_like, default "float64"
-        Element type: anything `numpy.dtype` takes, of fixed size and without objects.
-    backend : str, optional
-        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
-        the dimensions by name. Default: no preset.
-    device : {None, "gpu"}, optional
-        None is the host. An explicit None overrides the preset. Default: from the preset, else
-        None.
-    layout : sequence of int or callable, optional
-        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
-        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
-        preset, else C order.
-    alignment_size : int, optional
-        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
-        preset, else 1.
-    aligned_index : sequence of int, optional
-        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
-        the same index in the contiguous dimension is aligned, too. Default: zeros.
-    dims : str or sequence of str, optional
-        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
-        dimensions. Default: I, J, K, 0, 1, ...
-    populate : bool, default False
-        Whether to commit the pages now, so that too little memory is a MemoryError here.
-    memory : {"host", "pinned", "managed", "device"}, optional
-        Kind of memory. `device="gpu"` means "device". Default: from `device`.
+    shape, dtype, backend, device, layout, alignment_size, aligned_index, dims : as in `allocate`
+    populate, memory : as in `allocate`
 
     Returns
     -------
@@ -936,14 +782,7 @@ def zeros(
 
     Raises
     ------
-    TypeError
-        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
-    ValueError
-        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
-    MemoryError
-        There is not enough memory.
-    DeviceUnavailableError
-        There is no device, or no CuPy for a plain array on one.
+    TypeError, ValueError, MemoryError, DeviceUnavailableError : as in `empty`
 
     Notes
     -----
@@ -962,77 +801,22 @@ def zeros(
 
 @overload
 def ones(
-    shape: _Shape,
-    dtype: None = None,
-    *,
-    backend: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    memory: _Memory | None = None,
+    shape: _Shape, dtype: None = None, **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[np.float64]: ...
 @overload
 def ones(
-    shape: _Shape,
-    dtype: _DType[_Scalar],
-    *,
-    backend: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    memory: _Memory | None = None,
+    shape: _Shape, dtype: _DType[_Scalar], **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def ones(
-    shape: _Shape,
-    dtype: npt.DTypeLike | None = "float64",
-    *,
-    backend: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    memory: _Memory | None = None,
+    shape: _Shape, dtype: npt.DTypeLike | None = "float64", **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[Any]:
     """Return a new array of ones.
 
     Parameters
     ----------
-    shape : int or sequence of int
-        Extents in elements, each 0 or more; at most 64. One integer is one dimension.
-    dtype : dtype_like, default "float64"
-        Element type: anything `numpy.dtype` takes, of fixed size and without objects.
-    backend : str, optional
-        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
-        the dimensions by name. Default: no preset.
-    device : {None, "gpu"}, optional
-        None is the host. An explicit None overrides the preset. Default: from the preset, else
-        None.
-    layout : sequence of int or callable, optional
-        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
-        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
-        preset, else C order.
-    alignment_size : int, optional
-        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
-        preset, else 1.
-    aligned_index : sequence of int, optional
-        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
-        the same index in the contiguous dimension is aligned, too. Default: zeros.
-    dims : str or sequence of str, optional
-        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
-        dimensions. Default: I, J, K, 0, 1, ...
-    populate : bool, default False
-        Whether to commit the pages now, so that too little memory is a MemoryError here.
-    memory : {"host", "pinned", "managed", "device"}, optional
-        Kind of memory. `device="gpu"` means "device". Default: from `device`.
+    shape, dtype, backend, device, layout, alignment_size, aligned_index, dims : as in `allocate`
+    populate, memory : as in `allocate`
 
     Returns
     -------
@@ -1042,14 +826,7 @@ def ones(
 
     Raises
     ------
-    TypeError
-        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
-    ValueError
-        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
-    MemoryError
-        There is not enough memory.
-    DeviceUnavailableError
-        There is no device, or no CuPy for a plain array on one.
+    TypeError, ValueError, MemoryError, DeviceUnavailableError : as in `empty`
 
     Notes
     -----
@@ -1065,82 +842,28 @@ def ones(
 
 @overload
 def full(
-    shape: _Shape,
-    fill_value: object,
-    dtype: None = None,
-    *,
-    backend: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    memory: _Memory | None = None,
+    shape: _Shape, fill_value: object, dtype: None = None, **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[np.float64]: ...
 @overload
 def full(
-    shape: _Shape,
-    fill_value: object,
-    dtype: _DType[_Scalar],
-    *,
-    backend: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    memory: _Memory | None = None,
+    shape: _Shape, fill_value: object, dtype: _DType[_Scalar], **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def full(
     shape: _Shape,
     fill_value: object,
     dtype: npt.DTypeLike | None = "float64",
-    *,
-    backend: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    memory: _Memory | None = None,
+    **keywords: Unpack[_ArrayKeywords],
 ) -> npt.NDArray[Any]:
     """Return a new array of `fill_value`.
 
     Parameters
     ----------
-    shape : int or sequence of int
-        Extents in elements, each 0 or more; at most 64. One integer is one dimension.
+    shape : as in `allocate`
     fill_value : scalar or array_like
         The value of the elements, cast and broadcast as `numpy.full` does.
-    dtype : dtype_like, default "float64"
-        Element type: anything `numpy.dtype` takes, of fixed size and without objects.
-    backend : str, optional
-        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
-        the dimensions by name. Default: no preset.
-    device : {None, "gpu"}, optional
-        None is the host. An explicit None overrides the preset. Default: from the preset, else
-        None.
-    layout : sequence of int or callable, optional
-        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
-        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
-        preset, else C order.
-    alignment_size : int, optional
-        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
-        preset, else 1.
-    aligned_index : sequence of int, optional
-        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
-        the same index in the contiguous dimension is aligned, too. Default: zeros.
-    dims : str or sequence of str, optional
-        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
-        dimensions. Default: I, J, K, 0, 1, ...
-    populate : bool, default False
-        Whether to commit the pages now, so that too little memory is a MemoryError here.
-    memory : {"host", "pinned", "managed", "device"}, optional
-        Kind of memory. `device="gpu"` means "device". Default: from `device`.
+    dtype, backend, device, layout, alignment_size, aligned_index, dims, populate : as in `allocate`
+    memory : as in `allocate`
 
     Returns
     -------
@@ -1150,14 +873,7 @@ def full(
 
     Raises
     ------
-    TypeError
-        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
-    ValueError
-        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
-    MemoryError
-        There is not enough memory.
-    DeviceUnavailableError
-        There is no device, or no CuPy for a plain array on one.
+    TypeError, ValueError, MemoryError, DeviceUnavailableError : as in `empty`
 
     Notes
     -----
@@ -1172,45 +888,15 @@ def full(
 
 @overload
 def empty_like(
-    data: npt.NDArray[_Scalar],
-    dtype: None = None,
-    *,
-    backend: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    memory: _Memory | None = None,
+    data: npt.NDArray[_Scalar], dtype: None = None, **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def empty_like(
-    data: object,
-    dtype: _DType[_Scalar],
-    *,
-    backend: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    memory: _Memory | None = None,
+    data: object, dtype: _DType[_Scalar], **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def empty_like(
-    data: object,
-    dtype: npt.DTypeLike | None = None,
-    *,
-    backend: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    memory: _Memory | None = None,
+    data: object, dtype: npt.DTypeLike | None = None, **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[Any]:
     """Return a new array whose elements are undefined, with the shape of `data`.
 
@@ -1222,30 +908,16 @@ def empty_like(
     dtype : dtype_like, optional
         Element type: anything `numpy.dtype` takes, of fixed size and without objects. Default: that
         of `data`.
-    backend : str, optional
-        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
-        the dimensions by name. Default: no preset.
-    device : {None, "gpu"}, optional
-        None is the host. An explicit None overrides the preset. Default: from the preset, else
-        None.
-    layout : sequence of int or callable, optional
-        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
-        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
-        preset, else from `data`, else C order.
-    alignment_size : int, optional
-        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
-        preset, else from `data`, else 1.
-    aligned_index : sequence of int, optional
-        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
-        the same index in the contiguous dimension is aligned, too. Default: from `data`, else
-        zeros.
-    dims : str or sequence of str, optional
-        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
-        dimensions. Default: from `data`, else I, J, K, 0, 1, ...
-    populate : bool, default False
-        Whether to commit the pages now, so that too little memory is a MemoryError here.
-    memory : {"host", "pinned", "managed", "device"}, optional
-        Kind of memory. `device="gpu"` means "device". Default: from `device`.
+    backend, device : as in `allocate`
+    layout : as in `allocate`
+        Default: from the preset, else from `data`, else C order.
+    alignment_size : as in `allocate`
+        Default: from the preset, else from `data`, else 1.
+    aligned_index : as in `allocate`
+        Default: from `data`, else zeros.
+    dims : as in `allocate`
+        Default: from `data`, else I, J, K, 0, 1, ...
+    populate, memory : as in `allocate`
 
     Returns
     -------
@@ -1255,14 +927,7 @@ def empty_like(
 
     Raises
     ------
-    TypeError
-        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
-    ValueError
-        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
-    MemoryError
-        There is not enough memory.
-    DeviceUnavailableError
-        There is no device, or no CuPy for a plain array on one.
+    TypeError, ValueError, MemoryError, DeviceUnavailableError : as in `empty`
 
     Notes
     -----
@@ -1279,80 +944,22 @@ def empty_like(
 
 @overload
 def zeros_like(
-    data: npt.NDArray[_Scalar],
-    dtype: None = None,
-    *,
-    backend: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    memory: _Memory | None = None,
+    data: npt.NDArray[_Scalar], dtype: None = None, **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def zeros_like(
-    data: object,
-    dtype: _DType[_Scalar],
-    *,
-    backend: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    memory: _Memory | None = None,
+    data: object, dtype: _DType[_Scalar], **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def zeros_like(
-    data: object,
-    dtype: npt.DTypeLike | None = None,
-    *,
-    backend: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    memory: _Memory | None = None,
+    data: object, dtype: npt.DTypeLike | None = None, **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[Any]:
     """Return a new array of zeros, with the shape of `data`.
 
     Parameters
     ----------
-    data : array_like
-        A Buffer, an array of any library, or anything `numpy.asarray` takes. It gives the shape,
-        and what you do not pass.
-    dtype : dtype_like, optional
-        Element type: anything `numpy.dtype` takes, of fixed size and without objects. Default: that
-        of `data`.
-    backend : str, optional
-        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
-        the dimensions by name. Default: no preset.
-    device : {None, "gpu"}, optional
-        None is the host. An explicit None overrides the preset. Default: from the preset, else
-        None.
-    layout : sequence of int or callable, optional
-        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
-        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
-        preset, else from `data`, else C order.
-    alignment_size : int, optional
-        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
-        preset, else from `data`, else 1.
-    aligned_index : sequence of int, optional
-        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
-        the same index in the contiguous dimension is aligned, too. Default: from `data`, else
-        zeros.
-    dims : str or sequence of str, optional
-        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
-        dimensions. Default: from `data`, else I, J, K, 0, 1, ...
-    populate : bool, default False
-        Whether to commit the pages now, so that too little memory is a MemoryError here.
-    memory : {"host", "pinned", "managed", "device"}, optional
-        Kind of memory. `device="gpu"` means "device". Default: from `device`.
+    data, dtype, backend, device, layout, alignment_size, aligned_index, dims : as in `empty_like`
+    populate, memory : as in `empty_like`
 
     Returns
     -------
@@ -1362,14 +969,7 @@ def zeros_like(
 
     Raises
     ------
-    TypeError
-        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
-    ValueError
-        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
-    MemoryError
-        There is not enough memory.
-    DeviceUnavailableError
-        There is no device, or no CuPy for a plain array on one.
+    TypeError, ValueError, MemoryError, DeviceUnavailableError : as in `empty`
 
     Notes
     -----
@@ -1386,80 +986,22 @@ def zeros_like(
 
 @overload
 def ones_like(
-    data: npt.NDArray[_Scalar],
-    dtype: None = None,
-    *,
-    backend: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    memory: _Memory | None = None,
+    data: npt.NDArray[_Scalar], dtype: None = None, **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def ones_like(
-    data: object,
-    dtype: _DType[_Scalar],
-    *,
-    backend: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    memory: _Memory | None = None,
+    data: object, dtype: _DType[_Scalar], **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def ones_like(
-    data: object,
-    dtype: npt.DTypeLike | None = None,
-    *,
-    backend: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    memory: _Memory | None = None,
+    data: object, dtype: npt.DTypeLike | None = None, **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[Any]:
     """Return a new array of ones, with the shape of `data`.
 
     Parameters
     ----------
-    data : array_like
-        A Buffer, an array of any library, or anything `numpy.asarray` takes. It gives the shape,
-        and what you do not pass.
-    dtype : dtype_like, optional
-        Element type: anything `numpy.dtype` takes, of fixed size and without objects. Default: that
-        of `data`.
-    backend : str, optional
-        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
-        the dimensions by name. Default: no preset.
-    device : {None, "gpu"}, optional
-        None is the host. An explicit None overrides the preset. Default: from the preset, else
-        None.
-    layout : sequence of int or callable, optional
-        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
-        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
-        preset, else from `data`, else C order.
-    alignment_size : int, optional
-        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
-        preset, else from `data`, else 1.
-    aligned_index : sequence of int, optional
-        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
-        the same index in the contiguous dimension is aligned, too. Default: from `data`, else
-        zeros.
-    dims : str or sequence of str, optional
-        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
-        dimensions. Default: from `data`, else I, J, K, 0, 1, ...
-    populate : bool, default False
-        Whether to commit the pages now, so that too little memory is a MemoryError here.
-    memory : {"host", "pinned", "managed", "device"}, optional
-        Kind of memory. `device="gpu"` means "device". Default: from `device`.
+    data, dtype, backend, device, layout, alignment_size, aligned_index, dims : as in `empty_like`
+    populate, memory : as in `empty_like`
 
     Returns
     -------
@@ -1469,14 +1011,7 @@ def ones_like(
 
     Raises
     ------
-    TypeError
-        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
-    ValueError
-        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
-    MemoryError
-        There is not enough memory.
-    DeviceUnavailableError
-        There is no device, or no CuPy for a plain array on one.
+    TypeError, ValueError, MemoryError, DeviceUnavailableError : as in `empty`
 
     Notes
     -----
@@ -1496,82 +1031,27 @@ def full_like(
     data: npt.NDArray[_Scalar],
     fill_value: object,
     dtype: None = None,
-    *,
-    backend: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    memory: _Memory | None = None,
+    **keywords: Unpack[_ArrayKeywords],
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def full_like(
-    data: object,
-    fill_value: object,
-    dtype: _DType[_Scalar],
-    *,
-    backend: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    memory: _Memory | None = None,
+    data: object, fill_value: object, dtype: _DType[_Scalar], **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def full_like(
     data: object,
     fill_value: object,
     dtype: npt.DTypeLike | None = None,
-    *,
-    backend: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    memory: _Memory | None = None,
+    **keywords: Unpack[_ArrayKeywords],
 ) -> npt.NDArray[Any]:
     """Return a new array of `fill_value`, with the shape of `data`.
 
     Parameters
     ----------
-    data : array_like
-        A Buffer, an array of any library, or anything `numpy.asarray` takes. It gives the shape,
-        and what you do not pass.
-    fill_value : scalar or array_like
-        The value of the elements, cast and broadcast as `numpy.full` does.
-    dtype : dtype_like, optional
-        Element type: anything `numpy.dtype` takes, of fixed size and without objects. Default: that
-        of `data`.
-    backend : str, optional
-        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
-        the dimensions by name. Default: no preset.
-    device : {None, "gpu"}, optional
-        None is the host. An explicit None overrides the preset. Default: from the preset, else
-        None.
-    layout : sequence of int or callable, optional
-        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
-        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
-        preset, else from `data`, else C order.
-    alignment_size : int, optional
-        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
-        preset, else from `data`, else 1.
-    aligned_index : sequence of int, optional
-        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
-        the same index in the contiguous dimension is aligned, too. Default: from `data`, else
-        zeros.
-    dims : str or sequence of str, optional
-        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
-        dimensions. Default: from `data`, else I, J, K, 0, 1, ...
-    populate : bool, default False
-        Whether to commit the pages now, so that too little memory is a MemoryError here.
-    memory : {"host", "pinned", "managed", "device"}, optional
-        Kind of memory. `device="gpu"` means "device". Default: from `device`.
+    data : as in `empty_like`
+    fill_value : as in `full`
+    dtype, backend, device, layout, alignment_size, aligned_index, dims : as in `empty_like`
+    populate, memory : as in `empty_like`
 
     Returns
     -------
@@ -1581,14 +1061,7 @@ def full_like(
 
     Raises
     ------
-    TypeError
-        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
-    ValueError
-        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
-    MemoryError
-        There is not enough memory.
-    DeviceUnavailableError
-        There is no device, or no CuPy for a plain array on one.
+    TypeError, ValueError, MemoryError, DeviceUnavailableError : as in `empty`
 
     Notes
     -----
@@ -1604,80 +1077,22 @@ def full_like(
 
 @overload
 def from_array(
-    data: npt.NDArray[_Scalar],
-    dtype: None = None,
-    *,
-    backend: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    memory: _Memory | None = None,
+    data: npt.NDArray[_Scalar], dtype: None = None, **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def from_array(
-    data: object,
-    dtype: _DType[_Scalar],
-    *,
-    backend: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    memory: _Memory | None = None,
+    data: object, dtype: _DType[_Scalar], **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[_Scalar]: ...
 @overload
 def from_array(
-    data: object,
-    dtype: npt.DTypeLike | None = None,
-    *,
-    backend: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    memory: _Memory | None = None,
+    data: object, dtype: npt.DTypeLike | None = None, **keywords: Unpack[_ArrayKeywords]
 ) -> npt.NDArray[Any]:
     """Return a new array with a copy of `data`.
 
     Parameters
     ----------
-    data : array_like
-        A Buffer, an array of any library, or anything `numpy.asarray` takes. It gives the shape,
-        and what you do not pass.
-    dtype : dtype_like, optional
-        Element type: anything `numpy.dtype` takes, of fixed size and without objects. Default: that
-        of `data`.
-    backend : str, optional
-        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
-        the dimensions by name. Default: no preset.
-    device : {None, "gpu"}, optional
-        None is the host. An explicit None overrides the preset. Default: from the preset, else
-        None.
-    layout : sequence of int or callable, optional
-        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
-        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
-        preset, else from `data`, else C order.
-    alignment_size : int, optional
-        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
-        preset, else from `data`, else 1.
-    aligned_index : sequence of int, optional
-        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
-        the same index in the contiguous dimension is aligned, too. Default: from `data`, else
-        zeros.
-    dims : str or sequence of str, optional
-        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
-        dimensions. Default: from `data`, else I, J, K, 0, 1, ...
-    populate : bool, default False
-        Whether to commit the pages now, so that too little memory is a MemoryError here.
-    memory : {"host", "pinned", "managed", "device"}, optional
-        Kind of memory. `device="gpu"` means "device". Default: from `device`.
+    data, dtype, backend, device, layout, alignment_size, aligned_index, dims : as in `empty_like`
+    populate, memory : as in `empty_like`
 
     Returns
     -------
@@ -1687,14 +1102,7 @@ def from_array(
 
     Raises
     ------
-    TypeError
-        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
-    ValueError
-        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
-    MemoryError
-        There is not enough memory.
-    DeviceUnavailableError
-        There is no device, or no CuPy for a plain array on one.
+    TypeError, ValueError, MemoryError, DeviceUnavailableError : as in `empty`
 
     Notes
     -----
@@ -1876,9 +1284,7 @@ def as_cupy(obj: object, sync: bool = True) -> Any:
 
     Parameters
     ----------
-    obj : object
-        An object with `__gt_data_interface__`, DLPack, the buffer protocol, or an array interface
-        of NumPy or CUDA.
+    obj : as in `as_numpy`
     sync : bool, default True
         Whether work that is pending on the memory comes before CuPy's current stream.
 
@@ -1889,12 +1295,7 @@ def as_cupy(obj: object, sync: bool = True) -> Any:
 
     Raises
     ------
-    TypeError
-        `obj` does not export memory, or a field of its interface has a wrong kind.
-    ValueError
-        A field of its interface is out of bounds. The message begins with the rule's id.
-    BufferError
-        The array has a mask, or an element type or device that gridbuf does not know.
+    TypeError, ValueError, BufferError : as in `as_numpy`
     DeviceUnavailableError
         There is no CuPy, or no CUDA device.
     GTNoSuchBufferError
@@ -1915,9 +1316,7 @@ def as_buffer(obj: object, *, dims: _Dims | None = None) -> Buffer:
 
     Parameters
     ----------
-    obj : object
-        An object with `__gt_data_interface__`, DLPack, the buffer protocol, or an array interface
-        of NumPy or CUDA.
+    obj : as in `as_numpy`
     dims : str or sequence of str, optional
         Names of the dimensions. They override those that `obj` declares. Default: those of `obj`,
         else I, J, K, 0, 1, ...
@@ -1929,12 +1328,7 @@ def as_buffer(obj: object, *, dims: _Dims | None = None) -> Buffer:
 
     Raises
     ------
-    TypeError
-        `obj` does not export memory, or a field of its interface has a wrong kind.
-    ValueError
-        A field of its interface is out of bounds. The message begins with the rule's id.
-    BufferError
-        The array has a mask, or an element type or device that gridbuf does not know.
+    TypeError, ValueError, BufferError : as in `as_numpy`
     DeviceUnavailableError
         The memory is on a device that is not there.
 
@@ -2045,9 +1439,6 @@ def from_interface(
     >>> gridbuf.from_interface(array.__array_interface__, array).shape
     (6,)
     """
-
-def _restore(*args: Any) -> Buffer: ...
-def _restore_plan(*args: Any) -> LayoutPlan: ...
 
 # gridbuf.stream, gridbuf.testing and show_config are made of these.
 _Operation: TypeAlias = Literal[
@@ -2333,8 +1724,7 @@ class StorageBase:
 
         Parameters
         ----------
-        *axes : int, or one sequence of int
-            Dimension i of the result is dimension axes[i]. Without axes, the order is reversed.
+        *axes : as in `Buffer.transpose`
 
         Returns
         -------
@@ -2343,12 +1733,7 @@ class StorageBase:
 
         Raises
         ------
-        TypeError
-            An axis is not an integer.
-        IndexError
-            An axis is out of bounds.
-        ValueError
-            The axes are not a permutation.
+        TypeError, IndexError, ValueError : as in `Buffer.transpose`
 
         Notes
         -----
@@ -2417,8 +1802,7 @@ class StorageBase:
             `casting` forbids the conversion, or `dtype` has a shape.
         ValueError
             `casting` is unknown.
-        MemoryError
-            There is not enough memory.
+        MemoryError : as in `allocate`
 
         Notes
         -----
@@ -2440,8 +1824,7 @@ class StorageBase:
 
         Raises
         ------
-        MemoryError
-            There is not enough memory.
+        MemoryError : as in `allocate`
 
         Notes
         -----
@@ -2477,17 +1860,11 @@ class StorageBase:
 
         Parameters
         ----------
-        stream : int, optional
-            Stream of the consumer. Pending work on the memory comes before it. Default: the legacy
-            default stream.
-        max_version : tuple of int, optional
-            Highest DLPack version that the consumer reads. From (1, 0) on the capsule is versioned.
-            Default: a legacy capsule.
+        stream, max_version : as in `Buffer.__dlpack__`
         dl_device : tuple of int, optional
             Device of the export. (1, 0) is the host, with a copy if there is no host buffer.
             Default: the device if there is one.
-        copy : bool, optional
-            True always copies, False never. Default: copy only if needed.
+        copy : as in `Buffer.__dlpack__`
 
         Returns
         -------
@@ -2496,11 +1873,7 @@ class StorageBase:
 
         Raises
         ------
-        BufferError
-            DLPack cannot describe the array, or the array is read-only and the capsule a legacy
-            one.
-        ValueError
-            The device does not have this stream.
+        BufferError, ValueError : as in `Buffer.__dlpack__`
 
         Notes
         -----
@@ -2543,8 +1916,7 @@ class StorageBase:
         ------
         TypeError
             `force` is not a bool.
-        DeviceUnavailableError
-            There is no device.
+        DeviceUnavailableError : as in `allocate`
 
         Notes
         -----
@@ -2561,15 +1933,11 @@ class StorageBase:
 
         Parameters
         ----------
-        force : bool, default False
-            Whether to copy everything, also what is not newer.
+        force : as in `StorageBase.device_to_host`
 
         Raises
         ------
-        TypeError
-            `force` is not a bool.
-        DeviceUnavailableError
-            There is no device.
+        TypeError, DeviceUnavailableError : as in `StorageBase.device_to_host`
 
         Notes
         -----
@@ -2586,8 +1954,7 @@ class StorageBase:
 
         Raises
         ------
-        DeviceUnavailableError
-            There is no device.
+        DeviceUnavailableError : as in `allocate`
 
         Notes
         -----
@@ -2647,7 +2014,7 @@ class StorageBase:
         """
     # For the array functions.
     @property
-    def _parameters(self) -> tuple[Any, ...]: ...
+    def _parameters(self) -> Parameters: ...
     @property
     def _is_emulated(self) -> bool: ...
     @property
@@ -2665,52 +2032,34 @@ class StorageBase:
     def _own_memory(self) -> Any: ...
 
 def _set_storage_types(*classes: type[StorageBase]) -> None: ...
-def _copy_arrays(dst: object, src: object, casting: str, where: object, /) -> None: ...
 def _run_kernel(function: Callable[..., _Result], *arrays: Any) -> _Result: ...
-def _restore_storage(*args: Any) -> Any: ...
+
+class _StorageKeywords(TypedDict, total=False):
+    defaults: str | None  # = None
+    device: _Device  # = ...
+    layout: _Layout | None  # = None
+    alignment_size: SupportsIndex | None  # = None
+    aligned_index: Sequence[SupportsIndex] | None  # = None
+    dims: _Dims | None  # = None
+    populate: bool  # = False
+    halo: _Halo | None  # = None
+    managed: _Managed  # = ...
+
 def _storage_empty(
-    shape: _Shape,
-    dtype: npt.DTypeLike | None = "float64",
-    *,
-    defaults: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    halo: _Halo | None = None,
-    managed: _Managed = ...,
+    shape: _Shape, dtype: npt.DTypeLike | None = "float64", **keywords: Unpack[_StorageKeywords]
 ) -> Storage:
     """Return a new storage whose elements are undefined.
 
     Parameters
     ----------
-    shape : int or sequence of int
-        Extents in elements, each 0 or more; at most 64. One integer is one dimension.
-    dtype : dtype_like, default "float64"
-        Element type: anything `numpy.dtype` takes, of fixed size and without objects.
+    shape, dtype : as in `allocate`
     defaults : str, optional
         Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
         the dimensions by name. Default: no preset.
-    device : {None, "gpu"}, optional
-        None is the host. An explicit None overrides the preset. Default: from the preset, else
-        None.
-    layout : sequence of int or callable, optional
-        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
-        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
-        preset, else C order.
-    alignment_size : int, optional
-        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
-        preset, else 1.
-    aligned_index : sequence of int, optional
-        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
-        the same index in the contiguous dimension is aligned, too. Default: the lower halo.
-    dims : str or sequence of str, optional
-        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
-        dimensions. Default: I, J, K, 0, 1, ...
-    populate : bool, default False
-        Whether to commit the pages now, so that too little memory is a MemoryError here.
+    device, layout, alignment_size : as in `allocate`
+    aligned_index : as in `allocate`
+        Default: the lower halo.
+    dims, populate : as in `allocate`
     halo : sequence of int or of pair, optional
         Points around the domain, in elements: per dimension an integer for both ends, or a pair
         (lower, upper). Default: no halo.
@@ -2725,14 +2074,7 @@ def _storage_empty(
 
     Raises
     ------
-    TypeError
-        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
-    ValueError
-        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
-    MemoryError
-        There is not enough memory.
-    DeviceUnavailableError
-        There is no device.
+    TypeError, ValueError, MemoryError, DeviceUnavailableError : as in `allocate`
 
     Notes
     -----
@@ -2747,54 +2089,14 @@ def _storage_empty(
     """
 
 def _storage_zeros(
-    shape: _Shape,
-    dtype: npt.DTypeLike | None = "float64",
-    *,
-    defaults: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    halo: _Halo | None = None,
-    managed: _Managed = ...,
+    shape: _Shape, dtype: npt.DTypeLike | None = "float64", **keywords: Unpack[_StorageKeywords]
 ) -> Storage:
     """Return a new storage of zeros.
 
     Parameters
     ----------
-    shape : int or sequence of int
-        Extents in elements, each 0 or more; at most 64. One integer is one dimension.
-    dtype : dtype_like, default "float64"
-        Element type: anything `numpy.dtype` takes, of fixed size and without objects.
-    defaults : str, optional
-        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
-        the dimensions by name. Default: no preset.
-    device : {None, "gpu"}, optional
-        None is the host. An explicit None overrides the preset. Default: from the preset, else
-        None.
-    layout : sequence of int or callable, optional
-        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
-        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
-        preset, else C order.
-    alignment_size : int, optional
-        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
-        preset, else 1.
-    aligned_index : sequence of int, optional
-        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
-        the same index in the contiguous dimension is aligned, too. Default: the lower halo.
-    dims : str or sequence of str, optional
-        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
-        dimensions. Default: I, J, K, 0, 1, ...
-    populate : bool, default False
-        Whether to commit the pages now, so that too little memory is a MemoryError here.
-    halo : sequence of int or of pair, optional
-        Points around the domain, in elements: per dimension an integer for both ends, or a pair
-        (lower, upper). Default: no halo.
-    managed : {None, "gt4py", "cuda"}, optional
-        With `device="gpu"`: "gt4py" is a buffer on each side, which gridbuf keeps in step. "cuda"
-        is one memory for both sides. None is memory of the device only. Default: "gt4py".
+    shape, dtype, defaults, device, layout, alignment_size, aligned_index : as in `_storage_empty`
+    dims, populate, halo, managed : as in `_storage_empty`
 
     Returns
     -------
@@ -2803,14 +2105,7 @@ def _storage_zeros(
 
     Raises
     ------
-    TypeError
-        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
-    ValueError
-        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
-    MemoryError
-        There is not enough memory.
-    DeviceUnavailableError
-        There is no device.
+    TypeError, ValueError, MemoryError, DeviceUnavailableError : as in `allocate`
 
     Notes
     -----
@@ -2826,54 +2121,14 @@ def _storage_zeros(
     """
 
 def _storage_ones(
-    shape: _Shape,
-    dtype: npt.DTypeLike | None = "float64",
-    *,
-    defaults: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    halo: _Halo | None = None,
-    managed: _Managed = ...,
+    shape: _Shape, dtype: npt.DTypeLike | None = "float64", **keywords: Unpack[_StorageKeywords]
 ) -> Storage:
     """Return a new storage of ones.
 
     Parameters
     ----------
-    shape : int or sequence of int
-        Extents in elements, each 0 or more; at most 64. One integer is one dimension.
-    dtype : dtype_like, default "float64"
-        Element type: anything `numpy.dtype` takes, of fixed size and without objects.
-    defaults : str, optional
-        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
-        the dimensions by name. Default: no preset.
-    device : {None, "gpu"}, optional
-        None is the host. An explicit None overrides the preset. Default: from the preset, else
-        None.
-    layout : sequence of int or callable, optional
-        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
-        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
-        preset, else C order.
-    alignment_size : int, optional
-        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
-        preset, else 1.
-    aligned_index : sequence of int, optional
-        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
-        the same index in the contiguous dimension is aligned, too. Default: the lower halo.
-    dims : str or sequence of str, optional
-        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
-        dimensions. Default: I, J, K, 0, 1, ...
-    populate : bool, default False
-        Whether to commit the pages now, so that too little memory is a MemoryError here.
-    halo : sequence of int or of pair, optional
-        Points around the domain, in elements: per dimension an integer for both ends, or a pair
-        (lower, upper). Default: no halo.
-    managed : {None, "gt4py", "cuda"}, optional
-        With `device="gpu"`: "gt4py" is a buffer on each side, which gridbuf keeps in step. "cuda"
-        is one memory for both sides. None is memory of the device only. Default: "gt4py".
+    shape, dtype, defaults, device, layout, alignment_size, aligned_index : as in `_storage_empty`
+    dims, populate, halo, managed : as in `_storage_empty`
 
     Returns
     -------
@@ -2882,14 +2137,7 @@ def _storage_ones(
 
     Raises
     ------
-    TypeError
-        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
-    ValueError
-        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
-    MemoryError
-        There is not enough memory.
-    DeviceUnavailableError
-        There is no device.
+    TypeError, ValueError, MemoryError, DeviceUnavailableError : as in `allocate`
 
     Notes
     -----
@@ -2907,54 +2155,15 @@ def _storage_full(
     shape: _Shape,
     fill_value: object,
     dtype: npt.DTypeLike | None = "float64",
-    *,
-    defaults: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    halo: _Halo | None = None,
-    managed: _Managed = ...,
+    **keywords: Unpack[_StorageKeywords],
 ) -> Storage:
     """Return a new storage of `fill_value`.
 
     Parameters
     ----------
-    shape : int or sequence of int
-        Extents in elements, each 0 or more; at most 64. One integer is one dimension.
-    fill_value : scalar or array_like
-        The value of the elements, cast and broadcast as `numpy.full` does.
-    dtype : dtype_like, default "float64"
-        Element type: anything `numpy.dtype` takes, of fixed size and without objects.
-    defaults : str, optional
-        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
-        the dimensions by name. Default: no preset.
-    device : {None, "gpu"}, optional
-        None is the host. An explicit None overrides the preset. Default: from the preset, else
-        None.
-    layout : sequence of int or callable, optional
-        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
-        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
-        preset, else C order.
-    alignment_size : int, optional
-        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
-        preset, else 1.
-    aligned_index : sequence of int, optional
-        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
-        the same index in the contiguous dimension is aligned, too. Default: the lower halo.
-    dims : str or sequence of str, optional
-        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
-        dimensions. Default: I, J, K, 0, 1, ...
-    populate : bool, default False
-        Whether to commit the pages now, so that too little memory is a MemoryError here.
-    halo : sequence of int or of pair, optional
-        Points around the domain, in elements: per dimension an integer for both ends, or a pair
-        (lower, upper). Default: no halo.
-    managed : {None, "gt4py", "cuda"}, optional
-        With `device="gpu"`: "gt4py" is a buffer on each side, which gridbuf keeps in step. "cuda"
-        is one memory for both sides. None is memory of the device only. Default: "gt4py".
+    shape, fill_value, dtype : as in `full`
+    defaults, device, layout, alignment_size, aligned_index, dims, populate : as in `_storage_empty`
+    halo, managed : as in `_storage_empty`
 
     Returns
     -------
@@ -2963,14 +2172,7 @@ def _storage_full(
 
     Raises
     ------
-    TypeError
-        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
-    ValueError
-        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
-    MemoryError
-        There is not enough memory.
-    DeviceUnavailableError
-        There is no device.
+    TypeError, ValueError, MemoryError, DeviceUnavailableError : as in `allocate`
 
     Notes
     -----
@@ -2984,18 +2186,7 @@ def _storage_full(
     """
 
 def _storage_empty_like(
-    data: object,
-    dtype: npt.DTypeLike | None = None,
-    *,
-    defaults: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    halo: _Halo | None = None,
-    managed: _Managed = ...,
+    data: object, dtype: npt.DTypeLike | None = None, **keywords: Unpack[_StorageKeywords]
 ) -> Storage:
     """Return a new storage whose elements are undefined, with the shape of `data`.
 
@@ -3004,38 +2195,18 @@ def _storage_empty_like(
     data : array_like
         A storage, a Buffer, an array of any library, or anything `numpy.asarray` takes. It gives
         the shape, and what you do not pass.
-    dtype : dtype_like, optional
-        Element type: anything `numpy.dtype` takes, of fixed size and without objects. Default: that
-        of `data`.
-    defaults : str, optional
-        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
-        the dimensions by name. Default: no preset.
-    device : {None, "gpu"}, optional
-        None is the host. An explicit None overrides the preset. Default: from the preset, else from
-        the data, else None.
-    layout : sequence of int or callable, optional
-        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
-        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
-        preset, else from `data`, else C order.
-    alignment_size : int, optional
-        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
-        preset, else from `data`, else 1.
-    aligned_index : sequence of int, optional
-        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
-        the same index in the contiguous dimension is aligned, too. Default: from `data`, else the
-        lower halo.
-    dims : str or sequence of str, optional
-        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
-        dimensions. Default: from `data`, else I, J, K, 0, 1, ...
-    populate : bool, default False
-        Whether to commit the pages now, so that too little memory is a MemoryError here.
-    halo : sequence of int or of pair, optional
-        Points around the domain, in elements: per dimension an integer for both ends, or a pair
-        (lower, upper). Default: from `data`, else no halo.
-    managed : {None, "gt4py", "cuda"}, optional
-        With `device="gpu"`: "gt4py" is a buffer on each side, which gridbuf keeps in step. "cuda"
-        is one memory for both sides. None is memory of the device only. Default: from `data`, else
-        "gt4py".
+    dtype : as in `empty_like`
+    defaults : as in `_storage_empty`
+    device : as in `allocate`
+        Default: from the preset, else from the data, else None.
+    layout, alignment_size : as in `empty_like`
+    aligned_index : as in `allocate`
+        Default: from `data`, else the lower halo.
+    dims, populate : as in `empty_like`
+    halo : as in `_storage_empty`
+        Default: from `data`, else no halo.
+    managed : as in `_storage_empty`
+        Default: from `data`, else "gt4py".
 
     Returns
     -------
@@ -3044,14 +2215,7 @@ def _storage_empty_like(
 
     Raises
     ------
-    TypeError
-        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
-    ValueError
-        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
-    MemoryError
-        There is not enough memory.
-    DeviceUnavailableError
-        There is no device.
+    TypeError, ValueError, MemoryError, DeviceUnavailableError : as in `allocate`
 
     Notes
     -----
@@ -3067,58 +2231,14 @@ def _storage_empty_like(
     """
 
 def _storage_zeros_like(
-    data: object,
-    dtype: npt.DTypeLike | None = None,
-    *,
-    defaults: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    halo: _Halo | None = None,
-    managed: _Managed = ...,
+    data: object, dtype: npt.DTypeLike | None = None, **keywords: Unpack[_StorageKeywords]
 ) -> Storage:
     """Return a new storage of zeros, with the shape of `data`.
 
     Parameters
     ----------
-    data : array_like
-        A storage, a Buffer, an array of any library, or anything `numpy.asarray` takes. It gives
-        the shape, and what you do not pass.
-    dtype : dtype_like, optional
-        Element type: anything `numpy.dtype` takes, of fixed size and without objects. Default: that
-        of `data`.
-    defaults : str, optional
-        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
-        the dimensions by name. Default: no preset.
-    device : {None, "gpu"}, optional
-        None is the host. An explicit None overrides the preset. Default: from the preset, else from
-        the data, else None.
-    layout : sequence of int or callable, optional
-        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
-        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
-        preset, else from `data`, else C order.
-    alignment_size : int, optional
-        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
-        preset, else from `data`, else 1.
-    aligned_index : sequence of int, optional
-        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
-        the same index in the contiguous dimension is aligned, too. Default: from `data`, else the
-        lower halo.
-    dims : str or sequence of str, optional
-        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
-        dimensions. Default: from `data`, else I, J, K, 0, 1, ...
-    populate : bool, default False
-        Whether to commit the pages now, so that too little memory is a MemoryError here.
-    halo : sequence of int or of pair, optional
-        Points around the domain, in elements: per dimension an integer for both ends, or a pair
-        (lower, upper). Default: from `data`, else no halo.
-    managed : {None, "gt4py", "cuda"}, optional
-        With `device="gpu"`: "gt4py" is a buffer on each side, which gridbuf keeps in step. "cuda"
-        is one memory for both sides. None is memory of the device only. Default: from `data`, else
-        "gt4py".
+    data, dtype, defaults, device, layout, alignment_size : as in `_storage_empty_like`
+    aligned_index, dims, populate, halo, managed : as in `_storage_empty_like`
 
     Returns
     -------
@@ -3127,14 +2247,7 @@ def _storage_zeros_like(
 
     Raises
     ------
-    TypeError
-        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
-    ValueError
-        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
-    MemoryError
-        There is not enough memory.
-    DeviceUnavailableError
-        There is no device.
+    TypeError, ValueError, MemoryError, DeviceUnavailableError : as in `allocate`
 
     Notes
     -----
@@ -3150,58 +2263,14 @@ def _storage_zeros_like(
     """
 
 def _storage_ones_like(
-    data: object,
-    dtype: npt.DTypeLike | None = None,
-    *,
-    defaults: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    halo: _Halo | None = None,
-    managed: _Managed = ...,
+    data: object, dtype: npt.DTypeLike | None = None, **keywords: Unpack[_StorageKeywords]
 ) -> Storage:
     """Return a new storage of ones, with the shape of `data`.
 
     Parameters
     ----------
-    data : array_like
-        A storage, a Buffer, an array of any library, or anything `numpy.asarray` takes. It gives
-        the shape, and what you do not pass.
-    dtype : dtype_like, optional
-        Element type: anything `numpy.dtype` takes, of fixed size and without objects. Default: that
-        of `data`.
-    defaults : str, optional
-        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
-        the dimensions by name. Default: no preset.
-    device : {None, "gpu"}, optional
-        None is the host. An explicit None overrides the preset. Default: from the preset, else from
-        the data, else None.
-    layout : sequence of int or callable, optional
-        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
-        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
-        preset, else from `data`, else C order.
-    alignment_size : int, optional
-        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
-        preset, else from `data`, else 1.
-    aligned_index : sequence of int, optional
-        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
-        the same index in the contiguous dimension is aligned, too. Default: from `data`, else the
-        lower halo.
-    dims : str or sequence of str, optional
-        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
-        dimensions. Default: from `data`, else I, J, K, 0, 1, ...
-    populate : bool, default False
-        Whether to commit the pages now, so that too little memory is a MemoryError here.
-    halo : sequence of int or of pair, optional
-        Points around the domain, in elements: per dimension an integer for both ends, or a pair
-        (lower, upper). Default: from `data`, else no halo.
-    managed : {None, "gt4py", "cuda"}, optional
-        With `device="gpu"`: "gt4py" is a buffer on each side, which gridbuf keeps in step. "cuda"
-        is one memory for both sides. None is memory of the device only. Default: from `data`, else
-        "gt4py".
+    data, dtype, defaults, device, layout, alignment_size : as in `_storage_empty_like`
+    aligned_index, dims, populate, halo, managed : as in `_storage_empty_like`
 
     Returns
     -------
@@ -3210,14 +2279,7 @@ def _storage_ones_like(
 
     Raises
     ------
-    TypeError
-        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
-    ValueError
-        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
-    MemoryError
-        There is not enough memory.
-    DeviceUnavailableError
-        There is no device.
+    TypeError, ValueError, MemoryError, DeviceUnavailableError : as in `allocate`
 
     Notes
     -----
@@ -3236,58 +2298,16 @@ def _storage_full_like(
     data: object,
     fill_value: object,
     dtype: npt.DTypeLike | None = None,
-    *,
-    defaults: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    halo: _Halo | None = None,
-    managed: _Managed = ...,
+    **keywords: Unpack[_StorageKeywords],
 ) -> Storage:
     """Return a new storage of `fill_value`, with the shape of `data`.
 
     Parameters
     ----------
-    data : array_like
-        A storage, a Buffer, an array of any library, or anything `numpy.asarray` takes. It gives
-        the shape, and what you do not pass.
-    fill_value : scalar or array_like
-        The value of the elements, cast and broadcast as `numpy.full` does.
-    dtype : dtype_like, optional
-        Element type: anything `numpy.dtype` takes, of fixed size and without objects. Default: that
-        of `data`.
-    defaults : str, optional
-        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
-        the dimensions by name. Default: no preset.
-    device : {None, "gpu"}, optional
-        None is the host. An explicit None overrides the preset. Default: from the preset, else from
-        the data, else None.
-    layout : sequence of int or callable, optional
-        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
-        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
-        preset, else from `data`, else C order.
-    alignment_size : int, optional
-        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
-        preset, else from `data`, else 1.
-    aligned_index : sequence of int, optional
-        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
-        the same index in the contiguous dimension is aligned, too. Default: from `data`, else the
-        lower halo.
-    dims : str or sequence of str, optional
-        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
-        dimensions. Default: from `data`, else I, J, K, 0, 1, ...
-    populate : bool, default False
-        Whether to commit the pages now, so that too little memory is a MemoryError here.
-    halo : sequence of int or of pair, optional
-        Points around the domain, in elements: per dimension an integer for both ends, or a pair
-        (lower, upper). Default: from `data`, else no halo.
-    managed : {None, "gt4py", "cuda"}, optional
-        With `device="gpu"`: "gt4py" is a buffer on each side, which gridbuf keeps in step. "cuda"
-        is one memory for both sides. None is memory of the device only. Default: from `data`, else
-        "gt4py".
+    data : as in `_storage_empty_like`
+    fill_value, dtype : as in `full_like`
+    defaults, device, layout, alignment_size, aligned_index, dims : as in `_storage_empty_like`
+    populate, halo, managed : as in `_storage_empty_like`
 
     Returns
     -------
@@ -3296,14 +2316,7 @@ def _storage_full_like(
 
     Raises
     ------
-    TypeError
-        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
-    ValueError
-        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
-    MemoryError
-        There is not enough memory.
-    DeviceUnavailableError
-        There is no device.
+    TypeError, ValueError, MemoryError, DeviceUnavailableError : as in `allocate`
 
     Notes
     -----
@@ -3322,15 +2335,7 @@ def _storage_as_storage(
     device_data: object = None,
     *,
     sync_state: SyncState | None = None,
-    defaults: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    halo: _Halo | None = None,
-    managed: _Managed = ...,
+    **keywords: Unpack[_StorageKeywords],
 ) -> Storage:
     """Return a storage over the memory of arrays, without a copy.
 
@@ -3343,35 +2348,8 @@ def _storage_as_storage(
     sync_state : SyncState, optional
         Which of two buffers is current. For both buffers of one storage, pass the `sync_state` of
         that storage.
-    defaults : str, optional
-        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
-        the dimensions by name. Default: no preset.
-    device : {None, "gpu"}, optional
-        None is the host. An explicit None overrides the preset. Default: from the preset, else from
-        the data, else None.
-    layout : sequence of int or callable, optional
-        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
-        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
-        preset, else from `data`, else C order.
-    alignment_size : int, optional
-        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
-        preset, else from `data`, else 1.
-    aligned_index : sequence of int, optional
-        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
-        the same index in the contiguous dimension is aligned, too. Default: from `data`, else the
-        lower halo.
-    dims : str or sequence of str, optional
-        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
-        dimensions. Default: from `data`, else I, J, K, 0, 1, ...
-    populate : bool, default False
-        Whether to commit the pages now, so that too little memory is a MemoryError here.
-    halo : sequence of int or of pair, optional
-        Points around the domain, in elements: per dimension an integer for both ends, or a pair
-        (lower, upper). Default: from `data`, else no halo.
-    managed : {None, "gt4py", "cuda"}, optional
-        With `device="gpu"`: "gt4py" is a buffer on each side, which gridbuf keeps in step. "cuda"
-        is one memory for both sides. None is memory of the device only. Default: from `data`, else
-        "gt4py".
+    defaults, device, layout, alignment_size, aligned_index, dims : as in `_storage_empty_like`
+    populate, halo, managed : as in `_storage_empty_like`
 
     Returns
     -------
@@ -3380,16 +2358,8 @@ def _storage_as_storage(
 
     Raises
     ------
-    TypeError
-        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
-    ValueError
-        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
-    MemoryError
-        There is not enough memory.
-    DeviceUnavailableError
-        There is no device.
-    BufferError
-        The array has a mask, or an element type or device that gridbuf does not know.
+    TypeError, ValueError, MemoryError, DeviceUnavailableError : as in `allocate`
+    BufferError : as in `as_numpy`
 
     Notes
     -----
@@ -3416,62 +2386,22 @@ def _storage_storage(
     copy: bool = True,
     sync_state: SyncState | None = None,
     shape: _Shape | None = None,
-    defaults: str | None = None,
-    device: _Device = ...,
-    layout: _Layout | None = None,
-    alignment_size: SupportsIndex | None = None,
-    aligned_index: Sequence[SupportsIndex] | None = None,
-    dims: _Dims | None = None,
-    populate: bool = False,
-    halo: _Halo | None = None,
-    managed: _Managed = ...,
+    **keywords: Unpack[_StorageKeywords],
 ) -> Storage:
     """Return a storage with a copy of an array.
 
     Parameters
     ----------
-    data : object, optional
-        An array of any library, in memory of the host or of a device.
-    device_data : object, optional
-        An array of any library in memory of a device.
+    data, device_data : as in `_storage_as_storage`
     dtype : dtype_like, optional
         Element type of the copy. Default: that of `data`.
     copy : bool, default True
         False is `as_storage`, or `empty` if there is a shape and no data.
-    sync_state : SyncState, optional
-        Which of two buffers is current. For both buffers of one storage, pass the `sync_state` of
-        that storage.
+    sync_state : as in `_storage_as_storage`
     shape : int or sequence of int, optional
         Extents in elements, each 0 or more; at most 64. Only with `copy=False` and without data.
-    defaults : str, optional
-        Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
-        the dimensions by name. Default: no preset.
-    device : {None, "gpu"}, optional
-        None is the host. An explicit None overrides the preset. Default: from the preset, else from
-        the data, else None.
-    layout : sequence of int or callable, optional
-        Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
-        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
-        preset, else from `data`, else C order.
-    alignment_size : int, optional
-        Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
-        preset, else from `data`, else 1.
-    aligned_index : sequence of int, optional
-        The index, in elements, whose address is a multiple of `alignment_size`. Every element with
-        the same index in the contiguous dimension is aligned, too. Default: from `data`, else the
-        lower halo.
-    dims : str or sequence of str, optional
-        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
-        dimensions. Default: from `data`, else I, J, K, 0, 1, ...
-    populate : bool, default False
-        Whether to commit the pages now, so that too little memory is a MemoryError here.
-    halo : sequence of int or of pair, optional
-        Points around the domain, in elements: per dimension an integer for both ends, or a pair
-        (lower, upper). Default: from `data`, else no halo.
-    managed : {None, "gt4py", "cuda"}, optional
-        With `device="gpu"`: "gt4py" is a buffer on each side, which gridbuf keeps in step. "cuda"
-        is one memory for both sides. None is memory of the device only. Default: from `data`, else
-        "gt4py".
+    defaults, device, layout, alignment_size, aligned_index, dims : as in `_storage_empty_like`
+    populate, halo, managed : as in `_storage_empty_like`
 
     Returns
     -------
@@ -3480,16 +2410,8 @@ def _storage_storage(
 
     Raises
     ------
-    TypeError
-        A value has a wrong kind (bools are not integers here), or a parameter is unknown.
-    ValueError
-        A value is out of bounds, or the size exceeds 2**63 - 1 bytes.
-    MemoryError
-        There is not enough memory.
-    DeviceUnavailableError
-        There is no device.
-    BufferError
-        The array has a mask, or an element type or device that gridbuf does not know.
+    TypeError, ValueError, MemoryError, DeviceUnavailableError : as in `_storage_as_storage`
+    BufferError : as in `_storage_as_storage`
 
     Notes
     -----
@@ -3505,21 +2427,62 @@ def _storage_storage(
     """
 
 # The array functions of storages are made of these: broadcasting by dimension names.
-_Field: TypeAlias = tuple[
-    tuple[str, ...],  # dims
-    tuple[int, ...],  # shape
-    tuple[tuple[int, int], ...],  # halo
-    tuple[int, ...],  # aligned_index
-    tuple[int, ...],  # layout
-    int,  # alignment_size
-]
+@final
+class Parameters:
+    """All of a storage but its elements; not a public API. Equal ones, with one dtype object, are one object."""
 
-def _join(
-    fields: tuple[tuple[Any, ...], ...],
-    others: tuple[tuple[tuple[str, ...], tuple[int, ...]], ...],
-    /,
-) -> _Field: ...
-def _reduce(field: tuple[Any, ...], axes: tuple[int, ...], keep: bool, /) -> _Field: ...
+    @property
+    def dims(self) -> tuple[str, ...]:
+        """Names of the dimensions."""
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Extents in elements."""
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Element type."""
+    @property
+    def new_axes(self) -> tuple[int, ...]:
+        """Axes that None has put in, ascending."""
+    def empty(self, dtype: npt.DTypeLike | None = None) -> Any:
+        """Return a storage with these parameters and undefined elements.
+
+        Parameters
+        ----------
+        dtype : dtype_like, optional
+            Element type. Default: that of the parameters.
+
+        Returns
+        -------
+        Storage
+            The storage.
+
+        Raises
+        ------
+        MemoryError
+            There is not enough memory.
+        """
+    def reduced(self, axes: tuple[int, ...], keep: bool) -> Parameters:
+        """Return the parameters of a reduction over `axes`.
+
+        Parameters
+        ----------
+        axes : tuple of int
+            The reduced axes.
+        keep : bool
+            Whether they are kept with an extent of 1.
+
+        Returns
+        -------
+        Parameters
+            Those of the result, with the same element type.
+
+        Raises
+        ------
+        ValueError
+            An axis is out of bounds, or named twice.
+        """
+
+def _join(decider: Parameters, fields: list[Parameters], others: list[Any], /) -> Parameters: ...
 def _align(
     dims: tuple[str, ...], shape: tuple[int, ...], target: tuple[str, ...], /
 ) -> tuple[tuple[int, ...], tuple[int, ...]]: ...
@@ -3578,7 +2541,7 @@ class StencilRules:
         ValueError
             A value is out of bounds.
         """
-    def bind_plain(self, fields: Sequence[Any], /) -> list[Any] | None:
+    def bind_plain(self, fields: Sequence[Any], /) -> list[Any] | BoundStencil:
         """Return the arrays of a call that needs nothing before or after it.
 
         Parameters
@@ -3588,8 +2551,8 @@ class StencilRules:
 
         Returns
         -------
-        list or None
-            The arrays; None if the call needs `bind`.
+        list or BoundStencil
+            The arrays. The call, as `bind` returns it, if it needs more.
 
         Raises
         ------
@@ -3602,50 +2565,29 @@ class StencilRules:
         -----
         Rules: docs/spec.md 12.11 to 12.16.
         """
-    @overload
     def bind(
-        self,
-        fields: Sequence[Any],
-        origins: Sequence[Any] | None,
-        origin: Any,
-        domain: Any,
-        hooks: Sequence[FieldHooks | None],
-    ) -> BoundStencil: ...
-    @overload
-    def bind(
-        self,
-        fields: Sequence[Any],
-        origins: Sequence[Any] | None,
-        origin: Any,
-        domain: Any,
-        hooks: None = None,
-    ) -> BoundStencil | None:
+        self, fields: Sequence[Any], origins: Sequence[Any] | None, origin: Any, domain: Any
+    ) -> BoundStencil:
         """Check the fields of a call and find its origin and domain.
 
         Parameters
         ----------
-        fields : sequence of object
-            The fields of the call, in the order of declaration.
+        fields : as in `StencilRules.bind_plain`
         origins : sequence of object or None
             An origin per field, or None.
         origin : object
             The origin of all other fields, or None.
         domain : object
             The domain, or None.
-        hooks : sequence of FieldHooks or None, optional
-            The hooks of each field, which the caller has acquired. Default: fields without hooks.
 
         Returns
         -------
-        BoundStencil or None
-            The call; None if the fields need hooks.
+        BoundStencil
+            The call. It is bound, unless fields of other libraries have to be acquired first.
 
         Raises
         ------
-        TypeError
-            A field is not an array, or has a wrong element type.
-        ValueError
-            A field, origin or domain does not fit the declaration.
+        TypeError, ValueError : as in `StencilRules.bind_plain`
 
         Notes
         -----
@@ -3674,6 +2616,27 @@ class BoundStencil:
     @property
     def domain(self) -> tuple[int, ...]:
         """Extents of the domain, in elements."""
+    @property
+    def is_foreign(self) -> bool:
+        """Whether fields of other libraries take part: then the call is to be bound by `bind_acquired`."""
+    @property
+    def is_plain(self) -> bool:
+        """Whether the function may be called at once; written fields are marked then."""
+    def bind_acquired(self, hooks: Sequence[FieldHooks | None], /) -> None:
+        """Check the fields of a call, as `StencilRules.bind` does, after they were acquired.
+
+        Parameters
+        ----------
+        hooks : sequence of FieldHooks or None
+            The hooks of each field, which the caller has acquired.
+
+        Raises
+        ------
+        TypeError
+            A field is not an array, or has a wrong element type.
+        ValueError
+            A field, origin or domain does not fit the declaration.
+        """
     def begin_write(self, field: int, /) -> None:
         """Mark a field as about to be written.
 
@@ -3692,8 +2655,7 @@ class BoundStencil:
 
         Parameters
         ----------
-        field : int
-            Position of the field.
+        field : as in `BoundStencil.begin_write`
         was_called : bool
             Whether the function was called.
 

@@ -2,11 +2,28 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from . import _core
 
-__all__ = ["owns"]
+__all__ = ["buffer_of", "owns"]
+
+
+def buffer_of(array: Any) -> _core.Buffer | None:
+    """The Buffer of the whole allocation behind an array or a view, or None."""
+    found = array
+    while not isinstance(found, _core.Buffer):
+        if isinstance(found, np.ndarray):
+            found = found.base
+        elif isinstance(found, memoryview):
+            found = found.obj
+        else:
+            found = getattr(found, "ndarray", None)  # a field of gt4py.next
+            if not isinstance(found, np.ndarray):
+                return None
+    return found if found.base is None else found.base
 
 
 def owns(array: object) -> bool:
@@ -35,16 +52,6 @@ def owns(array: object) -> bool:
     >>> gridbuf.owns(gridbuf.zeros((3, 4))[1:]), gridbuf.owns(numpy.zeros((3, 4)))
     (True, False)
     """
-    found = array
-    while True:
-        if isinstance(found, np.ndarray):
-            found = found.base
-        elif isinstance(found, memoryview):
-            found = found.obj
-        elif isinstance(found, _core.Buffer):
-            # A Buffer has no plan if gridbuf did not allocate for it.
-            return (found if found.base is None else found.base).plan is not None
-        else:
-            found = getattr(found, "ndarray", None)  # a field of gt4py.next
-            if not isinstance(found, np.ndarray):
-                return False
+    buffer = buffer_of(array)
+    # A Buffer has no plan if gridbuf did not allocate for it.
+    return buffer is not None and buffer.plan is not None

@@ -1,4 +1,4 @@
-"""`stream`: on which stream of the device this thread's arrays are made, and which one exports name."""
+"""`stream`: the stream of the device for the arrays and exports of this thread."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _LEGACY_DEFAULT = 1
 def _handle_of(source: Any) -> int:
     """The handle of an int or of a library's stream object.
 
-    A plain 0 is refused, for it means different streams to different libraries (DP-16); a stream *object* of CuPy or
-    PyTorch whose handle is 0 is the legacy default stream, and that is 1 in every protocol.
+    A plain 0 is refused, because it is not the same stream in all libraries (DP-16). A stream *object* of CuPy or PyTorch with the
+    handle 0 is the legacy default stream, which is 1 in every protocol.
     """
     if hasattr(source, "__cuda_stream__"):
         protocol = source.__cuda_stream__

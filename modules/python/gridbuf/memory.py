@@ -1,10 +1,10 @@
 """Host memory: bytes in use, cached bytes, and the settings.
 
-Arrays below 2 MiB come from the C library. Longer ones have private pages: transparent huge pages where the system allows them,
-kept for a later array of about that length when their array is freed, touched by several threads where zeros come from the kernel, and with
-starts that are spread over the cache sets. This module shows and sets that. You need not call anything here.
+Arrays below 2 MiB come from the C library. Longer ones have private pages: transparent huge pages where the system allows them. The pages of a
+freed array are kept for a later array of about that length. Several threads touch the pages of new zeros. The starts of arrays are spread over
+the cache sets. This module shows and sets that. You do not have to call it.
 
-Three variables set the same at the start of the process: `GRIDBUF_CACHE_LIMIT_BYTES`, `GRIDBUF_HUGE_PAGES`
+Three variables have the same effect at the start of the process: `GRIDBUF_CACHE_LIMIT_BYTES`, `GRIDBUF_HUGE_PAGES`
 and `GRIDBUF_POISON` (0 or 1). `GRIDBUF_NUM_THREADS` sets the number of threads, and `GRIDBUF_SIMD` the instruction set with which
 elements are moved.
 """
@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import os
 import warnings
+from collections.abc import Callable
 from typing import Any, Final, Literal, SupportsIndex, TypedDict, cast
 
 import numpy as np
 
 from . import _core
+from ._owns import buffer_of
 
 __all__ = [
     "AllocationInfo",
@@ -34,6 +36,10 @@ __all__ = [
     "supported_simd",
     "trim",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 class Statistics(TypedDict):
@@ -204,36 +210,15 @@ def trim(keep_bytes: SupportsIndex = 0) -> int:
     return _core._memory_trim(keep_bytes)
 
 
-def _buffer_of(array: Any) -> _core.Buffer | None:
-    """The Buffer that owns the memory of an array or view, or None."""
-    seen = array
-    while isinstance(seen, np.ndarray):
-        seen = seen.base
-    if isinstance(seen, memoryview):
-        seen = seen.obj
-    if not isinstance(seen, _core.Buffer):
-        return None
-    return seen if seen.base is None else seen.base
-
-
 def _foreign_info(array: Any) -> AllocationInfo:
     view = array if isinstance(array, np.ndarray) else np.asarray(array)
     low, high = np.lib.array_utils.byte_bounds(view)
-    return {
-        "resource": None,
-        "device": None,
-        "pages": None,
-        "from_cache": None,
-        "stagger_bytes": None,
+    info = dict.fromkeys(AllocationInfo.__annotations__) | {
         "address": low,
         "total_bytes": high - low,
-        "allocation_bytes": None,
-        "alignment_size": None,
-        "aligned_index": None,
-        "resident_bytes": None,
-        "huge_page_bytes": None,
         "note": "not gridbuf's memory: its allocator is not known",
     }
+    return cast(AllocationInfo, info)
 
 
 def alloc_info(array: Any) -> AllocationInfo:
@@ -266,7 +251,7 @@ def alloc_info(array: Any) -> AllocationInfo:
     >>> info["resource"], info["total_bytes"]
     ('host', 4194304)
     """
-    buffer = _buffer_of(array)
+    buffer = buffer_of(array)
     facts = None if buffer is None else _core._block_info(buffer)
     if facts is None:
         if not hasattr(array, "__array_interface__") and not _exports_buffer(array):
@@ -372,17 +357,15 @@ def configure(
             f"cache_limit_bytes is {cache_limit_bytes!r}, but must be a number of bytes or 'auto';"
             " pass 0 to keep nothing"
         )
-    wanted = _core._memory_options()
-    if not isinstance(cache_limit_bytes, _Keep):
-        wanted["cache_limit_bytes"] = None if cache_limit_bytes == "auto" else cache_limit_bytes
-    if not isinstance(limit_bytes, _Keep):
-        wanted["limit_bytes"] = limit_bytes
-    if not isinstance(huge_pages, _Keep):
-        wanted["huge_pages"] = huge_pages
-    if not isinstance(poison, _Keep):
-        wanted["poison"] = poison
+    given: dict[str, Any] = {
+        "cache_limit_bytes": None if cache_limit_bytes == "auto" else cache_limit_bytes,
+        "limit_bytes": limit_bytes,
+        "huge_pages": huge_pages,
+        "poison": poison,
+    }
+    kept = _core._memory_options()
     _core._memory_configure(
-        wanted["cache_limit_bytes"], wanted["limit_bytes"], wanted["huge_pages"], wanted["poison"]
+        *(kept[name] if value is _KEEP else value for name, value in given.items())
     )
 
 
@@ -506,35 +489,30 @@ def supported_simd() -> tuple[str, ...]:
     return _core._memory_simd()[1]
 
 
-def _cache_limit(text: str) -> dict[str, Any]:
-    return {"cache_limit_bytes": text if text == "auto" else int(text)}
-
-
-def _huge_pages(text: str) -> dict[str, Any]:
-    return {"huge_pages": text}
-
-
-def _poison(text: str) -> dict[str, Any]:
+def _poison(text: str) -> bool:
     if text not in ("0", "1"):
         raise ValueError("it must be 0 or 1")
-    return {"poison": text == "1"}
+    return text == "1"
 
 
-_VARIABLES = {
-    "GRIDBUF_CACHE_LIMIT_BYTES": _cache_limit,
-    "GRIDBUF_HUGE_PAGES": _huge_pages,
-    "GRIDBUF_POISON": _poison,
+_VARIABLES: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "GRIDBUF_CACHE_LIMIT_BYTES": (
+        "cache_limit_bytes",
+        lambda text: text if text == "auto" else int(text),
+    ),
+    "GRIDBUF_HUGE_PAGES": ("huge_pages", str),
+    "GRIDBUF_POISON": ("poison", _poison),
 }
 
 
 def _configure_from_environment() -> None:
     """Applies the variables; one that cannot be applied is a warning, as there is no call to fail yet."""
-    for name, read in _VARIABLES.items():
+    for name, (option, read) in _VARIABLES.items():
         text = os.environ.get(name, "")
         if not text:
             continue
         try:
-            configure(**read(text))
+            configure(**{option: read(text)})
         except ValueError as error:
             warnings.warn(
                 f"{name} is {text!r} and was ignored: {error}", RuntimeWarning, stacklevel=2

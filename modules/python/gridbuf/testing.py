@@ -13,11 +13,10 @@ False
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from typing import TYPE_CHECKING, TypedDict, cast
 
 from . import _core
-from ._closing import Closing
 
 if TYPE_CHECKING:
     from typing_extensions import CapsuleType
@@ -38,6 +37,10 @@ __all__ = [
     "statistics",
     "synchronize",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 class Statistics(TypedDict):
@@ -69,7 +72,7 @@ class Statistics(TypedDict):
     device_to_host_bytes: int
 
 
-class emulated_device(Closing):  # noqa: N801  (used like a function)
+class emulated_device(AbstractContextManager["emulated_device"]):  # noqa: N801  (used like a function)
     """Switch the emulated device on, for the whole process.
 
     At the end of a `with` block the device is what it was before; a plain call leaves it on. Blocks
@@ -104,7 +107,7 @@ class emulated_device(Closing):  # noqa: N801  (used like a function)
     def __init__(self, on: bool = True) -> None:
         self._previous = _core._device_switch_emulated(on)
 
-    def _leave(self, failed: bool) -> None:
+    def __exit__(self, *error: object) -> None:
         _core._device_switch_emulated(self._previous)
 
 
@@ -144,7 +147,7 @@ def device_table() -> CapsuleType:
 
     Notes
     -----
-    `modules/device/registry/device_table.h` declares it: copy, synchronize, pointer information, a
+    `modules/device/testing/device_table.h` declares it: copy, synchronize, pointer information, a
     slow fill and streams, for programs that share nothing with gridbuf. Rules: docs/spec.md 8.20.
 
     Examples
@@ -174,8 +177,7 @@ def create_stream(*, blocking: bool = False) -> int:
 
     Raises
     ------
-    DeviceUnavailableError
-        There is no device.
+    DeviceUnavailableError : as in `device_table`
 
     Notes
     -----
@@ -202,8 +204,7 @@ def destroy_stream(stream: int) -> None:
     ------
     ValueError
         `create_stream` did not return this handle, or the stream is destroyed.
-    DeviceUnavailableError
-        There is no device.
+    DeviceUnavailableError : as in `device_table`
 
     Notes
     -----
@@ -230,8 +231,7 @@ def synchronize(stream: int | None = None) -> None:
     ------
     ValueError
         The device does not know this stream.
-    DeviceUnavailableError
-        There is no device.
+    DeviceUnavailableError : as in `device_table`
     Exception
         What work that ran meanwhile failed with.
 
@@ -316,8 +316,7 @@ def delayed(operation: _Operation | None = None, *, milliseconds: int) -> Iterat
 
     Parameters
     ----------
-    operation : {"allocate", "copy", "fill", "launch", "synchronize", "order", "stream", "pointer_info"}, optional
-        The operation of the device. Default: any.
+    operation : as in `failing`
     milliseconds : int
         The work ends this long after its call, at the earliest.
 
@@ -393,8 +392,7 @@ def calls(operation: _Operation | None = None) -> int:
 
     Parameters
     ----------
-    operation : {"allocate", "copy", "fill", "launch", "synchronize", "order", "stream", "pointer_info"}, optional
-        The operation of the device. Default: any.
+    operation : as in `failing`
 
     Returns
     -------
@@ -403,8 +401,7 @@ def calls(operation: _Operation | None = None) -> int:
 
     Raises
     ------
-    ValueError
-        The operation is unknown.
+    ValueError : as in `delayed`
 
     Notes
     -----

@@ -1,25 +1,25 @@
 """xarray's DataArray as an array of a grid: importing this module gives it `__gt_data_interface__` and `__gt_dims__`.
 
-The interface is that of `data_array.data`, with the names of the DataArray's dimensions added to each entry. If the data names
-its dimensions itself, the two must agree, else reading the interface is a ValueError. Names are passed on as they are: "lat"
-and "lon" are fine for libraries that know them; gridbuf's own functions need `dims=` then.
+The interface is that of `data_array.data`, with the names of the DataArray's dimensions added to each entry. If the data has
+names, they must be equal, else reading the interface is a ValueError. Names are not changed. The functions of gridbuf need
+`dims=` for other names than I, J, K and numbers, such as "lat".
 
 >>> import gridbuf, gridbuf.xarray, xarray
 >>> field = xarray.DataArray(gridbuf.zeros((2, 3)), dims=("I", "J"))
 >>> gridbuf.as_buffer(field).dims
 ('I', 'J')
 
-Both are properties and no accessors of xarray's own kind, because xarray keeps what an accessor returned: after
-`data_array.data = other` that would describe memory that may be gone. They are overridden like any accessor, with
-`@xarray.register_dataarray_accessor("__gt_data_interface__")`; xarray then warns that there was one.
+Both are properties. xarray's accessors are not used, because xarray keeps the result of an accessor: after
+`data_array.data = other` it would describe memory that may be freed. You can replace the properties with
+`@xarray.register_dataarray_accessor("__gt_data_interface__")`; xarray then warns about the replacement.
 
-The functions go the other way, and keep labels (coordinates, attributes, name): `to_data_array` puts them around an array of
-gridbuf, without a copy; `storage`, `as_storage`, `from_array`, `empty_like`, `zeros_like`, `ones_like` and `full_like` are
-the functions of the same names for DataArrays; `domain_view` leaves the halo out.
+The functions of this module keep labels (coordinates, attributes, name). `to_data_array` makes a DataArray over an array of
+gridbuf, without a copy. `storage`, `as_storage`, `from_array`, `empty_like`, `zeros_like`, `ones_like` and `full_like` are
+the functions of the same names for DataArrays. `domain_view` leaves the halo out.
 
-A storage inside a DataArray stays a storage: xarray keeps any array that has NumPy's protocols. So it has its halo, layout
-and device wherever the DataArray goes, and what storages refuse (`mean`, say) is refused; `data_array.as_numpy()` is the
-same labels around an ndarray of the same memory, which can do it all.
+A storage in a DataArray keeps its halo, layout and device, because xarray does not convert arrays that have NumPy's protocols.
+Functions that storages refuse, such as `mean`, are refused. `data_array.as_numpy()` has the same labels over an ndarray of the
+same memory, with all functions.
 """
 
 from __future__ import annotations
@@ -49,6 +49,10 @@ __all__ = [
     "to_data_array",
     "zeros_like",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 def dims(data_array: xarray.DataArray) -> tuple[Hashable, ...]:
@@ -254,7 +258,7 @@ def _names_for(
 def _coordinates_along(
     like: xarray.DataArray, names: tuple[Hashable, ...], shape: tuple[int, ...]
 ) -> dict[Any, Any]:
-    """The coordinates of `like` that lie along these dimensions."""
+    """The coordinates of `like` along these dimensions."""
     extents = dict(zip(names, shape, strict=True))
     found = {}
     for label, coordinate in like.coords.items():
@@ -351,9 +355,7 @@ def as_storage(data_array: xarray.DataArray, **parameters: Any) -> xarray.DataAr
 
     Parameters
     ----------
-    data_array : xarray.DataArray
-        Any DataArray. Names that gridbuf does not know ("lat") need `dims=`, which renames the
-        dimensions by position. The coordinate "lat" is then along "I".
+    data_array : as in `storage`
     **parameters
         Keywords of `gridbuf.storage.as_storage`.
 
@@ -364,10 +366,7 @@ def as_storage(data_array: xarray.DataArray, **parameters: Any) -> xarray.DataAr
 
     Raises
     ------
-    ValueError
-        A name of a dimension is unknown, or a parameter is out of bounds.
-    TypeError
-        A parameter is unknown or has a wrong kind.
+    ValueError, TypeError : as in `storage`
 
     Notes
     -----
@@ -390,11 +389,7 @@ def from_array(
 
     Parameters
     ----------
-    data_array : xarray.DataArray
-        Any DataArray. Names that gridbuf does not know ("lat") need `dims=`, which renames the
-        dimensions by position. The coordinate "lat" is then along "I".
-    dtype : dtype_like, optional
-        Element type. Default: that of `data_array`.
+    data_array, dtype : as in `storage`
     **parameters
         Keywords of `gridbuf.from_array`.
 
@@ -405,10 +400,7 @@ def from_array(
 
     Raises
     ------
-    ValueError
-        A name of a dimension is unknown, or a parameter is out of bounds.
-    TypeError
-        A parameter is unknown or has a wrong kind.
+    ValueError, TypeError : as in `storage`
 
     Notes
     -----
@@ -431,11 +423,7 @@ def empty_like(
 
     Parameters
     ----------
-    data_array : xarray.DataArray
-        Any DataArray. Names that gridbuf does not know ("lat") need `dims=`, which renames the
-        dimensions by position. The coordinate "lat" is then along "I".
-    dtype : dtype_like, optional
-        Element type. Default: that of `data_array`.
+    data_array, dtype : as in `storage`
     **parameters
         Keywords of `gridbuf.storage.empty_like`.
 
@@ -446,10 +434,7 @@ def empty_like(
 
     Raises
     ------
-    ValueError
-        A name of a dimension is unknown, or a parameter is out of bounds.
-    TypeError
-        A parameter is unknown or has a wrong kind.
+    ValueError, TypeError : as in `storage`
 
     Notes
     -----
@@ -472,11 +457,7 @@ def zeros_like(
 
     Parameters
     ----------
-    data_array : xarray.DataArray
-        Any DataArray. Names that gridbuf does not know ("lat") need `dims=`, which renames the
-        dimensions by position. The coordinate "lat" is then along "I".
-    dtype : dtype_like, optional
-        Element type. Default: that of `data_array`.
+    data_array, dtype : as in `storage`
     **parameters
         Keywords of `gridbuf.storage.zeros_like`.
 
@@ -487,10 +468,7 @@ def zeros_like(
 
     Raises
     ------
-    ValueError
-        A name of a dimension is unknown, or a parameter is out of bounds.
-    TypeError
-        A parameter is unknown or has a wrong kind.
+    ValueError, TypeError : as in `storage`
 
     Notes
     -----
@@ -513,11 +491,7 @@ def ones_like(
 
     Parameters
     ----------
-    data_array : xarray.DataArray
-        Any DataArray. Names that gridbuf does not know ("lat") need `dims=`, which renames the
-        dimensions by position. The coordinate "lat" is then along "I".
-    dtype : dtype_like, optional
-        Element type. Default: that of `data_array`.
+    data_array, dtype : as in `storage`
     **parameters
         Keywords of `gridbuf.storage.ones_like`.
 
@@ -528,10 +502,7 @@ def ones_like(
 
     Raises
     ------
-    ValueError
-        A name of a dimension is unknown, or a parameter is out of bounds.
-    TypeError
-        A parameter is unknown or has a wrong kind.
+    ValueError, TypeError : as in `storage`
 
     Notes
     -----
@@ -554,13 +525,10 @@ def full_like(
 
     Parameters
     ----------
-    data_array : xarray.DataArray
-        Any DataArray. Names that gridbuf does not know ("lat") need `dims=`, which renames the
-        dimensions by position. The coordinate "lat" is then along "I".
+    data_array : as in `storage`
     fill_value : scalar or array_like
         The value of the elements, cast and broadcast as `numpy.full` does.
-    dtype : dtype_like, optional
-        Element type. Default: that of `data_array`.
+    dtype : as in `storage`
     **parameters
         Keywords of `gridbuf.storage.full_like`.
 
@@ -571,10 +539,7 @@ def full_like(
 
     Raises
     ------
-    ValueError
-        A name of a dimension is unknown, or a parameter is out of bounds.
-    TypeError
-        A parameter is unknown or has a wrong kind.
+    ValueError, TypeError : as in `storage`
 
     Notes
     -----

@@ -6,7 +6,7 @@ module;
 
 #include "modules/python/support/docstrings.h"
 
-module gridbuf.python.buffer;
+module gridbuf.python;
 
 namespace gridbuf::python {
 namespace {
@@ -37,8 +37,7 @@ PyObject* as_buffer(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyO
 
 PyMethodDef functions[] = {
     {"as_numpy", as_numpy, METH_O, doc("as_numpy")},
-    {"as_buffer", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(as_buffer)),
-     METH_FASTCALL | METH_KEYWORDS, doc("as_buffer")},
+    {"as_buffer", method(as_buffer), METH_FASTCALL | METH_KEYWORDS, doc("as_buffer")},
     {nullptr, nullptr, 0, nullptr},
 };
 

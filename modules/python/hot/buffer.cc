@@ -10,9 +10,9 @@ module;
 #include <cstdint>
 #include <limits>
 #include <memory>
-#include <new>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -20,7 +20,7 @@ module;
 #include "absl/status/statusor.h"
 #include "modules/python/support/docstrings.h"
 
-module gridbuf.python.buffer;
+module gridbuf.python;
 
 namespace gridbuf::python {
 namespace {
@@ -28,8 +28,6 @@ namespace {
 PyTypeObject* buffer_type = nullptr;  // Made once, kept for good.
 
 // ---- Lifetime. ----
-
-SpareObjects<sizeof(BufferObject)> spare_objects;
 
 PyObject* refuse_new(PyTypeObject*, PyObject*, PyObject*) {
   PyErr_SetString(PyExc_TypeError,
@@ -42,9 +40,10 @@ void deallocate(PyObject* self) {
   BufferObject* buffer = object_of(self);
   if (buffer->weak_references != nullptr) PyObject_ClearWeakRefs(self);
   Py_XDECREF(buffer->root);
+  std::destroy_at(&buffer->strides_elements);
   std::destroy_at(&buffer->array);
   std::destroy_at(&buffer->dtype);
-  spare_objects.give_back(self);
+  PyObject_Free(self);
   Py_DECREF(type);
 }
 
@@ -67,11 +66,6 @@ PyGetSetDef getters[] = {
     {"dtype", get_dtype, nullptr, doc("Buffer.dtype"), nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
-
-template <class Function>
-PyCFunction method(Function function) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
-}
 
 PyMethodDef methods[] = {
     {"__dlpack__", method(dlpack_method), METH_FASTCALL | METH_KEYWORDS, doc("Buffer.__dlpack__")},
@@ -265,36 +259,24 @@ void add_buffer_type(PyObject* module) {
   check(PyModule_AddObjectRef(module, "Buffer", reinterpret_cast<PyObject*>(buffer_type)));
 }
 
-py::object buffer_of_storage(PyObject* object, DeviceType side, Purpose purpose) {
-  // Kept for good. The type is complete before any function is called.
-  static PyTypeObject* const storage_type = [] {
-    const py::object core = steal(PyImport_ImportModule("gridbuf._core"));
-    return reinterpret_cast<PyTypeObject*>(
-        steal(PyObject_GetAttrString(core.ptr(), "StorageBase")).release().ptr());
-  }();
-  if (PyObject_TypeCheck(object, storage_type) == 0) return py::object();
-  return steal(PyObject_CallMethod(object, "_side_buffer", "ii", static_cast<int>(side),
-                                   static_cast<int>(purpose)));
-}
-
 bool is_buffer(PyObject* object) { return Py_TYPE(object) == buffer_type; }
 
 const Array& array_in(PyObject* buffer) { return object_of(buffer)->array; }
 const MemoryInfo& info_of(PyObject* buffer) { return whole(*object_of(buffer)).info; }
 const DTypePtr& dtype_of(PyObject* buffer) { return object_of(buffer)->dtype; }
 
-py::object new_object(const DTypePtr& dtype, PyObject* root, const MemoryInfo& info) {
-  auto* memory = static_cast<PyObject*>(spare_objects.take());
-  if (memory == nullptr) throw std::bad_alloc();
-  py::object object = steal(PyObject_Init(memory, buffer_type));
+py::object new_buffer(Array&& array, const DTypePtr& dtype, PyObject* root,
+                      const MemoryInfo& info) {
+  static_assert(std::is_nothrow_move_constructible_v<Array>);
+  py::object object = steal(PyObject_New(PyObject, buffer_type));
   BufferObject* buffer = object_of(object.ptr());  // Nothing below can fail.
   buffer->weak_references = nullptr;
   buffer->root = Py_XNewRef(root);
   buffer->adopted = false;
   buffer->info = info;
   std::construct_at(&buffer->dtype, dtype);
-  // Without (), which would write zeros to all the unused entries.
-  ::new (static_cast<void*>(&buffer->strides_elements)) Extents;
+  std::construct_at(&buffer->array, std::move(array));
+  std::construct_at(&buffer->strides_elements);
   buffer->granted_flags = std::numeric_limits<std::int64_t>::min();
   return object;
 }
@@ -308,20 +290,21 @@ py::object allocate_buffer(const Layout& layout, const DTypePtr& dtype,
   if (info.block.stream == 0 && options.memory != DeviceType::kHost) set_stream(info.block);
   absl::StatusOr<Owner> owner = share(*std::move(block));
   if (!owner.ok()) raise_no_block(owner.status(), layout, *dtype, options.memory);
-  return new_buffer(dtype, nullptr, info, [&]() noexcept -> Array {
-    return {.memory = {.block = first_element,
-                       .view = layout.view(),
-                       .dtype = dtype->type,
-                       .device = info.block.device,
-                       .owner = *std::move(owner)},
-            .layout = layout};
-  });
+  return new_buffer({.memory = {.block = first_element,
+                                .view = layout.view(),
+                                .dtype = dtype->type,
+                                .device = info.block.device,
+                                .owner = *std::move(owner)},
+                     .layout = layout},
+                    dtype, nullptr, info);
 }
 
 py::object adopt_buffer(Array&& array, const DTypePtr& dtype, PyObject* keep_alive,
                         const MemoryInfo& info) {
   array.memory.owner = share_object(std::move(array.memory.owner), keep_alive);
-  return adopt_buffer_of(dtype, info, [&]() noexcept -> Array { return std::move(array); });
+  py::object buffer = new_buffer(std::move(array), dtype, nullptr, info);
+  object_of(buffer.ptr())->adopted = true;
+  return buffer;
 }
 
 bool has_plan(PyObject* buffer) { return !whole(*object_of(buffer)).adopted; }

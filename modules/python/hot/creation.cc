@@ -6,7 +6,7 @@ module;
 
 #include "modules/python/support/docstrings.h"
 
-module gridbuf.python.buffer;
+module gridbuf.python;
 
 namespace gridbuf::python {
 namespace {
@@ -98,8 +98,7 @@ constexpr Signature kFromArray{"from_array", Functions::kDataNames, 2};
 
 template <class Function>
 PyMethodDef with_keywords(const char* name, Function function, const char* text) {
-  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)),
-          METH_FASTCALL | METH_KEYWORDS, text};
+  return {name, method(function), METH_FASTCALL | METH_KEYWORDS, text};
 }
 
 PyMethodDef functions[] = {

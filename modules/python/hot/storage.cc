@@ -10,11 +10,11 @@ module;
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <new>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -22,14 +22,12 @@ module;
 #include "absl/status/statusor.h"
 #include "modules/python/support/docstrings.h"
 
-module gridbuf.python.storage;
+module gridbuf.python;
 
 namespace gridbuf::python::storages {
 namespace {
 
 std::array<PyTypeObject*, 4> types_by_kind = {};  // registered by gridbuf.storage
-
-SpareObjects<sizeof(StorageObject)> spare_objects;
 
 PyObject* refuse_new(PyTypeObject* type, PyObject*, PyObject*) {
   PyErr_Format(PyExc_TypeError,
@@ -48,7 +46,7 @@ void deallocate(PyObject* self) {
   std::destroy_at(&object->touch);
   std::destroy_at(&object->storage);
   std::destroy_at(&object->dtype);
-  spare_objects.give_back(self);
+  PyObject_Free(self);
   Py_DECREF(type);
 }
 
@@ -60,15 +58,9 @@ PyTypeObject* type_of(StorageKind kind) {
   return types_by_kind[static_cast<std::size_t>(kind)];
 }
 
-/// A new object with the storage that `make_storage` returns, which must not throw. It is made in
-/// its place, because it is five kilobytes long, of which little is in use.
-template <class MakeStorage>
-py::object make_object(const DTypePtr& dtype, StorageKind kind, const MakeStorage& make_storage) {
-  static_assert(noexcept(make_storage()));
-  PyTypeObject* const type = type_of(kind);
-  auto* const memory = static_cast<PyObject*>(spare_objects.take());
-  if (memory == nullptr) throw std::bad_alloc();
-  py::object made = steal(PyObject_Init(memory, type));
+py::object make_object(Storage&& storage, const DTypePtr& dtype) {
+  static_assert(std::is_nothrow_move_constructible_v<Storage>);
+  py::object made = steal(PyObject_New(PyObject, type_of(storage.kind())));
   StorageObject* const object = object_of(made.ptr());  // Nothing below can fail.
   object->head.weak_references = nullptr;
   std::construct_at(&object->dtype, dtype);
@@ -76,7 +68,7 @@ py::object make_object(const DTypePtr& dtype, StorageKind kind, const MakeStorag
   std::construct_at(&object->shown);
   std::construct_at(&object->parameters);
   object->new_axes = 0;
-  ::new (static_cast<void*>(&object->storage)) Storage(make_storage());
+  std::construct_at(&object->storage, std::move(storage));
   return made;
 }
 
@@ -107,29 +99,11 @@ PyObject* get_ndim(PyObject* self, void*) {
 PyObject* get_dtype(PyObject* self, void*) {
   return Py_NewRef(object_of(self)->dtype->numpy.ptr());
 }
-/// The axes that None has put in, ascending.
-py::object from_new_axes(const StorageObject& object) {
-  Extents axes;
-  for (int axis = 0; axis < object.storage.ndim(); ++axis) {
-    if (is_new_axis(object, axis)) axes.push_back(axis);
-  }
-  return from_integers(axes.span());
-}
-
-/// All parameters but the elements, as plain values. Arithmetic asks for them at every expression,
-/// pickles keep all but the last.
+/// Arithmetic asks for them at every expression.
 PyObject* get_parameters(PyObject* self, void*) {
   return guarded([&] {
     StorageObject& object = *object_of(self);
-    const Storage& storage = object.storage;
-    if (!object.parameters) {
-      object.parameters =
-          pack(from_dims(storage.dims()), from_integers(storage.shape().span()),
-               from_halo(storage.halo()), from_integers(storage.aligned_index().span()),
-               from_integers(storage.layout().span()),
-               steal(PyLong_FromLongLong(storage.alignment_bytes())), object.dtype->numpy,
-               device_of(storage), managed_by(storage), from_new_axes(object));
-    }
+    if (!object.parameters) object.parameters = parameters_of(object);
     return share(object.parameters.ptr());
   });
 }
@@ -364,9 +338,7 @@ py::object make_view(const StorageObject& parent, Storage view) {
 }
 
 py::object make_view(const StorageObject& parent, const IndexMap& map) {
-  py::object made = make_object(parent.dtype, parent.storage.kind(),
-                                [&]() noexcept -> Storage { return parent.storage.view(map); });
-  object_of(made.ptr())->touch = parent.touch;
+  py::object made = make_view(parent, parent.storage.view(map));
   object_of(made.ptr())->new_axes = new_axes_of(parent, map);
   return made;
 }
@@ -400,7 +372,8 @@ void add_storage_types(PyObject* module) {
   add_attributes(type.ptr(), module);
   check(PyModule_AddObjectRef(module, "StorageBase", type.ptr()));
   add_storage_functions(module);
-  add_pickle_functions(module);
+  add_parameters_type(module);
+  add_wrapping_functions(module);
 }
 
 py::object from_halo(const Halo& halo) {
@@ -435,8 +408,7 @@ void touch_storage(PyObject* storage, Side side) {
 const Storage& storage_of(PyObject* object) { return storages::object_of(object)->storage; }
 
 py::object make_storage(Storage storage, const DTypePtr& dtype) {
-  return storages::make_object(dtype, storage.kind(),
-                               [&]() noexcept -> Storage { return std::move(storage); });
+  return storages::make_object(std::move(storage), dtype);
 }
 
 }  // namespace gridbuf::python

@@ -16,10 +16,7 @@ module;
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-module gridbuf.python.storage;
-
-import gridbuf.array;
-import gridbuf.device.emulated;
+module gridbuf.python;
 
 namespace gridbuf::python::storages {
 namespace {

@@ -13,7 +13,7 @@ module;
 #include "absl/status/statusor.h"
 #include "modules/python/support/docstrings.h"
 
-module gridbuf.python.storage;
+module gridbuf.python;
 
 namespace gridbuf::python::storages {
 namespace {
@@ -72,9 +72,6 @@ PyMethodDef package_functions[] = {
      doc("_storage_ones_like")},
     {"full_like", method(Functions::full_like), METH_FASTCALL | METH_KEYWORDS,
      doc("_storage_full_like")},
-    {"as_storage", method(as_storage_function), METH_FASTCALL | METH_KEYWORDS,
-     doc("_storage_as_storage")},
-    {"storage", method(storage_function), METH_FASTCALL | METH_KEYWORDS, doc("_storage_storage")},
 };
 
 }  // namespace

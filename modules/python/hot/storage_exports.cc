@@ -18,7 +18,7 @@ module;
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
-module gridbuf.python.storage;
+module gridbuf.python;
 
 namespace gridbuf::python::storages {
 namespace {
@@ -130,11 +130,9 @@ py::object own_buffer(const Storage& storage, const DTypePtr& dtype, Side side, 
   const Device& device = storage.device(side);
   // gridbuf orders its work on the current stream before it exports the memory.
   const StreamHandle stream = device.type == DeviceType::kHost ? 0 : current_stream();
-  return adopt_buffer_of(dtype, adopted_memory("storage", device, stream), [&]() noexcept -> Array {
-    Array array = storage.array(side);
-    if (share != nullptr) array.memory.owner = std::move(share);
-    return array;
-  });
+  Array array = storage.array(side);
+  if (share != nullptr) array.memory.owner = std::move(share);
+  return adopt_buffer(std::move(array), dtype, nullptr, adopted_memory("storage", device, stream));
 }
 
 py::object shown_buffer(const StorageObject& object, Side side) {

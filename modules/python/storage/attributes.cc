@@ -16,7 +16,7 @@ module;
 #include "modules/python/support/attributes.h"
 #include "modules/python/support/docstrings.h"
 
-module gridbuf.python.storage;
+module gridbuf.python;
 
 namespace pybind11 {
 namespace detail {
@@ -391,11 +391,6 @@ void add_methods(Attributes& type) {
            [](const StorageObject& object) { up_to_date(object.storage, Side::kDevice); })
       .def("_elements",
            [](const StorageObject& object) { return host_elements(object, object.storage); })
-      .def("_side_buffer",
-           [](const StorageObject& object, int side, int purpose) {
-             return side_buffer(object.self(), static_cast<DeviceType>(side),
-                                static_cast<Purpose>(purpose));
-           })
       .def("_own_memory", own_memory)
       .def("_current_sides", current_sides);
 }
@@ -422,8 +417,7 @@ void add_attributes(PyObject* base_type, PyObject* module) {
   add_properties(type);
   add_methods(type);
   core.def("_set_storage_types", set_storage_types)
-      .def("_run_kernel", run_kernel)
-      .def("_copy_arrays", copy_without_storages);
+      .def("_run_kernel", run_kernel);
 }
 
 }  // namespace gridbuf::python::storages

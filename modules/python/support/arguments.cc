@@ -21,7 +21,7 @@ module;
 #include "absl/status/status.h"
 #include "modules/python/support/docstrings.h"
 
-module gridbuf.python.support;
+module gridbuf.python;
 
 namespace gridbuf::python {
 namespace {
@@ -277,6 +277,16 @@ py::object make_text(std::string_view text) {
 }
 
 // ---- Arguments. ----
+
+void sort_arguments(const Signature& signature, const py::args& arguments,
+                    const py::kwargs& keywords, std::span<PyObject*> values,
+                    UnknownKeyword unknown) {
+  std::vector<PyObject*> all(&PyTuple_GET_ITEM(arguments.ptr(), 0),
+                             &PyTuple_GET_ITEM(arguments.ptr(), 0) + arguments.size());
+  for (const auto& [name, value] : keywords) all.push_back(value.ptr());
+  const py::tuple names(keywords);
+  sort_arguments(signature, all.data(), std::ssize(arguments), names.ptr(), values, unknown);
+}
 
 void unexpected_keyword(const Signature& signature, PyObject* keyword) {
   std::string names;

@@ -103,7 +103,8 @@ def main() -> None:
         found = list(docstrings(ast.parse(stub.read())))
     rows = "\n".join(f'    {{"{name}",\n{literal(text)}}},' for name, text in found)
     with open(target, "w", encoding="utf-8") as header:
-        header.write(HEADER.format(source=source, rows=rows))
+        # The build makes the stub in its own folder.
+        header.write(HEADER.format(source=source.rpartition("/bin/")[2], rows=rows))
 
 
 if __name__ == "__main__":

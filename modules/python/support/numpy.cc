@@ -17,7 +17,7 @@ module;
 
 #include "absl/status/statusor.h"
 
-module gridbuf.python.support;
+module gridbuf.python;
 
 namespace gridbuf::python {
 namespace {

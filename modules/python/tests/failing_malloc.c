@@ -125,7 +125,7 @@ void failing_malloc_arm(int64_t call) {
 
 int64_t failing_malloc_failures(void) { return failures; }
 
-/* Freed blocks that somebody wrote to. */
+/* Freed blocks that were written to. */
 int64_t failing_malloc_written(void) {
   pthread_mutex_lock(&lock);
   int64_t found = written;

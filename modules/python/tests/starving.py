@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any
 
 import gridbuf
+import gridbuf.storage
 import gridbuf.testing
 import numpy as np
 from abi import DLTensor, ManagedVersioned, exchange_table
@@ -67,6 +68,16 @@ def on_the_device() -> None:
         gridbuf.testing.synchronize()
 
 
+def ten_dimensions() -> None:
+    """More dimensions than a list has entries outside the heap."""
+    array = gridbuf.ones((2,) * 10, "f4", alignment_size=64)
+    gridbuf.copyto(array, array.T[::-1])
+    view = array.base.T[::-1, None]
+    repr(view)
+    view.copy().__dlpack__(max_version=(1, 0))
+    gridbuf.storage.zeros((2,) * 10)[::-1].copy()
+
+
 OPERATIONS: dict[str, Callable[[], Any]] = {
     "allocate": lambda: gridbuf.allocate((3, 4), "f4", backend="gt:cpu_ifirst", dims="JK"),
     "allocate pages": lambda: gridbuf.allocate((1 << 19,), alignment_size=4096),
@@ -105,6 +116,7 @@ OPERATIONS: dict[str, Callable[[], Any]] = {
     "a bad keyword": lambda: refused(lambda: gridbuf.empty(3, banana=1)),  # type: ignore[call-overload]
     "a bad buffer request": lambda: refused(lambda: BUFFER.__dlpack__(dl_device=(9, 9))),
     "device": on_the_device,
+    "ten dimensions": ten_dimensions,
 }
 
 MOST_ALLOCATIONS = 2000

@@ -506,7 +506,7 @@ def test_gpu_memory_is_refused_with_what_was_looked_for(name: str) -> None:
         {"backend": "gt:gpu"},
         {"backend": "debug", "memory": "device"},
     ):
-        if name == "plan":  # Where the elements lie is the same everywhere.
+        if name == "plan":  # Elements have the same places everywhere.
             assert call(name, **keywords).nbytes > 0
             continue
         try:

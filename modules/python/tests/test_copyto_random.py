@@ -1,6 +1,6 @@
 """`gridbuf.copyto` against `numpy.copyto`: random arrays, bit for bit, on every instruction set that the processor has.
 
-Both get the same bytes, at addresses that lie the same way; afterwards all of the memory around the target must be the same as
+Both get the same bytes, at addresses with the same alignment; afterwards all of the memory around the target must be the same as
 well, so that no byte of padding was touched. Where source, mask and target overlap, the definition is what counts: everything
 is read first.
 """

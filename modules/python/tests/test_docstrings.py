@@ -7,6 +7,8 @@ import doctest
 import importlib
 import importlib.util
 import inspect
+import pkgutil
+import pydoc
 import re
 import textwrap
 from collections.abc import Callable, Iterator
@@ -132,14 +134,17 @@ def sections(text: str) -> dict[str, str]:
     return dict(zip(parts[1::2], parts[2::2]))
 
 
+def parameter_texts(text: str) -> Iterator[tuple[str, str]]:
+    """Name and text of each parameter."""
+    parts = re.split(r"^(\S.*)\n", sections(text).get("Parameters", ""), flags=re.MULTILINE)
+    for names, description in zip(parts[1::2], parts[2::2]):
+        for name in names.partition(" : ")[0].split(", "):
+            yield name.strip(" *"), " ".join(description.split())
+
+
 def documented_parameters(text: str) -> dict[str, str]:
     """The text of each parameter by its name."""
-    parts = re.split(r"^(\S.*)\n", sections(text).get("Parameters", ""), flags=re.MULTILINE)
-    found = {}
-    for names, description in zip(parts[1::2], parts[2::2]):
-        for name in re.split(r",? :|,", names)[0].split(", "):
-            found[name.strip(" *")] = " ".join(description.split())
-    return found
+    return dict(parameter_texts(text))
 
 
 def parameters(function: Callable[..., Any]) -> list[str]:
@@ -178,10 +183,30 @@ def test_no_public_name_is_without_a_docstring() -> None:
     assert [name for name in public if not ast.get_docstring(CORE[name])] == []
 
 
+def test_dir_has_the_public_names_and_modules() -> None:
+    for name in MODULES:
+        module = importlib.import_module(name)
+        folders = getattr(module, "__path__", ())
+        modules = {found.name for found in pkgutil.iter_modules(folders) if found.name[0] != "_"}
+        # A name that needs GT4Py is not in __all__.
+        extra = {"as_field"} if name == "gridbuf.gt4py" else set()
+        assert {*dir(module)} == {*module.__all__} | modules | extra, name
+
+
 def test_docstrings_have_the_parameters_of_the_signature() -> None:
     for name, value in described().items():
         text = inspect.getdoc(value) or ""
         assert [*documented_parameters(text)] == parameters(value), name
+
+
+def test_each_parameter_is_documented_once_and_whole() -> None:
+    texts = {name: inspect.getdoc(value) or "" for name, value in OBJECTS.items()}
+    texts |= {f"stub: {name}": ast.get_docstring(node) or "" for name, node in CORE.items()}
+    for name, text in texts.items():
+        found = [*parameter_texts(text)]
+        assert len(found) == len(dict(found)), name
+        assert all(description for _, description in found), name
+        assert " : as in `" not in text, f"{name}: the build has not expanded its source"
 
 
 def test_docstrings_of_the_stub_have_its_parameters_results_and_errors() -> None:
@@ -222,6 +247,9 @@ def test_run_time_docstrings_are_those_of_the_stub() -> None:
         if text:
             assert inspect.cleandoc(run_time(name).__doc__) == text, name
             checked += 1
+            if isinstance(node, ast.FunctionDef) and is_public(name):
+                printed = pydoc.render_doc(resolve(name), renderer=pydoc.plaintext)
+                assert " ".join(text.split()) in " ".join(printed.split()), name
     assert checked > 130
 
 

@@ -1,4 +1,4 @@
-"""Buffers and plain arrays go into GT4Py and PyTorch, the released packages, as they are; layouts agree with GT4Py's."""
+"""Buffers and plain arrays go into the released packages of GT4Py and PyTorch without a change; layouts agree with GT4Py's."""
 
 # No `from __future__ import annotations`: GT4Py evaluates a stencil's annotations, which are local names here.
 import importlib.util

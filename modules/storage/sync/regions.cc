@@ -19,7 +19,7 @@ namespace gridbuf {
 
 // --- Boxes ---------------------------------------------------------------------------------------
 
-Box whole_box(const Extents& shape) { return {Extents(shape.size(), 0), shape}; }
+Box whole_box(const Extents& shape) { return {Box::Corner(shape.size(), 0), shape}; }
 
 std::int64_t volume(const Box& box) {
   std::int64_t points = 1;
@@ -260,8 +260,8 @@ void write_box(std::int64_t* corners, int ndim, const Box& box) {
 
 Box read_box(const std::int64_t* corners, int ndim) {
   const auto length = static_cast<std::size_t>(ndim);
-  return {Extents(std::span<const std::int64_t>(corners, length)),
-          Extents(std::span<const std::int64_t>(corners + ndim, length))};
+  return {Box::Corner(std::span<const std::int64_t>(corners, length)),
+          Box::Corner(std::span<const std::int64_t>(corners + ndim, length))};
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ namespace gridbuf {
 namespace {
 
 // Bits of SyncState::flags_, per side.
-enum Fact : unsigned { kDirty = 1, kExported = 2, kOnce = 4 };
+enum Flag : unsigned { kDirty = 1, kExported = 2, kOnce = 4 };
 
 unsigned bits(Side side, unsigned flags) { return side == Side::kHost ? flags : flags << 8U; }
 
@@ -85,11 +85,11 @@ absl::Status SyncState::attach(const SyncedBuffers& buffers) {
                        "SyncState"});
   }
   try {
+    buffers_ = buffers;
     record_ = std::make_unique<Record>(buffers.shape.size());
   } catch (const std::bad_alloc&) {
     return no_memory();
   }
-  buffers_ = buffers;
   const Box whole = whole_box(buffers.shape);
   if (initial_state_ == kSyncHostDirty) of(Side::kHost).dirty.add(whole, of(Side::kDevice).dirty);
   if (initial_state_ == kSyncDeviceDirty) of(Side::kDevice).dirty.add(whole, of(Side::kHost).dirty);

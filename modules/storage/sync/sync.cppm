@@ -58,10 +58,12 @@ std::string_view to_string(Side side);
 // --- Boxes ---------------------------------------------------------------------------------------
 
 /// The points with lower[i] <= index[i] < upper[i]. Empty unless lower < upper in every dimension;
-/// the box without dimensions has one point.
+/// the box without dimensions has one point. Never on the heap, because notes of writes and exports
+/// must not fail.
 struct Box {
-  Extents lower = {};
-  Extents upper = {};
+  using Corner = SmallVec<std::int64_t, kMaxNdim>;
+  Corner lower = {};
+  Corner upper = {};
 
   friend bool operator==(const Box&, const Box&) = default;
 };

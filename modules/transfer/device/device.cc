@@ -93,27 +93,16 @@ Calls calls_of(const Walk& walk, std::int64_t itemsize_bytes, bool in_order) {
 // Every index of the outer axes in row-major order.
 absl::Status enqueue_all(DeviceDriver& driver, const Calls& calls, StreamHandle stream) {
   RowCopy rows = calls.rows;
-  auto* target = static_cast<std::byte*>(rows.target);
-  const auto* source = static_cast<const std::byte*>(rows.source);
-  Extents index(calls.outer.size(), 0);
-  while (true) {
-    rows.target = target;
-    rows.source = source;
+  loops::Odometer at(calls.outer, static_cast<std::byte*>(rows.target),
+                     static_cast<const std::byte*>(rows.source));
+  do {
+    rows.target = at.target();
+    rows.source = at.source();
     GRIDBUF_RETURN_IF_ERROR(rows.row_count == 1
                                 ? driver.copy(rows.target, rows.source, rows.row_bytes, stream)
                                 : driver.copy_rows(rows, stream));
-    int axis = calls.outer.size() - 1;
-    for (; axis >= 0; --axis) {
-      const Axis& outer = calls.outer[axis];
-      target += outer.target_stride_bytes;
-      source += outer.source_stride_bytes;
-      if (++index[axis] < outer.extent) break;
-      target -= outer.extent * outer.target_stride_bytes;
-      source -= outer.extent * outer.source_stride_bytes;
-      index[axis] = 0;
-    }
-    if (axis < 0) return absl::OkStatus();
-  }
+  } while (at.next());
+  return absl::OkStatus();
 }
 
 // Whether the rows are long enough for one transfer each, or rows and calls are few.
@@ -143,8 +132,8 @@ Walk in_order_of_target(Walk walk) {
 
 absl::Status launch_copy(DeviceDriver& driver, const Walk& walk, std::int64_t itemsize_bytes,
                          StreamHandle stream) {
-  return kernels::launch(driver, kernels::plan_copy(in_order_of_target(walk), itemsize_bytes),
-                         stream);
+  return driver.launch(
+      kernels::kernel_of(kernels::plan_copy(in_order_of_target(walk), itemsize_bytes)), stream);
 }
 
 // --- Between the host and the device -------------------------------------------------------------
@@ -353,7 +342,7 @@ absl::StatusOr<bool> fill_on_device(DeviceDriver& driver, const Walk& unordered,
   }
   const absl::StatusOr<kernels::KernelPlan> plan = kernels::plan_fill(walk, element);
   if (!plan.ok()) return false;
-  GRIDBUF_RETURN_IF_ERROR(kernels::launch(driver, *plan, stream));
+  GRIDBUF_RETURN_IF_ERROR(driver.launch(kernels::kernel_of(*plan), stream));
   return true;
 }
 

@@ -18,6 +18,7 @@
 // found before, and only their last repetition is written.)
 module;
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -29,8 +30,8 @@ module;
 
 export module gridbuf.transfer.device;
 
-import gridbuf.device;
-import gridbuf.layout.view;
+export import gridbuf.device;
+export import gridbuf.layout.view;
 import gridbuf.transfer.loops;
 
 export namespace gridbuf {
@@ -121,10 +122,8 @@ struct KernelPlan {
   KernelKind kind() const { return static_cast<KernelKind>(arguments.kind); }
 
   gridbuf_kernel_plan arguments = {};
-  // The memory that the addresses of each side span.
-  std::int64_t target_bytes = 0;
-  std::int64_t source_bytes = 0;
-  std::int64_t source_begin_bytes = 0;  // lowest byte, from the first element; <= 0
+  /// The memory that the addresses of target and source span; a fill has no source.
+  std::array<KernelOperand, 2> operands = {};
 };
 
 /// Plans the copy of a walk's elements. Requires a walk that is ordered by its target
@@ -140,11 +139,12 @@ KernelPlan plan_copy(const loops::Walk& walk, std::int64_t itemsize_bytes,
 absl::StatusOr<KernelPlan> plan_fill(const loops::Walk& walk, std::span<const std::byte> element,
                                      std::int64_t most_blocks = kMostBlocks);
 
-/// Enqueues the plan. Requires that the current device accesses the memory of both sides. Errors:
-/// those of DeviceDriver::launch.
-absl::Status launch(DeviceDriver& driver, const KernelPlan& plan, StreamHandle stream);
+/// The plan for DeviceDriver::launch. Refers to the plan. The current device must access the memory
+/// of both sides.
+DeviceKernel kernel_of(const KernelPlan& plan);
 
-/// Runs all threads of all blocks now, in memory of the host: for tests.
-void run_on_host(const KernelPlan& plan);
+/// Sets the function of kernels.cu that launches a plan. //modules/device/drivers calls it before
+/// main, so that programs without a device do not link CUDA code.
+void set_cuda_launch(int (*launch)(const gridbuf_kernel_plan* plan, std::uint64_t stream));
 
 }  // namespace gridbuf::kernels

@@ -123,17 +123,22 @@ struct KernelPlanner {
   KernelPlan plan = {};
 
   void start() {
-    plan.target_bytes = itemsize_bytes;
-    plan.source_bytes = itemsize_bytes;
-    for (const Axis& axis : walk.axes) {
-      plan.target_bytes += (axis.extent - 1) * axis.target_stride_bytes;
-      if (!has_source) continue;
-      const std::int64_t reach = (axis.extent - 1) * axis.source_stride_bytes;
-      plan.source_bytes += magnitude(reach);
-      plan.source_begin_bytes += std::min<std::int64_t>(reach, 0);
-    }
+    auto& [target, source] = plan.operands;
+    target = {has_source ? "the copy's target" : "the fill's target", walk.target, itemsize_bytes};
     plan.arguments.target = reinterpret_cast<std::uintptr_t>(walk.target);
-    if (has_source) plan.arguments.source = reinterpret_cast<std::uintptr_t>(walk.source);
+    for (const Axis& axis : walk.axes) {
+      target.length_bytes += (axis.extent - 1) * axis.target_stride_bytes;
+    }
+    if (!has_source) return;
+    const std::byte* begin = walk.source;
+    source = {"the copy's source", nullptr, itemsize_bytes};
+    plan.arguments.source = reinterpret_cast<std::uintptr_t>(walk.source);
+    for (const Axis& axis : walk.axes) {
+      const std::int64_t reach = (axis.extent - 1) * axis.source_stride_bytes;
+      source.length_bytes += magnitude(reach);
+      begin += std::min<std::int64_t>(reach, 0);
+    }
+    source.begin = begin;
   }
 
   // Axes are given innermost first.
@@ -425,35 +430,32 @@ void run_in(const void* arguments, std::span<std::byte* const> operands) {
   std::memcpy(&own, arguments, sizeof(own));
   own.arguments.target = reinterpret_cast<std::uintptr_t>(operands[0]);
   if (operands.size() > 1) {
-    own.arguments.source = reinterpret_cast<std::uintptr_t>(operands[1]) -
-                           static_cast<std::uint64_t>(own.source_begin_bytes);
+    own.arguments.source += reinterpret_cast<std::uintptr_t>(operands[1]) -
+                            reinterpret_cast<std::uintptr_t>(own.operands[1].begin);
   }
   run(own.arguments);
 }
 
+int (*cuda_launch)(const gridbuf_kernel_plan* plan, std::uint64_t stream) = nullptr;
+
 int launch_cuda(const void* arguments, StreamHandle stream) {
-  return gridbuf_kernel_launch(&static_cast<const KernelPlan*>(arguments)->arguments, stream);
+  constexpr int kNotSupported = 801;  // as the stub: cudaErrorNotSupported
+  if (cuda_launch == nullptr) return kNotSupported;
+  return cuda_launch(&static_cast<const KernelPlan*>(arguments)->arguments, stream);
 }
 
 }  // namespace
 
-void run_on_host(const KernelPlan& plan) { run(plan.arguments); }
+void set_cuda_launch(int (*launch)(const gridbuf_kernel_plan* plan, std::uint64_t stream)) {
+  cuda_launch = launch;
+}
 
-absl::Status launch(DeviceDriver& driver, const KernelPlan& plan, StreamHandle stream) {
-  const std::uint64_t source_begin =
-      plan.arguments.source + static_cast<std::uint64_t>(plan.source_begin_bytes);
-  const bool copies = plan.arguments.source != 0;
-  const std::array<KernelOperand, 2> operands{
-      KernelOperand{copies ? "the copy's target" : "the fill's target",
-                    reinterpret_cast<const void*>(plan.arguments.target), plan.target_bytes},
-      KernelOperand{"the copy's source", reinterpret_cast<const void*>(source_begin),
-                    plan.source_bytes}};
-  return driver.launch({.name = to_string(plan.kind()),
-                        .on_host = &run_in,
-                        .on_cuda = &launch_cuda,
-                        .arguments = std::as_bytes(std::span(&plan, 1)),
-                        .operands = std::span(operands).first(copies ? 2 : 1)},
-                       stream);
+DeviceKernel kernel_of(const KernelPlan& plan) {
+  return {.name = to_string(plan.kind()),
+          .on_host = &run_in,
+          .on_cuda = &launch_cuda,
+          .arguments = std::as_bytes(std::span(&plan, 1)),
+          .operands = std::span(plan.operands).first(plan.arguments.source != 0 ? 2 : 1)};
 }
 
 }  // namespace gridbuf::kernels

@@ -157,6 +157,16 @@ std::string text_of(const Seen& seen) {
   return text;
 }
 
+// Runs all threads of all blocks in the memory of the host, where the walk's addresses are.
+void run_on_host(const KernelPlan& plan) {
+  const DeviceKernel kernel = kernel_of(plan);
+  std::vector<std::byte*> operands;
+  for (const KernelOperand& operand : kernel.operands) {
+    operands.push_back(static_cast<std::byte*>(const_cast<void*>(operand.begin)));
+  }
+  kernel.on_host(kernel.arguments.data(), operands);
+}
+
 // --- Copies --------------------------------------------------------------------------------------
 
 void check_copy(std::mt19937_64& random, const StridedView& target, const StridedView& source,
@@ -531,7 +541,7 @@ TEST_F(KernelsOnDevice, RunLateOnTheirStreamInMemoryOfTheDevice) {
   const StreamHandle stream = *driver.create_stream(StreamKind::kNonBlocking);
   const KernelPlan plan = plan_copy(ordered_walk(to.data(), rows, from.data(), columns), 8);
   ASSERT_EQ(plan.kind(), KernelKind::kCopyTiles);
-  ASSERT_TRUE(launch(driver, plan, stream).ok());
+  ASSERT_TRUE(driver.launch(kernel_of(plan), stream).ok());
   EXPECT_TRUE(read(to) == before);  // the stream has not run yet
   ASSERT_TRUE(driver.synchronize(stream).ok());
   EXPECT_TRUE(read(to) == expected);
@@ -546,7 +556,7 @@ TEST_F(KernelsOnDevice, AddressesMustBeTheDevices) {
   const StridedView beyond{{1000}, {8}, 0, 8};
   const auto error = [&](std::byte* target, const std::byte* source, const StridedView& both) {
     return error_class_of(
-        launch(driver, plan_copy(ordered_walk(target, both, source, both), 8), 1));
+        driver.launch(kernel_of(plan_copy(ordered_walk(target, both, source, both), 8)), 1));
   };
   const Block other = on_device(Bytes(8000));
   EXPECT_EQ(error(block.data(), host.data(), view), ErrorClass::kValue);
@@ -565,7 +575,9 @@ TEST_F(KernelsOnDevice, KeepWhatTheyUseFromBeingFreed) {
     const Block from = on_device(Bytes(64, std::byte{2}));
     ASSERT_TRUE(driver.order_after(1, stream).ok());
     ASSERT_TRUE(
-        launch(driver, plan_copy(ordered_walk(to.data(), view, from.data(), view), 8), stream)
+        driver
+            .launch(kernel_of(plan_copy(ordered_walk(to.data(), view, from.data(), view), 8)),
+                    stream)
             .ok());
   }
   ASSERT_TRUE(driver.synchronize(1).ok());  // would free the source, if nothing kept it

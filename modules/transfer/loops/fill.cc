@@ -277,34 +277,9 @@ TargetRows one_row(std::byte* target_block, const StridedView& target) {
   return rows;
 }
 
-// Iterates over the begins of rows.
-class RowCursor {
- public:
-  RowCursor(const TargetRows& rows, std::int64_t row)
-      : rows_(rows), index_(rows.outer.size(), 0), at_(rows.first) {
-    for (int axis = rows.outer.size() - 1; axis >= 0; --axis) {
-      index_[axis] = row % rows.outer[axis].extent;
-      row /= rows.outer[axis].extent;
-      at_ += index_[axis] * rows.outer[axis].target_stride_bytes;
-    }
-  }
-
-  std::byte* at() const { return at_; }
-
-  void next() {
-    for (int axis = rows_.outer.size() - 1; axis >= 0; --axis) {
-      at_ += rows_.outer[axis].target_stride_bytes;
-      if (++index_[axis] < rows_.outer[axis].extent) return;
-      at_ -= rows_.outer[axis].extent * rows_.outer[axis].target_stride_bytes;
-      index_[axis] = 0;
-    }
-  }
-
- private:
-  const TargetRows& rows_;
-  Extents index_;
-  std::byte* at_;
-};
+Odometer begins_of(const TargetRows& rows, std::int64_t row) {
+  return {rows.outer, rows.first, nullptr, row};
+}
 
 // ---- Pieces. ----
 
@@ -373,7 +348,7 @@ void cut_into_pieces(Plan& plan, const FillLimits& limits) {
 std::byte* last_byte(const Plan& plan, std::int64_t unit) {
   const std::int64_t next = (unit % plan.units_of_a_row + 1) * plan.unit_elements;
   const std::int64_t last = std::min(next, plan.rows.extent) - 1;
-  return RowCursor(plan.rows, unit / plan.units_of_a_row).at() + last * plan.rows.stride_bytes +
+  return begins_of(plan.rows, unit / plan.units_of_a_row).target() + last * plan.rows.stride_bytes +
          std::ssize(plan.element) - 1;
 }
 
@@ -381,10 +356,10 @@ void fill_units(const Plan& plan, std::int64_t begin, std::int64_t end) {
   const TargetRows& rows = plan.rows;
   const bool stream = plan.streams_old_pages && !is_fresh(last_byte(plan, end - 1));
   const Stores stores = stream ? Stores::kStream : plan.stores;
-  RowCursor row(rows, begin / plan.units_of_a_row);
+  Odometer row = begins_of(rows, begin / plan.units_of_a_row);
   std::int64_t element = begin % plan.units_of_a_row * plan.unit_elements;
   for (std::int64_t unit = begin; unit < end; ++unit) {
-    std::byte* const at = row.at() + element * rows.stride_bytes;
+    std::byte* const at = row.target() + element * rows.stride_bytes;
     const std::int64_t count = std::min(plan.unit_elements, rows.extent - element);
     if (plan.pattern != nullptr) {
       fill_dense(at, count * rows.stride_bytes, *plan.pattern, plan.write_lines, stores);
@@ -403,9 +378,9 @@ void fill_units(const Plan& plan, std::int64_t begin, std::int64_t end) {
 void fill_in_order(const Walk& walk, std::span<const std::byte> element) {
   const TargetRows rows = rows_of(walk);
   const WriteElements write_elements = parts_for<1>(element.size());
-  RowCursor row(rows, 0);
+  Odometer row = begins_of(rows, 0);
   for (std::int64_t i = 0; i < rows.count; ++i, row.next()) {
-    write_elements(row.at(), rows.extent, rows.stride_bytes, element);
+    write_elements(row.target(), rows.extent, rows.stride_bytes, element);
   }
 }
 

@@ -81,6 +81,28 @@ struct Walk {
   SmallVec<Axis> axes;
 };
 
+/// The indices of axes in row-major order, from that number on, and the addresses of their
+/// elements.
+class Odometer {
+ public:
+  Odometer(const SmallVec<Axis>& axes, std::byte* target, const std::byte* source,
+           std::int64_t number = 0);
+
+  std::byte* target() const { return target_; }
+  const std::byte* source() const { return source_; }
+  std::int64_t operator[](int axis) const { return index_[axis]; }
+  /// Goes to the next index. False after the last, and then at the first again.
+  bool next();
+
+ private:
+  void move(const Axis& axis, std::int64_t steps);
+
+  const SmallVec<Axis>& axes_;
+  std::byte* target_;
+  const std::byte* source_;
+  Extents index_;
+};
+
 /// The stride without its sign.
 constexpr std::int64_t magnitude(std::int64_t stride_bytes) noexcept {
   return stride_bytes < 0 ? -stride_bytes : stride_bytes;
@@ -171,8 +193,8 @@ void copy_view(std::byte* target_block, const StridedView& target, const std::by
 //
 //   lines     vector stores. As fast as memset while the target is in the nearer caches.
 //   strings   the processor's fill instruction (x86: rep stos), for elements up to 8 bytes in rows
-//             of some kilobytes. It takes over cache lines without reading them (measured: 1.2 to
-//             1.7 times as fast as vectors in and around the last cache, elsewhere as fast).
+//             of some kilobytes. It takes over cache lines without reading them. The promise
+//             fill-full (promises.py) needs it: vectors took 1.1 to 2 times as long from 8 MiB on.
 //   streams   non-temporal stores, for zeros that do not fit in the caches (measured: three times
 //             as fast as vectors), and for any element in targets many times larger than caches.
 //
@@ -203,127 +225,6 @@ void fill_view(std::byte* target_block, const StridedView& target,
 
 // Shared by the implementation files, for them and their tests.
 export namespace gridbuf::loops {
-
-// --- Tiles (tiles.cc, kernels.inc) ---------------------------------------------------------------
-//
-// If two layouts disagree about the contiguous dimension, a copy transposes many planes. The target
-// is dense along one axis of a plane, the source along the second axis. A band of a plane is as
-// many rows as fill two cache lines of the target. It is swept along the source. The source is then
-// a few streams, which processors prefetch. Every cache line of the target is written whole, at
-// once (non-temporally, if the target does not fit in the caches). So power-of-two strides are not
-// slow, although all lines of a column share one cache set. Squares of elements are transposed in
-// registers (as in HPTT, arXiv 1704.04374).
-//
-// For data in the caches, lines at power-of-two distances evict one another before a square is
-// done. So these squares have whole cache lines, and begin with lines where they can. Blocks of
-// 64 KiB are the tasks. The loops over squares are nested by the distance from one square to the
-// next.
-//
-// If rows of the target begin in the middle of a cache line, the band goes through scratch memory.
-// A line with elements of two bands is written by the band that has its first byte; that band also
-// reads the following rows. Bands can be moved in any order and by any thread.
-
-/// The length of a cache line, the unit of writes to memory.
-inline constexpr std::int64_t kLineBytes = 64;
-
-/// The sides of a block of planes.
-enum class Side : std::uint8_t { kRows, kColumns, kPlanes };
-/// Loops over the sides, outermost first.
-using Nest = std::array<Side, 3>;
-
-/// Row r, column c of the source is element r of the target's column c. The sides must not share
-/// bytes.
-struct Plane {
-  std::byte* target;        // of row 0, column 0
-  const std::byte* source;  // of row 0, column 0
-  std::int64_t itemsize_bytes;
-  std::int64_t rows;
-  std::int64_t columns;
-  std::int64_t target_row_stride_bytes;  // the item size, if `streams`
-  std::int64_t target_column_stride_bytes;
-  std::int64_t source_row_stride_bytes;
-  std::int64_t source_column_stride_bytes;
-  bool streams;                     // by non-temporal stores; end_stream() ends it
-  const std::byte* next = nullptr;  // a hint: the address read after a band
-  /// The number of planes at equal distances, and the order of their squares. More than one only
-  /// without `streams`.
-  std::int64_t count = 1;
-  std::int64_t target_step_bytes = 0;
-  std::int64_t source_step_bytes = 0;
-  Nest nest = {Side::kPlanes, Side::kColumns, Side::kRows};
-  bool by_scratch = false;  // as needs_scratch says, without `streams`
-};
-
-/// Some rows of a plane, or columns, or planes: [begin, begin + length).
-struct Part {
-  std::int64_t begin;
-  std::int64_t length;
-};
-
-/// A side in consecutive parts.
-struct Cut {
-  std::int64_t extent = 1;
-  std::int64_t first = 1;  // the length of the first part
-  std::int64_t size = 1;   // of the others; the last one has the rest
-  std::int64_t count = 1;
-
-  constexpr Part operator[](std::int64_t index) const {
-    const std::int64_t begin = index == 0 ? 0 : first + (index - 1) * size;
-    return {begin, index + 1 == count ? extent - begin : index == 0 ? first : size};
-  }
-};
-
-/// The rows of a plane, cut for non-temporal stores. The first part ends where cache lines begin in
-/// all columns, if there is such a row.
-struct Bands : Cut {
-  bool share_lines;  // a band reads rows of the next one
-};
-
-/// The bands that suit the plane.
-Bands bands_of(const Plane& plane);
-
-/// Whether lines of more columns of the target than a cache has ways are in one cache set, and
-/// stores do not write whole lines: then a square would be evicted before it is complete. The plane
-/// has at least one square.
-bool needs_scratch(const Plane& plane, Simd simd);
-
-/// Planes, cut for ordinary stores: by Side.
-struct Blocks {
-  Nest nest;  // of the blocks, and of the squares in a block
-  std::array<Cut, 3> cuts = {};
-};
-
-/// Blocks of about `block_bytes`. Parts begin at cache lines where possible.
-Blocks blocks_of(const Plane& plane, std::int64_t block_bytes);
-
-/// Moves one band of a plane, or these rows of all planes.
-using MoveBand = void (*)(const Plane& plane, const Part& band);
-
-/// The function that moves a band. Streaming bands that share lines must be all those of bands_of.
-MoveBand move_band_with(Simd simd);
-
-/// Groups at equal distances of dense rows at equal distances.
-struct DenseRows {
-  std::int64_t length_bytes;  // of each
-  std::int64_t count;         // of a group, and from one to the next:
-  std::int64_t target_step_bytes;
-  std::int64_t source_step_bytes;
-  std::int64_t groups = 1;  // and from one to the next:
-  std::int64_t target_group_bytes = 0;
-  std::int64_t source_group_bytes = 0;
-};
-
-/// Copies all rows.
-using MoveDenseRows = void (*)(const DenseRows& rows, std::byte* target, const std::byte* source);
-
-/// Copies rows, by non-temporal stores from the first whole cache line to the last.
-MoveDenseRows stream_rows_with(Simd simd);
-/// Copies rows by ordinary stores. The rows have at least a cache line, but a call of memcpy for
-/// each would cost time.
-MoveDenseRows copy_rows_with(Simd simd);
-
-/// Orders this thread's non-temporal stores before later ones.
-void end_stream();
 
 // --- Rows (rows.cc) ------------------------------------------------------------------------------
 //
@@ -356,6 +257,107 @@ MoveRows move_rows_with(Simd simd, const Rows& rows);
 
 /// Reverses the bytes of every unit of `unit_bytes` in the first of the target's rows.
 void swap_row(const Rows& rows, std::byte* target, std::int64_t unit_bytes);
+
+// --- Tiles (tiles.cc, kernels.inc) ---------------------------------------------------------------
+//
+// If two layouts disagree about the contiguous dimension, a copy transposes many planes. The target
+// is dense along one axis of a plane, the source along the second axis. A band of a plane is as
+// many rows as fill two cache lines of the target. It is swept along the source. The source is then
+// a few streams, which processors prefetch. Every cache line of the target is written whole, at
+// once (non-temporally, if the target does not fit in the caches). So power-of-two strides are not
+// slow, although all lines of a column share one cache set. Squares of elements are transposed in
+// registers (as in HPTT, arXiv 1704.04374).
+//
+// For data in the caches, lines at power-of-two distances evict one another before a square is
+// done. So these squares have whole cache lines, and begin with lines where they can. Blocks of
+// 64 KiB are the tasks. The loops over squares are nested by the distance from one square to the
+// next.
+//
+// If rows of the target begin in the middle of a cache line, the band goes through scratch memory.
+// A line with elements of two bands is written by the band that has its first byte; that band also
+// reads the following rows. Bands can be moved in any order and by any thread.
+
+/// The length of a cache line, the unit of writes to memory.
+inline constexpr std::int64_t kLineBytes = 64;
+
+/// The sides of a block of planes.
+enum class BlockSide : std::uint8_t { kRows, kColumns, kPlanes };
+/// Loops over the sides, outermost first.
+using Nest = std::array<BlockSide, 3>;
+
+/// Row r, column c of the source is element r of the target's column c. The sides must not share
+/// bytes.
+struct Plane {
+  std::byte* target;        // of row 0, column 0
+  const std::byte* source;  // of row 0, column 0
+  std::int64_t itemsize_bytes;
+  std::int64_t rows;
+  std::int64_t columns;
+  std::int64_t target_row_stride_bytes;  // the item size, if `streams`
+  std::int64_t target_column_stride_bytes;
+  std::int64_t source_row_stride_bytes;
+  std::int64_t source_column_stride_bytes;
+  bool streams;                     // by non-temporal stores; end_stream() ends it
+  const std::byte* next = nullptr;  // a hint: the address read after a band
+  /// The number of planes at equal distances, and the order of their squares. More than one only
+  /// without `streams`.
+  std::int64_t count = 1;
+  std::int64_t target_step_bytes = 0;
+  std::int64_t source_step_bytes = 0;
+  Nest nest = {BlockSide::kPlanes, BlockSide::kColumns, BlockSide::kRows};
+};
+
+/// Some rows of a plane, or columns, or planes: [begin, begin + length).
+struct Part {
+  std::int64_t begin;
+  std::int64_t length;
+};
+
+/// A side in consecutive parts.
+struct Cut {
+  std::int64_t extent = 1;
+  std::int64_t first = 1;  // the length of the first part
+  std::int64_t size = 1;   // of the others; the last one has the rest
+  std::int64_t count = 1;
+
+  constexpr Part operator[](std::int64_t index) const {
+    const std::int64_t begin = index == 0 ? 0 : first + (index - 1) * size;
+    return {begin, index + 1 == count ? extent - begin : index == 0 ? first : size};
+  }
+};
+
+/// The rows of a plane, cut for non-temporal stores. The first part ends where cache lines begin in
+/// all columns, if there is such a row.
+struct Bands : Cut {
+  bool share_lines;  // a band reads rows of the next one
+};
+
+/// The bands that suit the plane.
+Bands bands_of(const Plane& plane);
+
+/// Planes, cut for ordinary stores: by BlockSide.
+struct Blocks {
+  Nest nest;  // of the blocks, and of the squares in a block
+  std::array<Cut, 3> cuts = {};
+};
+
+/// Blocks of about `block_bytes`. Parts begin at cache lines where possible.
+Blocks blocks_of(const Plane& plane, std::int64_t block_bytes);
+
+/// Moves one band of a plane, or these rows of all planes.
+using MoveBand = void (*)(const Plane& plane, const Part& band);
+
+/// The function that moves a band. Streaming bands that share lines must be all those of bands_of.
+MoveBand move_band_with(Simd simd);
+
+/// Copies dense rows, by non-temporal stores from the first whole cache line to the last.
+MoveRows stream_rows_with(Simd simd);
+/// Copies dense rows by ordinary stores. The rows have at least a cache line, but a call of memcpy
+/// for each would cost time.
+MoveRows copy_rows_with(Simd simd);
+
+/// Orders this thread's non-temporal stores before later ones.
+void end_stream();
 
 // --- Plans (plan.cc) -----------------------------------------------------------------------------
 //
@@ -408,6 +410,7 @@ struct CopyPlan {
   std::byte* target = nullptr;       // of the first row or plane
   const std::byte* source = nullptr;
   SmallVec<Loop> loops = {};  // outermost first
+  SmallVec<Axis> axes = {};   // the loops, with strides only of kSteps
   std::int64_t tasks = 1;     // the product of their extents
   std::int64_t tasks_of_a_piece = 1;
   bool parallel = false;
@@ -416,7 +419,7 @@ struct CopyPlan {
 
 /// Requires a walk of views as for copy_view. kAny: `arrange` has arranged it. kAsIndexed: it has
 /// not.
-CopyPlan make_plan(Walk walk, std::int64_t itemsize_bytes, std::int64_t swap_unit_bytes,
+CopyPlan plan_walk(Walk walk, std::int64_t itemsize_bytes, std::int64_t swap_unit_bytes,
                    Order order, const CopyLimits& limits);
 
 /// Runs the tasks [begin, end).

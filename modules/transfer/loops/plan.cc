@@ -33,7 +33,7 @@ constexpr std::int64_t kPartBytes = std::int64_t{1} << 13;
 constexpr std::int64_t kStreamedRowBytes = std::int64_t{1} << 9;
 // The work of a task on planes in the caches: small enough to share out a mebibyte.
 constexpr std::int64_t kBlockBytes = std::int64_t{1} << 16;
-// By Side.
+// By BlockSide.
 constexpr std::array kCounts{Count::kBands, Count::kColumns, Count::kPlanes};
 
 // The axis in [0, end) along which the source is densest. Ignores strides of 0. -1 if there is not
@@ -210,17 +210,14 @@ void plan_planes(CopyPlan& plan, Walk walk, std::int64_t itemsize_bytes, int col
                 .source_row_stride_bytes = rows.source_stride_bytes,
                 .source_column_stride_bytes = columns.source_stride_bytes,
                 .streams = false};
-  const bool by_scratch = needs_scratch(plan.plane, simd());
   // Adjacent columns complete the cache lines of each other in the caches.
   const bool adjacent = columns.target_stride_bytes == column_bytes;
   const std::int64_t shortest_bytes = adjacent ? 2 * kShortestColumnBytes : kShortestColumnBytes;
-  // Scratch memory costs as much with ordinary stores, so there it takes fewer bytes to stream.
-  plan.streams = plan.streams && total_bytes >= limits.stream_bytes / (by_scratch ? 2 : 1) &&
+  plan.streams = plan.streams && total_bytes >= limits.stream_bytes &&
                  itemsize_bytes <= kLongestStreamedBytes &&
                  rows.target_stride_bytes == itemsize_bytes &&
                  (whole_lines || column_bytes >= shortest_bytes);
   plan.plane.streams = plan.streams;
-  plan.plane.by_scratch = by_scratch && !plan.streams;
   if (plan.streams) {
     cut_for_streams(plan, walk);
   } else {
@@ -244,69 +241,33 @@ std::int64_t fuse_elements(Walk& walk, std::int64_t itemsize_bytes) {
 }
 
 void count_tasks(CopyPlan& plan, std::int64_t total_bytes, const CopyLimits& limits) {
-  for (const Loop& loop : plan.loops) plan.tasks *= loop.extent;
+  for (const Loop& loop : plan.loops) {
+    plan.tasks *= loop.extent;
+    const bool steps = loop.count == Count::kSteps;
+    plan.axes.push_back(
+        {loop.extent, steps ? loop.target_stride_bytes : 0, steps ? loop.source_stride_bytes : 0});
+  }
   const std::int64_t task_bytes = std::max<std::int64_t>(1, total_bytes / plan.tasks);
   plan.tasks_of_a_piece = std::max<std::int64_t>(1, limits.piece_bytes / task_bytes);
 }
 
 // ---- Running. ----
 
-// A place in the space of loops.
-class Cursor {
- public:
-  Cursor(const CopyPlan& plan, std::int64_t task)
-      : loops_(plan.loops),
-        target_(plan.target),
-        source_(plan.source),
-        index_(plan.loops.size(), 0) {
-    for (int i = loops_.size() - 1; i >= 0 && task > 0; --i) {
-      index_[i] = task % loops_[i].extent;
-      task /= loops_[i].extent;
-      if (loops_[i].count == Count::kSteps) move(loops_[i], index_[i]);
-    }
+// The index of the loop of that unit; 0 without one.
+std::int64_t index_of(const CopyPlan& plan, const Odometer& at, Count count) {
+  for (int i = plan.loops.size() - 1; i >= 0; --i) {
+    if (plan.loops[i].count == count) return at[i];
   }
-
-  std::byte* target() const { return target_; }
-  const std::byte* source() const { return source_; }
-  std::int64_t index_of(Count count) const {
-    for (int i = loops_.size() - 1; i >= 0; --i) {
-      if (loops_[i].count == count) return index_[i];
-    }
-    return 0;
-  }
-
-  void next() {
-    for (int i = loops_.size() - 1; i >= 0; --i) {
-      const Loop& loop = loops_[i];
-      const bool steps = loop.count == Count::kSteps;
-      if (++index_[i] < loop.extent) {
-        if (steps) move(loop, 1);
-        return;
-      }
-      index_[i] = 0;
-      if (steps) move(loop, 1 - loop.extent);
-    }
-  }
-
- private:
-  void move(const Loop& loop, std::int64_t steps) {
-    target_ += steps * loop.target_stride_bytes;
-    source_ += steps * loop.source_stride_bytes;
-  }
-
-  const SmallVec<Loop>& loops_;
-  std::byte* target_;
-  const std::byte* source_;
-  Extents index_;
-};
+  return 0;
+}
 
 void run_rows(const CopyPlan& plan, Simd simd, std::int64_t begin, std::int64_t end) {
   const MoveRows move_rows = move_rows_with(simd, plan.rows);
-  Cursor at(plan, begin);
+  Odometer at(plan.axes, plan.target, plan.source, begin);
   Rows rows = plan.rows;
   for (std::int64_t task = begin; task < end; ++task, at.next()) {
-    const std::int64_t element = at.index_of(Count::kPieces) * plan.part;
-    const std::int64_t row = at.index_of(Count::kRows) * plan.part;
+    const std::int64_t element = index_of(plan, at, Count::kPieces) * plan.part;
+    const std::int64_t row = index_of(plan, at, Count::kRows) * plan.part;
     if (plan.rows.count == 1) {
       rows.extent = std::min(plan.part, plan.rows.extent - element);
     } else {
@@ -331,21 +292,21 @@ void swap_band(const CopyPlan& plan, const Plane& plane, const Part& band) {
 }
 
 // Sets the plane to its part in a task, and returns the band.
-Part part_of(const CopyPlan& plan, const Cursor& at, Plane& plane) {
-  const Part columns = plan.columns[at.index_of(Count::kColumns)];
-  const Part planes = plan.planes[at.index_of(Count::kPlanes)];
+Part part_of(const CopyPlan& plan, const Odometer& at, Plane& plane) {
+  const Part columns = plan.columns[index_of(plan, at, Count::kColumns)];
+  const Part planes = plan.planes[index_of(plan, at, Count::kPlanes)];
   plane.columns = columns.length;
   plane.count = planes.length;
   plane.target = at.target() + columns.begin * plane.target_column_stride_bytes +
                  planes.begin * plane.target_step_bytes;
   plane.source = at.source() + columns.begin * plane.source_column_stride_bytes +
                  planes.begin * plane.source_step_bytes;
-  return plan.bands[at.index_of(Count::kBands)];
+  return plan.bands[index_of(plan, at, Count::kBands)];
 }
 
 void run_planes(const CopyPlan& plan, Simd simd, std::int64_t begin, std::int64_t end) {
   const MoveBand move_band = move_band_with(simd);
-  Cursor at(plan, begin);
+  Odometer at(plan.axes, plan.target, plan.source, begin);
   Plane next = plan.plane;
   Part next_band = part_of(plan, at, next);
   for (std::int64_t task = begin; task < end; ++task) {
@@ -368,7 +329,7 @@ std::int64_t cache_bytes() {
   return bytes;
 }
 
-CopyPlan make_plan(Walk walk, std::int64_t itemsize_bytes, std::int64_t swap_unit_bytes,
+CopyPlan plan_walk(Walk walk, std::int64_t itemsize_bytes, std::int64_t swap_unit_bytes,
                    Order order, const CopyLimits& limits) {
   const std::int64_t total_bytes = elements_of(walk) * itemsize_bytes;
   CopyPlan plan{.swap_unit_bytes = std::max<std::int64_t>(1, swap_unit_bytes),
@@ -411,7 +372,7 @@ void copy_view(std::byte* target_block, const StridedView& target, const std::by
     }
   }
   // If elements of the target share bytes, the order of writes matters.
-  const CopyPlan plan = make_plan(walk, target.itemsize_bytes, swap_unit_bytes,
+  const CopyPlan plan = plan_walk(walk, target.itemsize_bytes, swap_unit_bytes,
                                   any_order ? Order::kAny : Order::kAsIndexed, limits);
   const Simd path = simd();
   if (!plan.parallel) return run(plan, path, 0, plan.tasks);

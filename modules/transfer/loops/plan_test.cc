@@ -27,7 +27,7 @@ CopyPlan plan_of(const StridedView& target, const StridedView& source,
                  const CopyLimits& limits = {}) {
   Walk walk = make_walk(target_block, target, source_block, source);
   const Order order = arrange(walk, target.itemsize_bytes) ? Order::kAny : Order::kAsIndexed;
-  return make_plan(walk, target.itemsize_bytes, 1, order, limits);
+  return plan_walk(walk, target.itemsize_bytes, 1, order, limits);
 }
 
 // A cube from C order to Fortran order: planes of the first and the last dimension, and a loop over
@@ -103,7 +103,7 @@ TEST(Plan, LeavesSmallCopiesToOneThreadAndTheCaches) {
   // innermost loop over these planes.
   EXPECT_EQ(plan.plane.count, n);
   EXPECT_EQ(plan.plane.source_step_bytes, 8 * n);
-  EXPECT_EQ(plan.plane.nest[2], Side::kPlanes);
+  EXPECT_EQ(plan.plane.nest[2], BlockSide::kPlanes);
   EXPECT_EQ(plan.tasks, plan.bands.count * plan.columns.count * plan.planes.count);
 }
 
@@ -122,7 +122,7 @@ TEST(Plan, TasksAreACountedSpace) {
     for (const std::int64_t stream_bytes : {std::int64_t{1}, std::int64_t{1} << 40}) {
       std::fill(to->begin(), to->end(), 0.0);
       const CopyPlan plan =
-          make_plan(walk, 8, 1, Order::kAny,
+          plan_walk(walk, 8, 1, Order::kAny,
                     {.stream_bytes = stream_bytes, .parallel_bytes = 1, .piece_bytes = 8});
       ASSERT_GT(plan.tasks, 3);
       const std::int64_t step = to == &all ? plan.tasks : 3;

@@ -64,20 +64,6 @@ void move_parts(const Rows& row, std::byte* target, const std::byte* source) {
   copy_between<kPart>(target + length_bytes - left, source + length_bytes - left, left);
 }
 
-// Rows of cache lines: non-temporal, or few lines each.
-template <Simd kSimd, bool kStream>
-void move_lines(const Rows& rows, std::byte* target, const std::byte* source) {
-  const DenseRows dense{.length_bytes = rows.extent * rows.itemsize_bytes,
-                        .count = rows.count,
-                        .target_step_bytes = rows.target_step_bytes,
-                        .source_step_bytes = rows.source_step_bytes,
-                        .groups = rows.groups,
-                        .target_group_bytes = rows.target_group_bytes,
-                        .source_group_bytes = rows.source_group_bytes};
-  const MoveDenseRows move = kStream ? stream_rows_with(kSimd) : copy_rows_with(kSimd);
-  move(dense, target, source);
-}
-
 // ---- Elements. ----
 
 // A stride that the compiler does not know. It vectorises loops if it knows the stride of one side.
@@ -158,27 +144,19 @@ void move_bytes_swapped(const Rows& row, std::byte* target, const std::byte* sou
   swap_dense(target, length_bytes, static_cast<std::size_t>(row.swap_unit_bytes));
 }
 
-template <bool kStream>
-MoveRows lines_with(Simd simd) {
-  if (simd == Simd::kAvx512) return move_lines<Simd::kAvx512, kStream>;
-  if (simd == Simd::kAvx2) return move_lines<Simd::kAvx2, kStream>;
-  if (simd == Simd::kNeon) return move_lines<Simd::kNeon, kStream>;
-  return move_lines<Simd::kPortable, kStream>;
-}
-
 // A single row may be a part of a row, of any length.
 MoveRows bytes_of(Simd simd, const Rows& row) {
   constexpr std::int64_t kFewLinesBytes = 512;
   const std::int64_t length_bytes = row.extent * row.itemsize_bytes;
   if (row.count == 1 || length_bytes > kFewLinesBytes || length_bytes <= 16) return all<move_bytes>;
-  return length_bytes < kLineBytes ? all<move_parts<16>> : lines_with<false>(simd);
+  return length_bytes < kLineBytes ? all<move_parts<16>> : copy_rows_with(simd);
 }
 
 }  // namespace
 
 MoveRows move_rows_with(Simd simd, const Rows& row) {
   if (row.swap_unit_bytes > 1) return is_dense(row) ? all<move_bytes_swapped> : all<move_swapped>;
-  if (is_dense(row)) return row.streams ? lines_with<true>(simd) : bytes_of(simd, row);
+  if (is_dense(row)) return row.streams ? stream_rows_with(simd) : bytes_of(simd, row);
   if (row.itemsize_bytes == 1) return elements_of<1>(row);
   if (row.itemsize_bytes == 2) return elements_of<2>(row);
   if (row.itemsize_bytes == 4) return elements_of<4>(row);

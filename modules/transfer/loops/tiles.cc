@@ -144,19 +144,10 @@ Bands bands_of(const Plane& plane) {
   return {cut, !begin_alike};
 }
 
-bool needs_scratch(const Plane& plane, Simd simd) {
-  const bool is_dense = plane.target_row_stride_bytes == plane.itemsize_bytes &&
-                        plane.source_column_stride_bytes == plane.itemsize_bytes;
-  const bool stores_lines = simd == Simd::kAvx512 && plane.itemsize_bytes >= 4;
-  const std::int64_t side = kLineBytes / plane.itemsize_bytes;
-  return is_dense && !stores_lines && plane.rows >= side && plane.columns >= side &&
-         lines_of_a_set(side, plane.target_column_stride_bytes) > kWays;
-}
-
 Blocks blocks_of(const Plane& plane, std::int64_t block_bytes) {
   const std::int64_t side = std::max<std::int64_t>(1, kLineBytes / plane.itemsize_bytes);
-  // By Side: one square, the elements before the first cache line, and the distance of a square
-  // from the next in both arrays.
+  // By BlockSide: one square, the elements before the first cache line, and the distance of a
+  // square from the next in both arrays.
   const std::array sides{side, side, std::int64_t{1}};
   const std::array extents{plane.rows, plane.columns, plane.count};
   const bool rows_alike = plane.rows >= kFewSquares * side && target_lines(plane);
@@ -175,15 +166,13 @@ Blocks blocks_of(const Plane& plane, std::int64_t block_bytes) {
   const bool is_one_block =
       plane.rows * plane.columns * plane.count * plane.itemsize_bytes <= block_bytes;
   // Lines that a square does not fill are written again soon, unless a block keeps them near
-  // anyway. Scratch memory takes long columns.
-  if ((!target_lines(plane) && !is_one_block) || plane.by_scratch) {
-    distances[static_cast<int>(Side::kRows)] = 0;
-  }
-  Blocks blocks{.nest = {Side::kColumns, Side::kPlanes, Side::kRows}};
+  // anyway.
+  if (!target_lines(plane) && !is_one_block) distances[static_cast<int>(BlockSide::kRows)] = 0;
+  Blocks blocks{.nest = {BlockSide::kColumns, BlockSide::kPlanes, BlockSide::kRows}};
   // Sorts by falling distance. (std::stable_sort may allocate memory.)
   for (const std::size_t i : {0, 1, 0}) {
-    Side& a = blocks.nest[i];
-    Side& b = blocks.nest[i + 1];
+    BlockSide& a = blocks.nest[i];
+    BlockSide& b = blocks.nest[i + 1];
     if (distances[static_cast<std::size_t>(a)] < distances[static_cast<std::size_t>(b)])
       std::swap(a, b);
   }
@@ -223,8 +212,8 @@ Blocks blocks_of(const Plane& plane, std::int64_t block_bytes) {
 #endif
 
 MoveBand move_band_with(Simd simd) { return GRIDBUF_COMPILED_FOR(simd, move_band_of); }
-MoveDenseRows stream_rows_with(Simd simd) { return GRIDBUF_COMPILED_FOR(simd, stream_rows); }
-MoveDenseRows copy_rows_with(Simd simd) { return GRIDBUF_COMPILED_FOR(simd, copy_rows); }
+MoveRows stream_rows_with(Simd simd) { return GRIDBUF_COMPILED_FOR(simd, stream_rows); }
+MoveRows copy_rows_with(Simd simd) { return GRIDBUF_COMPILED_FOR(simd, copy_rows); }
 
 void end_stream() {
 #if defined(__x86_64__)

@@ -86,7 +86,6 @@ void expect_moved(const Case& at, Simd path, bool streams) {
     for (std::int64_t i = bands.count - 1; i >= 0; --i) move_band_with(path)(plane, bands[i]);
     end_stream();
   } else {
-    plane.by_scratch = needs_scratch(plane, path);
     const Blocks blocks = blocks_of(plane, at.rows % 2 == 0 ? 1 : 20'000);
     plane.nest = blocks.nest;
     for (std::int64_t i = blocks.cuts[1].count - 1; i >= 0; --i) {
@@ -186,7 +185,7 @@ TEST(Tiles, BlocksBeginWithLines) {
               .source_step_bytes = 640};
   Blocks blocks = blocks_of(plane, 8 * 512);
   // The planes are nearest to each other on both sides, columns furthest.
-  EXPECT_EQ(blocks.nest, (Nest{Side::kColumns, Side::kRows, Side::kPlanes}));
+  EXPECT_EQ(blocks.nest, (Nest{BlockSide::kColumns, BlockSide::kRows, BlockSide::kPlanes}));
   const auto [rows, columns, planes] = blocks.cuts;
   EXPECT_EQ(planes[0].length, 10);  // 8 and the rest
   EXPECT_EQ(rows[0].length, 3 + 8);
@@ -204,7 +203,7 @@ TEST(Tiles, BlocksBeginWithLines) {
   // Rows of the target that are not whole lines are written one after another.
   plane.target_column_stride_bytes += 8;
   blocks = blocks_of(plane, 4 * 512);
-  EXPECT_EQ(blocks.nest, (Nest{Side::kColumns, Side::kPlanes, Side::kRows}));
+  EXPECT_EQ(blocks.nest, (Nest{BlockSide::kColumns, BlockSide::kPlanes, BlockSide::kRows}));
   EXPECT_EQ(blocks.cuts[0][0].length, 4 * 8);
 }
 
@@ -270,13 +269,16 @@ TEST(DenseRows, WriteWhatTheyAreAskedAndNoMore) {
   for (const Simd path : supported_simd()) {
     for (const std::int64_t length : {0, 1, 63, 64, 65, 500}) {
       for (std::int64_t offset = 0; offset < 70; ++offset) {
-        const DenseRows rows{.length_bytes = length,
-                             .count = 3,
-                             .target_step_bytes = length + offset % 3,
-                             .source_step_bytes = length + 7,
-                             .groups = 2,
-                             .target_group_bytes = 3 * length + 20,
-                             .source_group_bytes = length + 30};
+        const Rows rows{.extent = length,
+                        .itemsize_bytes = 1,
+                        .target_stride_bytes = 1,
+                        .source_stride_bytes = 1,
+                        .count = 3,
+                        .target_step_bytes = length + offset % 3,
+                        .source_step_bytes = length + 7,
+                        .groups = 2,
+                        .target_group_bytes = 3 * length + 20,
+                        .source_group_bytes = length + 30};
         std::vector<std::byte> target(3200, std::byte{99});
         std::vector<std::byte> expected = target;
         for (std::int64_t group = 0; group < rows.groups; ++group) {

@@ -24,6 +24,33 @@ Walk make_walk(std::byte* target_block, const StridedView& target, const std::by
   return walk;
 }
 
+Odometer::Odometer(const SmallVec<Axis>& axes, std::byte* target, const std::byte* source,
+                   std::int64_t number)
+    : axes_(axes), target_(target), source_(source), index_(axes.size(), 0) {
+  for (int i = axes.size() - 1; i >= 0 && number > 0; --i) {
+    index_[i] = number % axes[i].extent;
+    number /= axes[i].extent;
+    move(axes[i], index_[i]);
+  }
+}
+
+bool Odometer::next() {
+  for (int i = axes_.size() - 1; i >= 0; --i) {
+    if (++index_[i] < axes_[i].extent) {
+      move(axes_[i], 1);
+      return true;
+    }
+    index_[i] = 0;
+    move(axes_[i], 1 - axes_[i].extent);
+  }
+  return false;
+}
+
+void Odometer::move(const Axis& axis, std::int64_t steps) {
+  target_ += steps * axis.target_stride_bytes;
+  source_ += steps * axis.source_stride_bytes;
+}
+
 namespace {
 
 template <std::int64_t Axis::* kStride>

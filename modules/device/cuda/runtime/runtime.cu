@@ -112,18 +112,6 @@ int fill(void* target, int value, uint64_t length_bytes, uint64_t stream) {
   return done(cudaMemsetAsync(target, value, length_bytes, stream_of(stream)));
 }
 
-__device__ unsigned long long nanoseconds() {
-  unsigned long long now;
-  asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
-  return now;
-}
-
-__global__ void spin_kernel(unsigned long long duration_nanoseconds) {
-  const unsigned long long begin = nanoseconds();
-  while (nanoseconds() - begin < duration_nanoseconds) {
-  }
-}
-
 // --- Streams and events --------------------------------------------------------------------------
 
 int stream_create(uint64_t* stream, int non_blocking) {
@@ -213,8 +201,3 @@ const gridbuf_cuda_runtime table = {GRIDBUF_CUDA_RUNTIME_ENTRIES};
 }  // namespace
 
 extern "C" const gridbuf_cuda_runtime* gridbuf_cuda_runtime_table(void) { return &table; }
-
-extern "C" int gridbuf_cuda_spin(uint32_t milliseconds, uint64_t stream) {
-  spin_kernel<<<1, 1, 0, stream_of(stream)>>>(milliseconds * 1000000ULL);
-  return done(cudaGetLastError());
-}

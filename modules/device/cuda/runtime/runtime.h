@@ -94,9 +94,6 @@ typedef struct {
 // CUDA.
 const gridbuf_cuda_runtime* gridbuf_cuda_runtime_table(void);
 
-// For tests: enqueues a kernel of this duration. GRIDBUF_CUDA_NOT_SUPPORTED without the toolkit.
-int gridbuf_cuda_spin(uint32_t milliseconds, uint64_t stream);
-
 #ifdef __cplusplus
 }
 #endif

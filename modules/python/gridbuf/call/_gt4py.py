@@ -1,8 +1,8 @@
 """A compiled stencil of GT4Py, as `gridbuf.stencil` calls it.
 
-GT4Py's own call finds out origin and domain, checks, and runs. Here gridbuf does the first two, by section 6's rules and
-with what the stencil object says of itself (types, axes, which points it reads, what it writes), and what runs is the
-object frozen to that origin and domain.
+GT4Py's call finds origin and domain, checks the fields, and runs. Here gridbuf does the first two, by its rules and by the
+attributes of the stencil object (types, axes, points that it reads, fields that it writes). Then the object runs, frozen to that
+origin and domain.
 
 GT4Py is not imported: a caller with a stencil object has imported it.
 """
@@ -24,11 +24,11 @@ __all__ = ["declaration"]
 _OWN = ("domain", "origin", "validate_args", "exec_info")
 
 _MOST = 3
-"""A domain of GT4Py has so many entries, 1 along axes that no field has."""
+"""Entries of a domain of GT4Py, 1 along axes that no field has."""
 
 
 def declaration(compiled: Any) -> dict[str, Any]:
-    """What `Stencil` is made of: all of its arguments but `on_wrong_device`."""
+    """The arguments of `Stencil`, except `on_wrong_device`."""
     infos: Mapping[str, Any] = compiled.field_info
     used = {name: info for name, info in infos.items() if _access(info) != 0}
     parameters = [
@@ -99,7 +99,7 @@ def _device(compiled: Any) -> Literal["gpu"] | None:
 
 
 class _Run:
-    """What runs: the compiled stencil, frozen to an origin and a domain."""
+    """The function of the stencil: the compiled stencil, frozen to an origin and a domain."""
 
     def __init__(self, compiled: Any, used: Mapping[str, Any]) -> None:
         self._compiled = compiled
@@ -130,7 +130,7 @@ class _Run:
         compiled.freeze(origin=origin, domain=whole)(**arguments)
 
     def _require_points(self, domain: tuple[int, ...]) -> None:
-        """What GT4Py refuses of a domain, whatever its fields are."""
+        """Raises the errors of GT4Py for a domain, which do not depend on fields."""
         least = (1, 1, max(1, self._compiled.domain_info.min_sequential_axis_size))
         for axis, extent, bound in zip("IJK", domain, least):
             if extent < bound:

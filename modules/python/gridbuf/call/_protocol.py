@@ -1,8 +1,8 @@
-"""The steps of a stencil's call that follow whatever raises, and the running of a function on a device.
+"""The steps at the end of a stencil's call, also after an exception, and calls of a function on a device.
 
 Every field that was acquired is released once, and every field that the function may have written is touched. Each of
-these steps is attempted, whatever the others raise. The first exception is the call's. Later ones hang on it, so that
-none is lost.
+these steps runs, also if another one raises. The call raises the first exception. Later ones are its context, so that none is
+lost.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def finish(steps: Iterable[Step], first: BaseException | None = None) -> None:
 
 
 def _hang(first: BaseException, later: BaseException, field: str, step: str) -> None:
-    """`later` becomes the innermost context of `first`: it is shown, and never lost."""
+    """`later` becomes the innermost context of `first`, so that a traceback shows it."""
     chain = [first]
     while chain[-1].__context__ is not None:
         chain.append(chain[-1].__context__)

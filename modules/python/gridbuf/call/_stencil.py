@@ -1,7 +1,7 @@
 """From a function with annotated parameters to a stencil, and the steps of its calls.
 
 A stencil keeps its declaration, and nothing of any call: `StencilRules.bind` of the compiled core reads and checks the
-fields every time. For most calls the rest is the function and the end of writes. Calls with foreign fields, copies or
+fields every time, once per call. For most calls the rest is the function and the end of writes. Calls with foreign fields, copies or
 warnings take more steps. Each step is for all fields, because acquiring one may move the memory of another.
 """
 
@@ -148,21 +148,23 @@ class Stencil:
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         count = len(args)
+        fields: Sequence[Any] = args
         if count == self._plain_count and not kwargs:
-            arrays = self._rules.bind_plain(args)
-            if arrays is not None:
-                return self.__wrapped__(*arrays)
-        origins = origin = domain = None
-        if kwargs:
-            origin, domain = kwargs.pop("origin", None), kwargs.pop("domain", None)
-        if kwargs or count not in self._complete:
-            self._require_fit(args, kwargs)
-        if isinstance(origin, dict):
-            origins, origin = self._by_field(origin)
-        fields = [args[at] if at < count else kwargs.get(key) for key, at in self._places]
-        call = self._rules.bind(fields, origins, origin, domain)
-        if call is None:
-            return self._call_in_steps(fields, (origins, origin, domain), args, kwargs)
+            call = self._rules.bind_plain(args)
+            if type(call) is list:
+                return self.__wrapped__(*call)
+        else:
+            origins = origin = domain = None
+            if kwargs:
+                origin, domain = kwargs.pop("origin", None), kwargs.pop("domain", None)
+            if kwargs or count not in self._complete:
+                self._require_fit(args, kwargs)
+            if isinstance(origin, dict):
+                origins, origin = self._by_field(origin)
+            fields = [args[at] if at < count else kwargs.get(key) for key, at in self._places]
+            call = self._rules.bind(fields, origins, origin, domain)
+        if not call.is_plain:
+            return self._call_in_steps(call, fields, args, kwargs)
         try:
             result = self._run(call, call.arrays, args, kwargs)
             for i in call.written:
@@ -174,20 +176,20 @@ class Stencil:
 
     def _call_in_steps(
         self,
+        call: _core.BoundStencil,
         fields: Sequence[Any],
-        request: tuple[Any, Any, Any],
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Any:
         """A call with foreign fields, with memory on the other side, or with slow memory."""
         hooks: list[_core.FieldHooks | None] = [None] * len(fields)
-        call = None
         was_called = False
         try:
-            for i, field in enumerate(fields):
-                with noted(self._names[i], "acquire"):
-                    hooks[i] = self._acquire(field)
-            call = self._rules.bind(fields, *request, hooks)
+            if call.is_foreign:
+                for i, field in enumerate(fields):
+                    with noted(self._names[i], "acquire"):
+                        hooks[i] = self._acquire(field)
+                call.bind_acquired(hooks)
             self._warn(call)
             arrays = call.arrays
             copies = [(i, arrays[i], self._copy(call, i)) for i in call.wrong]
@@ -204,8 +206,7 @@ class Stencil:
                         call.begin_write(i)
                         _core.copyto(source, copy)
         except BaseException as error:
-            touches = [] if call is None else self._touches(call, was_called)
-            finish(touches + self._releases(hooks), error)
+            finish(self._touches(call, was_called) + self._releases(hooks), error)
             raise
         finish(self._touches(call) + self._releases(hooks))
         return result

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 else:
     _LAZY = ("as_field", "cartesian", "next")
 
+    def __dir__():
+        return _LAZY
+
     def __getattr__(name):
         if name not in _LAZY:
             raise AttributeError(f"module 'gridbuf.gt4py' has no attribute {name!r}")
@@ -28,6 +31,3 @@ else:
             return importlib.import_module(f"{__name__}.{name}")
         except ImportError as error:  # `hasattr`, `inspect` and `help` expect an AttributeError
             raise AttributeError(str(error)) from error
-
-    def __dir__():
-        return sorted({*globals(), *_LAZY})

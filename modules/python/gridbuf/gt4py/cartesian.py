@@ -23,8 +23,8 @@ import importlib
 import itertools
 import operator
 import sys
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +32,10 @@ import numpy.typing as npt
 from .. import _core
 
 __all__ = ["UnknownBackendError", "empty", "from_array", "full", "ones", "zeros"]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 class UnknownBackendError(ValueError, RuntimeError):
@@ -94,9 +98,7 @@ def empty(
     >>> storage.empty((3, 4, 5), backend="gt:cpu_ifirst").shape
     (3, 4, 5)
     """
-    return cast(
-        "npt.NDArray[Any]", _make(_core.empty, shape, dtype, backend, aligned_index, dimensions)
-    )
+    return _make(_core.empty, shape, dtype, backend, aligned_index, dimensions)
 
 
 def zeros(
@@ -111,17 +113,7 @@ def zeros(
 
     Parameters
     ----------
-    shape : sequence of int
-        Extents in elements, each at least 1.
-    dtype : dtype_like, default float64
-        Element type. The shape of a sub-array dtype is appended as data dimensions.
-    backend : str
-        A preset, or a layout registered with GT4Py.
-    aligned_index : sequence of int, optional
-        The index, in elements, whose element is aligned. An entry beyond the extent counts as 0, as
-        in GT4Py. Default: zeros.
-    dimensions : sequence of str, optional
-        Names, or axes of gtscript. Default: I, J, K, 0, 1, ...
+    shape, dtype, backend, aligned_index, dimensions : as in `empty`
 
     Returns
     -------
@@ -130,17 +122,7 @@ def zeros(
 
     Raises
     ------
-    UnknownBackendError
-        There is no such backend.
-    TypeError
-        `shape` or `aligned_index` is not a sequence of integers.
-    ValueError
-        An extent is below 1, an index is negative, or there are too many or too few names or
-        indices.
-    MemoryError
-        There is not enough memory.
-    DeviceUnavailableError
-        There is no device, or no CuPy.
+    UnknownBackendError, TypeError, ValueError, MemoryError, DeviceUnavailableError : as in `empty`
 
     Notes
     -----
@@ -153,9 +135,7 @@ def zeros(
     >>> field[3, 3, 0:1].ctypes.data % 64
     0
     """
-    return cast(
-        "npt.NDArray[Any]", _make(_core.zeros, shape, dtype, backend, aligned_index, dimensions)
-    )
+    return _make(_core.zeros, shape, dtype, backend, aligned_index, dimensions)
 
 
 def ones(
@@ -170,17 +150,7 @@ def ones(
 
     Parameters
     ----------
-    shape : sequence of int
-        Extents in elements, each at least 1.
-    dtype : dtype_like, default float64
-        Element type. The shape of a sub-array dtype is appended as data dimensions.
-    backend : str
-        A preset, or a layout registered with GT4Py.
-    aligned_index : sequence of int, optional
-        The index, in elements, whose element is aligned. An entry beyond the extent counts as 0, as
-        in GT4Py. Default: zeros.
-    dimensions : sequence of str, optional
-        Names, or axes of gtscript. Default: I, J, K, 0, 1, ...
+    shape, dtype, backend, aligned_index, dimensions : as in `empty`
 
     Returns
     -------
@@ -189,17 +159,7 @@ def ones(
 
     Raises
     ------
-    UnknownBackendError
-        There is no such backend.
-    TypeError
-        `shape` or `aligned_index` is not a sequence of integers.
-    ValueError
-        An extent is below 1, an index is negative, or there are too many or too few names or
-        indices.
-    MemoryError
-        There is not enough memory.
-    DeviceUnavailableError
-        There is no device, or no CuPy.
+    UnknownBackendError, TypeError, ValueError, MemoryError, DeviceUnavailableError : as in `empty`
 
     Notes
     -----
@@ -211,9 +171,7 @@ def ones(
     >>> float(storage.ones((2, 3, 4), backend="numpy").sum())
     24.0
     """
-    return cast(
-        "npt.NDArray[Any]", _make(_core.ones, shape, dtype, backend, aligned_index, dimensions)
-    )
+    return _make(_core.ones, shape, dtype, backend, aligned_index, dimensions)
 
 
 def full(
@@ -229,19 +187,10 @@ def full(
 
     Parameters
     ----------
-    shape : sequence of int
-        Extents in elements, each at least 1.
+    shape : as in `empty`
     fill_value : scalar or array_like
         The value of the elements, cast and broadcast as `numpy.full` does.
-    dtype : dtype_like, default float64
-        Element type. The shape of a sub-array dtype is appended as data dimensions.
-    backend : str
-        A preset, or a layout registered with GT4Py.
-    aligned_index : sequence of int, optional
-        The index, in elements, whose element is aligned. An entry beyond the extent counts as 0, as
-        in GT4Py. Default: zeros.
-    dimensions : sequence of str, optional
-        Names, or axes of gtscript. Default: I, J, K, 0, 1, ...
+    dtype, backend, aligned_index, dimensions : as in `empty`
 
     Returns
     -------
@@ -250,17 +199,7 @@ def full(
 
     Raises
     ------
-    UnknownBackendError
-        There is no such backend.
-    TypeError
-        `shape` or `aligned_index` is not a sequence of integers.
-    ValueError
-        An extent is below 1, an index is negative, or there are too many or too few names or
-        indices.
-    MemoryError
-        There is not enough memory.
-    DeviceUnavailableError
-        There is no device, or no CuPy.
+    UnknownBackendError, TypeError, ValueError, MemoryError, DeviceUnavailableError : as in `empty`
 
     Notes
     -----
@@ -273,10 +212,10 @@ def full(
     7.0
     """
 
-    def make(extents: tuple[int, ...], element: np.dtype[Any], **keywords: Any) -> object:
+    def make(extents: tuple[int, ...], element: np.dtype[Any], **keywords: Any) -> npt.NDArray[Any]:
         return _core.full(extents, fill_value, element, **keywords)
 
-    return cast("npt.NDArray[Any]", _make(make, shape, dtype, backend, aligned_index, dimensions))
+    return _make(make, shape, dtype, backend, aligned_index, dimensions)
 
 
 def from_array(
@@ -296,13 +235,7 @@ def from_array(
     dtype : dtype_like or None, default float64
         Element type, to which `astype` converts, as in GT4Py. None keeps that of `data`.
         The last extents of `data` must be the shape of a sub-array dtype.
-    backend : str
-        A preset, or a layout registered with GT4Py.
-    aligned_index : sequence of int, optional
-        The index, in elements, whose element is aligned. An entry beyond the extent counts as 0, as
-        in GT4Py. Default: zeros.
-    dimensions : sequence of str, optional
-        Names, or axes of gtscript. Default: I, J, K, 0, 1, ...
+    backend, aligned_index, dimensions : as in `empty`
 
     Returns
     -------
@@ -311,17 +244,13 @@ def from_array(
 
     Raises
     ------
-    UnknownBackendError
-        There is no such backend.
+    UnknownBackendError : as in `empty`
     TypeError
         `aligned_index` is not a sequence of integers.
     ValueError
         An extent is below 1, an index is negative, there are too many or too few names or indices, or
         the last extents of `data` are not the shape of a sub-array dtype.
-    MemoryError
-        There is not enough memory.
-    DeviceUnavailableError
-        There is no device, or no CuPy.
+    MemoryError, DeviceUnavailableError : as in `empty`
 
     Notes
     -----
@@ -345,10 +274,10 @@ def from_array(
             )
         shape = shape[: -element.ndim]
 
-    def make(extents: tuple[int, ...], element: np.dtype[Any], **keywords: Any) -> object:
+    def make(extents: tuple[int, ...], element: np.dtype[Any], **keywords: Any) -> npt.NDArray[Any]:
         return _core.from_array(source, element, **keywords)
 
-    return cast("npt.NDArray[Any]", _make(make, shape, element, backend, aligned_index, dimensions))
+    return _make(make, shape, element, backend, aligned_index, dimensions)
 
 
 def __getattr__(name: str) -> Any:
@@ -365,7 +294,7 @@ def __getattr__(name: str) -> Any:
 
 
 class _Request(NamedTuple):
-    """What both GT4Py's backends and gridbuf's presets are asked with, checked by the core and for what GT4Py refuses beyond."""
+    """A request to a preset or a backend, checked by the core and by the additional rules of GT4Py."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -374,14 +303,14 @@ class _Request(NamedTuple):
 
 
 def _make(
-    function: Any,
+    function: Callable[..., npt.NDArray[Any]],
     shape: Sequence[int],
     dtype: npt.DTypeLike,
     backend: str,
     aligned_index: Sequence[int] | None,
     dimensions: Sequence[str] | None,
-) -> object:
-    """Calls one of gridbuf's functions with what GT4Py's arguments mean."""
+) -> npt.NDArray[Any]:
+    """Calls a function of gridbuf with the arguments of GT4Py."""
     _refuse_unknown(backend)
     request = _normalised(shape, dtype, aligned_index, dimensions)
     return function(
@@ -409,7 +338,7 @@ def _refuse_unknown(backend: str) -> None:
 
 
 def _layout_keywords(backend: str, request: _Request) -> dict[str, Any]:
-    """A preset by its name; a layout registered with GT4Py spelled out, its alignment being in elements there."""
+    """A preset by its name; a layout registered with GT4Py by its values. GT4Py counts alignment in elements."""
     if backend in _core.presets():
         return {"backend": backend}
     info = _registered(backend)
@@ -436,7 +365,7 @@ def _normalised(
     extents = _core.plan(shape, inner).shape
     if any(extent < 1 for extent in extents):
         raise ValueError(
-            f"shape is {extents}, but every extent must be at least 1 as GT4Py's stencils want it; "
+            f"shape is {extents}, but every extent must be at least 1, as GT4Py's stencils require; "
             "gridbuf.empty makes arrays without elements"
         )
     if dimensions is None:

@@ -1,7 +1,7 @@
 """Fields over several processes: which rank has which part of a grid, and how halos are filled from the neighbours.
 
 A `Decomposition` cuts the dimensions of a grid, by their names, into one part per rank of an MPI communicator. Each rank
-makes storages for its part, with a halo, and a `HaloExchange` fills the halos with what the neighbours hold there.
+makes storages for its part, with a halo. A `HaloExchange` fills the halos with the values of the neighbours.
 
 >>> import gridbuf.mpi, gridbuf.storage
 >>> grid = gridbuf.mpi.Decomposition({"I": 128, "J": 96}, periodic="I")
@@ -11,12 +11,12 @@ makes storages for its part, with a halo, and a `HaloExchange` fills the halos w
 >>> exchange = gridbuf.mpi.HaloExchange(grid, u)
 >>> exchange(u)
 
-A dimension that the decomposition does not name belongs whole to every rank, and its halo is not exchanged. An exchange
-sends what `domain_view` shows: points of the domain, into the halo of the neighbour, one message per neighbour for all
-fields together. Of a storage on a device only the boxes that are sent and received are copied.
+A dimension that the decomposition does not name is not cut, and its halo is not exchanged. An exchange sends points of the
+domain into the halo of the neighbour, one message per neighbour for all fields. Of a storage on a device only the boxes that
+are sent and received are copied.
 
-Two engines do the sending: GHEX where it is installed (`pip install ghex`) and can take the fields, else mpi4py alone
-(`pip install mpi4py mpich`). mpi4py is imported when a decomposition is made, not before.
+There are two engines: GHEX where it is installed (`pip install ghex`) and supports the fields, else mpi4py alone
+(`pip install mpi4py mpich`). mpi4py is imported when the first decomposition is made.
 """
 
 from ._decomposition import Decomposition
@@ -29,3 +29,7 @@ __all__ = [
     "HaloExchangeError",
     "PendingExchange",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__

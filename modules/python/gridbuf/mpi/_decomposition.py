@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from types import MappingProxyType
 from typing import Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 
-from .._closing import Closing
 from ..storage import Storage
 from . import _fields
 from ._failures import together
@@ -22,7 +22,7 @@ __all__ = ["Decomposition"]
 Halo = Sequence[SupportsIndex | Sequence[SupportsIndex]]
 
 
-class Decomposition(Closing):
+class Decomposition(AbstractContextManager["Decomposition"]):
     """A grid cut into boxes, one per rank of an MPI communicator.
 
     Making one is collective. A `with` block closes it at its end.
@@ -321,8 +321,10 @@ class Decomposition(Closing):
         """
         self.comm.Free()
 
-    def _leave(self, failed: bool) -> None:
-        if not failed:  # Else other ranks may be elsewhere, and this one would wait for them here.
+    def __exit__(self, *error: object) -> None:
+        if (
+            error[0] is None
+        ):  # Else other ranks may be elsewhere, and this one would wait for them here.
             self.close()
 
     def _next_exchange(self) -> int:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
-from .._closing import Closing
 from ..storage import Storage
 from . import _fields, _ghex
 from ._failures import together
@@ -29,7 +29,7 @@ class _Engine(Protocol):
 
 
 class _Offer(NamedTuple):
-    """What a rank wants of an exchange; all ranks see all offers."""
+    """The request of a rank for an exchange; all ranks get all requests."""
 
     specs: tuple[Spec, ...]
     engine: str | None
@@ -37,7 +37,7 @@ class _Offer(NamedTuple):
     without_ghex: str | None
 
 
-class HaloExchange(Closing):
+class HaloExchange(AbstractContextManager["HaloExchange"]):
     """Fill the halos of fields from the neighbours of a decomposition, as often as you call it.
 
     Making one and calling it are collective, in the same order on all ranks.
@@ -143,7 +143,7 @@ class HaloExchange(Closing):
         return self._engine.name
 
     def __call__(self, *fields: Storage) -> None:
-        """Fills the halos of the fields, which are those of the constructor or ones that look like them. Collective.
+        """Fills the halos of the fields: those of the constructor, or fields with the same properties. Collective.
 
         Raises:
           TypeError, ValueError: a field is not what the exchange was made for; no halo has changed.
@@ -206,7 +206,7 @@ class HaloExchange(Closing):
             self._closed = True
             self._engine.close()
 
-    def _leave(self, failed: bool) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def __repr__(self) -> str:
@@ -234,7 +234,7 @@ class HaloExchange(Closing):
 
 
 _under_way: set[PendingExchange] = set()
-"""Those not waited for: MPI writes to their memory, so they must live."""
+"""Exchanges without a `wait`: MPI writes to their memory, so they are kept."""
 
 
 class PendingExchange:

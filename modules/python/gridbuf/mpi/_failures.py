@@ -1,4 +1,4 @@
-"""How ranks fail together: an error on one of them must not leave the others waiting."""
+"""Common failures: an error on one rank is an error on all, so that no rank waits for it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ _Value = TypeVar("_Value")
 
 
 class HaloExchangeError(RuntimeError):
-    """Another rank failed, and this rank has not got what it asked for.
+    """Another rank failed, so the operation did not take place.
 
     The message names the rank (docs/spec.md 9.59).
     """
 
 
 def together(comm: Any, work: Callable[[], _Value]) -> list[_Value]:
-    """What `work` returns on every rank, by rank; collective, and so is its failure.
+    """The results of `work` of all ranks, by rank. Collective: if it fails on one rank, it fails on all.
 
     Raises:
       Exception: what `work` raised on this rank.
-      HaloExchangeError: it raised on another one.
+      HaloExchangeError: it raised on another rank.
     """
     value, error = None, None
     try:

@@ -1,4 +1,4 @@
-"""What an exchange needs to know of a field, and how its memory is reached."""
+"""The properties of a field that an exchange uses, and access to its memory."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def pairs_of(
 
 
 def spec_of(field: object, number: int) -> Spec:
-    """What an exchange knows of the field at this place among its arguments.
+    """The properties of the field at this position among the arguments of an exchange.
 
     Raises:
       TypeError: it is not a storage.
@@ -94,7 +94,7 @@ def spec_of(field: object, number: int) -> Spec:
 
 
 def check_writable(field: Storage, number: int) -> None:
-    """Halos are written.
+    """The field can be written, because its halo is.
 
     Raises:
       ValueError: the memory of the field is read-only.
@@ -117,7 +117,7 @@ def check_extents(grid: Decomposition, spec: Spec) -> None:
             raise ValueError(
                 f"field {spec.number}, dimension {dim!r}: the extent must be {lower + grid.local_extents[dim] + upper} on rank "
                 f"{grid.rank} (halo {lower} + {grid.local_extents[dim]} points + halo {upper}), but is {extent}; "
-                "Decomposition.local_shape says it for any field"
+                "Decomposition.local_shape returns it for any field"
             )
 
 
@@ -125,7 +125,7 @@ def check_widths(grid: Decomposition, spec: Spec) -> None:
     """No halo is wider than the part that fills it.
 
     Raises:
-      ValueError: naming field, dimension, wanted and found. On every rank alike, for it follows from what all know.
+      ValueError: naming field, dimension, wanted and found. Equal on every rank, because it follows from what all ranks have.
     """
     for dim, (lower, upper) in zip(spec.dims, spec.halo, strict=True):
         if dim not in grid.sizes or (grid.ranks[dim] == 1 and not grid.periodic[dim]):
@@ -139,7 +139,7 @@ def check_widths(grid: Decomposition, spec: Spec) -> None:
 
 
 def check_field(wanted: Spec, found: Spec) -> None:
-    """A field of a later exchange is one that the exchange was made for; its layout is its own business.
+    """A field of a later exchange has the properties that the exchange was made for. Its layout may differ.
 
     Raises:
       ValueError: naming field, dimension, wanted and found.
@@ -171,7 +171,7 @@ def check_ranks_agree(
     """Two ranks exchange the same fields: number, dims, dtypes, halos, and extents of dimensions that are not cut.
 
     Raises:
-      ValueError: naming rank, field, dimension, wanted and found. On every rank alike.
+      ValueError: naming rank, field, dimension, wanted and found. Equal on every rank.
     """
     if len(first) != len(other):
         raise ValueError(f"rank {rank} exchanges {len(other)} fields, but rank 0 {len(first)}")
@@ -195,7 +195,7 @@ def check_ranks_agree(
 
 
 def is_on_host(field: Storage) -> bool:
-    """Whether all of the field's memory is the host's to read and write, with nothing to bring up to date."""
+    """Whether the host can read and write the field's memory at any time, without a copy or a wait."""
     return isinstance(field, CPUStorage | CUDAManagedGPUStorage)
 
 

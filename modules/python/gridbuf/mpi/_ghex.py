@@ -1,4 +1,4 @@
-"""The engine that is GHEX: patterns, packing and sending in C++, by its authors.
+"""The GHEX engine: GHEX has the patterns, and packs and sends in C++.
 
 GHEX has compiled what it takes: fields of one to four dimensions, of five dtypes, here in memory that the host reaches. The
 other engine takes fields and kinds of exchange that GHEX cannot take (`why_not`). Fields of one dtype and layout travel
@@ -92,8 +92,8 @@ class _Group:
         )
         halos = tuple(halo if c else (0, 0) for halo, c in zip(spec.halo, cut, strict=True))
         periodic = tuple(grid.periodic.get(dim, False) for dim in spec.dims)
-        # A separate context: its messages meet no others.
-        # Thread safe as MPI itself is: GHEX warns of less.
+        # A separate context keeps its messages apart from others.
+        # With the thread level of MPI: GHEX warns about a lower one.
         context = ghex_module("context").make_context(
             grid.comm, MPI.Query_thread() == MPI.THREAD_MULTIPLE
         )
@@ -115,7 +115,7 @@ class _Group:
 
     def exchange(self, kind: Any, described: list[Any]) -> Any:
         """Packs and sends; returns GHEX's handle."""
-        # One object per kind, for each has one exchange under way at a time.
+        # One object per kind, because each runs one exchange at a time.
         if kind not in self._communications:
             self._communications[kind] = self._objects(self._context)
         return self._communications[kind].exchange(described)
@@ -134,13 +134,13 @@ class GhexEngine:
     ) -> None:
         """Makes GHEX's patterns, one for all fields with the same dims, halo and extents. Collective.
 
-        `alone` says which fields travel by themselves: those that have one point along a dimension, on any rank, for these can
+        `alone` says which fields are sent alone: those that have one point along a dimension, on any rank, for these can
         differ in what `_strides_for_ghex` makes of them, and all ranks must group their fields in the same way.
         """
         MPI = mpi_module()  # noqa: N806 (its name)
         self._grid, self._specs = grid, specs
         made: dict[tuple[Any, ...], _Group] = {}
-        # Fields that travel together: of one pattern, dtype and layout. The same on every rank, in the same order.
+        # Fields that are sent together: of one pattern, dtype and layout. The same on every rank, in the same order.
         self._kinds: dict[tuple[Any, ...], tuple[_Group, list[int]]] = {}
         for number, spec in enumerate(specs):
             key = (spec.dims, spec.shape, spec.halo)
@@ -154,7 +154,7 @@ class GhexEngine:
         )
 
     def start(self, fields: Callable[[], Sequence[Any]]) -> Callable[[Sequence[Any]], None]:
-        """Packs and sends; what it returns waits. `fields` may raise: then all ranks learn of it."""
+        """Packs and sends; the returned function waits. If `fields` raises, all ranks raise."""
         error = None
         try:
             described = self._described(fields())
@@ -184,12 +184,12 @@ class GhexEngine:
         return finish
 
     def close(self) -> None:
-        """Lets GHEX's objects go."""
+        """Releases GHEX's objects."""
         self._kinds.clear()
         self._known.clear()
 
     def _described(self, fields: Sequence[Any]) -> list[list[Any]]:
-        """GHEX's descriptions of the fields, by kind. Those of a field are made once and forgotten with it."""
+        """GHEX's descriptions of the fields, by kind. Those of a field are made once, and dropped with it."""
         for spec, field in zip(self._specs, fields, strict=True):
             if field.layout != spec.layout or not _fields.is_on_host(field):
                 raise ValueError(
@@ -226,7 +226,7 @@ class GhexEngine:
 
 
 def _strides_for_ghex(array: npt.NDArray[Any]) -> tuple[int, ...] | None:
-    """Strides that tell the dimensions apart, the smallest one that of contiguous items; None if there are no such.
+    """Strides that are all different, the smallest that of contiguous items; None if there are none.
 
     GHEX reads the order of dimensions from the strides and copies along the last of them as if it were contiguous. Of a
     dimension with one point the stride means nothing, so that it may equal another's; here it becomes what GHEX needs: the

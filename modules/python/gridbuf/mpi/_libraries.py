@@ -1,4 +1,4 @@
-"""The libraries that send, imported when they are needed and not before."""
+"""The libraries that send, imported when they are needed."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
 """The engine that needs mpi4py alone: one message per neighbour, packed by `gridbuf.copyto`, sent by persistent requests.
 
-A message holds the boxes of all fields one after the other, each in the order in which rank 0 has it in memory, so that
-packing is a copy along contiguous elements wherever it can be. Messages lie in one block of memory that is kept between
+A message has the boxes of all fields in turn, each in the order of rank 0's memory. So most packing is a copy along contiguous
+elements. Messages are in one block of memory that is kept between
 exchanges: pinned where a field is on a device.
 
-A rank that fails before its messages are away sends empty ones in their place, and takes what comes. So no rank waits for it,
-nothing of this exchange is left for the next one, and its neighbours know.
+A rank that fails before it has sent its messages sends empty ones instead, and receives all others. So no rank waits for it, no message
+is left for the next exchange, and its neighbours raise an error, too.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _MOST_OFFSETS = 3**8
 
 
 class _Message(NamedTuple):
-    """One neighbour's message in one direction: its request, its boxes and where they lie in it."""
+    """One neighbour's message in one direction: its request, its boxes and where they are in it."""
 
     neighbour: Neighbour
     request: Any
@@ -57,7 +57,7 @@ class PackedEngine:
         *,
         pinned: bool,
     ) -> None:
-        """Plans the messages. `orders` are the layouts of rank 0, by which the boxes lie in the messages."""
+        """Plans the messages. `orders` are the layouts of rank 0, the order of the boxes in the messages."""
         MPI = mpi_module()  # noqa: N806 (its name)
         self._requests: tuple[list[Any], list[Any]] = [], []
         self._is_finalized: Callable[[], bool] = MPI.Is_finalized
@@ -91,7 +91,7 @@ class PackedEngine:
         self._requests = [m.request for m in self._receives], [m.request for m in self._sends]
 
     def start(self, fields: Callable[[], Sequence[Any]]) -> Callable[[Sequence[Any]], None]:
-        """Packs and sends; what it returns waits and unpacks. `fields` may raise: then the neighbours learn of it."""
+        """Packs and sends; the returned function waits and unpacks. If `fields` raises, the neighbours raise, too."""
         receives, sends = self._requests
         self._start_all(receives)
         started = 0
@@ -122,7 +122,7 @@ class PackedEngine:
         receives, sends = self._requests
         self._waitall(receives, self._statuses)
         self._waitall(sends)
-        # Reached again: where the host works on memory of a device, it waits for what the device did meanwhile.
+        # Requested again: for memory of a device, the host waits here for the work of the device.
         arrays = [field._own_memory() for field in fields]
         failed = []
         for message, status in zip(self._receives, self._statuses, strict=True):
@@ -150,7 +150,7 @@ class PackedEngine:
 
     def _copy_own(self, neighbour: Neighbour, arrays: Sequence[Any]) -> None:
         """A periodic dimension with one part: this rank is its own neighbour."""
-        # What is sent to the neighbour at an offset arrives, there, from the opposite one.
+        # The neighbour at an offset receives from the opposite offset.
         for other in self._own:
             if other.received_as == neighbour.sent_as:
                 boxes = {piece.field: piece.box for piece in other.receives}
@@ -175,12 +175,12 @@ class PackedEngine:
 
 
 def _lines_bytes(spec: Spec, box: Box) -> int:
-    """What a box takes in a message, up to the next cache line."""
+    """Bytes of a box in a message, up to the next cache line."""
     return -(-box_points(box) * spec.dtype.itemsize // _LINE_BYTES) * _LINE_BYTES
 
 
 def _shaped(flat: npt.NDArray[Any], box: Box, order: Sequence[int]) -> npt.NDArray[Any]:
-    """Contiguous elements of a box, which lie in the order of this layout map, with the field's order of dimensions."""
+    """Contiguous elements of a box in the order of this layout map, with the field's order of dimensions."""
     shape = [0] * len(box)
     for part, rank in zip(box, order, strict=True):
         shape[rank] = part.stop - part.start

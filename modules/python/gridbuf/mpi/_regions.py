@@ -1,8 +1,8 @@
-"""Which boxes of a field go to which neighbour, and where what it sends belongs: arithmetic only, no MPI.
+"""Which boxes of a field are sent to and received from each neighbour: arithmetic only, no MPI.
 
-Every neighbour is an *offset*: -1, 0 or 1 along each dimension that is cut. What goes to the neighbour at +1 fills its lower
-halo, so it is as wide as that: the last points of the domain. Along dimensions with offset 0, and those that are not cut, it
-is the domain: the owners of the points send halos, the diagonal neighbours send corners, all in one step.
+Every neighbour is an *offset*: -1, 0 or 1 along each dimension that is cut. The neighbour at +1 gets the last points of the domain, as
+many as its lower halo has. Along dimensions with offset 0, and along those that are not cut, the box has the extent of the domain.
+Diagonal neighbours send corners in the same step.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ class Piece(NamedTuple):
 
 
 class Neighbour(NamedTuple):
-    """One offset: the rank there, what goes to it and what comes from it, each for all fields in order.
+    """The rank at an offset, and the boxes that are sent to it and received from it, for all fields in order.
 
-    `sent_as` and `received_as` number the message among those between the same two ranks: by the offset as its sender sees it.
+    `sent_as` and `received_as` number the messages between two ranks, by the offset from the sender.
     """
 
     rank: int
@@ -46,7 +46,7 @@ def box_points(box: Box) -> int:
 
 
 def neighbours(grid: Decomposition, specs: Sequence[Spec], *, corners: bool) -> list[Neighbour]:
-    """All offsets with something to send or to receive; the same number and order of messages as the neighbours count."""
+    """All offsets with something to send or to receive. Neighbours agree on the number and order of messages."""
     found = []
     for offset in _offsets(len(grid.dims), corners):
         named = dict(zip(grid.dims, offset, strict=True))
@@ -80,7 +80,7 @@ def _pieces(
     for spec in specs:
         if any(step and dim not in spec.dims for dim, step in offset.items()):
             continue
-        # A dimension of the grid that a field does not have: its ranks hold copies, and exchange nothing along it.
+        # A dimension of the grid that the field does not have: the ranks along it have copies, and exchange nothing.
         box = tuple(
             (_sent if sending else _received)(offset.get(dim, 0), extent, halo)
             for dim, extent, halo in zip(spec.dims, spec.shape, spec.halo, strict=True)

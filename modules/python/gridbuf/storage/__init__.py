@@ -1,13 +1,13 @@
 """Storages: arrays on a grid that know their halo, and keep a host and a device buffer in step.
 
-A storage is a plain array with a meaning: names for its dimensions, a halo, an alignment; in memory of the host, of a
-device, or of both. Which class it has follows from `device` and `managed`:
+A storage is an array with names for its dimensions, a halo and an alignment, in memory of the host, of a device, or of both.
+Its class follows from `device` and `managed`:
 
 * `CPUStorage`: memory of the host;
 * `GPUStorage` (`device="gpu", managed=None`): memory of a device;
-* `SoftwareManagedGPUStorage` (`device="gpu"`): a buffer on each side. gridbuf sees every access that goes through the
-  storage, and copies the elements that are newer on the other side, and only those, before a read;
-* `CUDAManagedGPUStorage` (`device="gpu", managed="cuda"`): one memory that both sides reach.
+* `SoftwareManagedGPUStorage` (`device="gpu"`): a buffer on each side. Before a read through the storage, gridbuf copies the
+  elements that are newer on the other side;
+* `CUDAManagedGPUStorage` (`device="gpu", managed="cuda"`): one memory for both sides.
 
 The functions below make them; the classes cannot be called.
 
@@ -68,6 +68,10 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+
+def __dir__() -> list[str]:
+    return __all__
 
 
 class Storage(_Values, _Operators):
@@ -157,7 +161,7 @@ _core._set_storage_types(CPUStorage, GPUStorage, SoftwareManagedGPUStorage, CUDA
 
 
 def __getattr__(name: str) -> Any:
-    """Functions of earlier proposals: calling them says what they are called today."""
+    """A function of an earlier proposal: a call raises an error with its present name."""
     if name != "asstorage":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 

@@ -21,12 +21,10 @@ import numpy as np
 
 from .. import _core
 from ._operands import (
-    Kind,
     Operand,
     decider,
     is_named,
     is_storage,
-    kind_of,
     place,
     read,
     side_of,
@@ -34,18 +32,13 @@ from ._operands import (
 from ._others import Other, Side, taken
 
 __all__ = [
-    "FIELD",
     "Work",
     "assign",
     "compute",
-    "maker",
     "require_all_dims",
     "require_shape",
     "run",
 ]
-
-FIELD = 6
-"""`_parameters` begin with so many that make a field: dims, shape, halo, aligned_index, layout, alignment_size."""
 
 Work = Callable[[Any, Sequence[Any], Sequence[Any], Any], Any]
 """What is to be done: by which module (numpy or cupy), with the arrays of the inputs, those of the outputs, and `where`."""
@@ -63,43 +56,42 @@ def compute(
     side = side_of(arrays, outputs)
     with taken(side, arrays, outputs):
         field = _result_field(operands, mask, outputs)
-        kind = kind_of(decider([*arrays, *outputs]))
         made = [
-            maker(field, dtype, kind)() if old is None else old
-            for dtype, old in zip(dtypes(), outputs)
+            field.empty(dtype) if old is None else old for dtype, old in zip(dtypes(), outputs)
         ]
-        run(work, operands, mask, made, field[0], side, whole=mask is True)
+        run(work, operands, mask, made, field.dims, side, whole=mask is True)
         return made
 
 
 def _result_field(
     operands: Sequence[Operand], mask: Operand, outputs: Sequence[Operand]
-) -> tuple[Any, ...]:
-    """Dims, shape, halo, aligned index, layout and alignment of the result; all operands fit it when this returns."""
+) -> _core.Parameters:
+    """The parameters of the result, but for the dtype; all operands fit it when this returns."""
     named = [value for value in operands if is_named(value)]
-    fields = tuple(value._parameters[:FIELD] for value in named if is_storage(value))
-    names = [(value.dims, value.shape) for value in named if not is_storage(value)]
-    names += [(value.dims, value.shape) for value in (mask, *outputs) if is_named(value)]
-    field = _core._join(fields, tuple(names))
-    require_all_dims(field[0], outputs)
+    fields = [value._parameters for value in named if is_storage(value)]
+    others = [value for value in named if not is_storage(value)]
+    others += [value for value in (mask, *outputs) if is_named(value)]
+    first = decider([*operands, mask, *outputs])
+    field = _core._join(first._parameters, fields, others)
+    require_all_dims(field.dims, outputs)
     out = next((value for value in outputs if is_storage(value)), None)
     if out is not None:
-        field = out._parameters[:FIELD]
+        field = out._parameters
         named.append(out)
     for value in (*operands, mask):
         if isinstance(value, Other) and value.dims is None:
-            place(value, field[1], named)
+            place(value, field.shape, named)
     for value in outputs:
         if isinstance(value, Other) and value.dims is None:
             require_shape(value, field)
     return field
 
 
-def require_shape(out: Other, field: tuple[Any, ...]) -> None:
-    if out.shape != field[1]:
+def require_shape(out: Other, field: _core.Parameters) -> None:
+    if out.shape != field.shape:
         raise ValueError(
-            f"out is an array of shape {out.shape}, but must have the shape of the result, {field[1]}, for dimensions "
-            f"{field[0]}; pass such an array, or a storage, whose dimensions have names"
+            f"out is an array of shape {out.shape}, but must have the shape of the result, {field.shape}, for dimensions "
+            f"{field.dims}; pass such an array, or a storage, whose dimensions have names"
         )
 
 
@@ -112,23 +104,6 @@ def require_all_dims(dims: tuple[str, ...], outputs: Sequence[Operand]) -> None:
                 f"out has the dimensions {value.dims}, but must have all of {dims}, those that take part; it lacks "
                 f"{missing[0]!r}: pass a storage that has it, or select a point of it in the operand"
             )
-
-
-def maker(field: tuple[Any, ...], dtype: np.dtype[Any], kind: Kind) -> Callable[[], Any]:
-    """What makes a storage of a field, with undefined elements."""
-    dims, shape, halo, aligned_index, layout, alignment_size = field
-    return partial(
-        _core._storage_empty,
-        shape,
-        dtype,
-        dims=dims,
-        halo=halo,
-        aligned_index=aligned_index,
-        layout=layout,
-        alignment_size=alignment_size,
-        device=kind[0],
-        managed=kind[1],
-    )
 
 
 def run(

@@ -79,7 +79,7 @@ def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) ->
 
     def work(xp: Any, arrays: Sequence[Any], targets: Sequence[Any], mask: Any) -> None:
         if xp is np:
-            _core._copy_arrays(targets[0], arrays[0], casting, mask)
+            _core.copyto(targets[0], arrays[0], casting, mask)
         else:
             xp.copyto(targets[0], arrays[0], casting=casting, where=mask)
 

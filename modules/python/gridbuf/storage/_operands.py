@@ -10,7 +10,7 @@ device; storages of both kinds compute on the current side. It is never done els
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -19,13 +19,11 @@ from ._others import BOTH, DEVICE, HOST, Other, Side, sides_of
 
 __all__ = [
     "NUMBERS",
-    "Kind",
     "Operand",
     "decider",
     "is_array",
     "is_named",
     "is_storage",
-    "kind_of",
     "named_by_place",
     "operand",
     "output",
@@ -38,15 +36,12 @@ NUMBERS = frozenset(
     {bool, int, float, complex, np.bool_, np.float64, np.float32, np.int64, np.int32}
 )
 
-Kind = tuple[Literal["gpu"] | None, Literal["gt4py", "cuda"] | None]
-"""(device, managed) of a storage."""
-
-# The sides that a storage has, and what it is called.
-_KINDS: dict[Kind, tuple[tuple[Side, ...], str]] = {
-    (None, None): (HOST, "CPUStorage"),
-    ("gpu", None): (DEVICE, "GPUStorage"),
-    ("gpu", "gt4py"): (BOTH, "SoftwareManagedGPUStorage"),
-    ("gpu", "cuda"): (BOTH, "CUDAManagedGPUStorage"),
+# The sides that storages of a class have.
+_SIDES: dict[str, tuple[Side, ...]] = {
+    "CPUStorage": HOST,
+    "GPUStorage": DEVICE,
+    "SoftwareManagedGPUStorage": BOTH,
+    "CUDAManagedGPUStorage": BOTH,
 }
 
 Operand = Any
@@ -140,7 +135,7 @@ def named_by_place(
     do not agree, or an array without names takes part, among the `others` (outputs and mask) as well.
     """
     storages = [value for value in operands if is_storage(value)]
-    new = [set(value._parameters[-1]) for value in storages]
+    new = [set(value._parameters.new_axes) for value in storages]
     if not any(new) or len({value.ndim for value in storages}) > 1:
         return operands, None
     if any(isinstance(value, Other) for value in (*operands, *others)):
@@ -160,7 +155,7 @@ def named_by_place(
     def seen(value: Operand) -> Operand:
         if not is_storage(value):
             return value
-        new = value._parameters[-1]
+        new = value._parameters.new_axes
         gone = {a for a in new if a in named or value.dims[a] != dims[a]}
         return value[(..., *(0 if axis in gone else slice(None) for axis in range(len(dims))))]
 
@@ -170,18 +165,14 @@ def named_by_place(
 # ---- The side. ----
 
 
-def kind_of(storage: Any) -> Kind:
-    return storage._parameters[7:9]  # type: ignore[no-any-return]
-
-
 def _sides(value: Operand) -> tuple[Side, ...]:
-    return value.sides if isinstance(value, Other) else _KINDS[kind_of(value)][0]
+    return value.sides if isinstance(value, Other) else _SIDES[type(value).__name__]
 
 
 def decider(arrays: Sequence[Operand]) -> Any:
     """The storage that decides: the first managed one, else the first."""
     storages = [value for value in arrays if isinstance(value, _core.StorageBase)]
-    return next((storage for storage in storages if kind_of(storage)[1] is not None), storages[0])
+    return next((storage for storage in storages if _sides(storage) == BOTH), storages[0])
 
 
 def side_of(operands: Sequence[Operand], outputs: Sequence[Operand]) -> Side:
@@ -195,10 +186,10 @@ def side_of(operands: Sequence[Operand], outputs: Sequence[Operand]) -> Side:
     inputs = [value for value in operands if is_array(value)]
     outputs = [value for value in outputs if value is not None]
     first = decider([*inputs, *outputs])
-    kind = kind_of(first)
-    if kind[1] is None:
-        side = _KINDS[kind][0][0]
-        _require(side, [*inputs, *outputs], _KINDS[kind][1])
+    kind = type(first).__name__
+    if _sides(first) != BOTH:
+        (side,) = _sides(first)
+        _require(side, [*inputs, *outputs], kind)
         return side
     for side in BOTH:
         if any(_sides(value) == (side,) for value in outputs):
@@ -206,13 +197,13 @@ def side_of(operands: Sequence[Operand], outputs: Sequence[Operand]) -> Side:
             if side == "host":
                 _require(side, inputs, "the output")
             return side
-    if kind[1] == "cuda":
+    if kind == "CUDAManagedGPUStorage":
         return "device" if any("device" in _sides(value) for value in inputs) else "host"
     return "host" if all(_is_on_host_only(value) for value in inputs) else "device"
 
 
 def _is_on_host_only(value: Operand) -> bool:
-    if isinstance(value, _core.StorageBase) and kind_of(value) == ("gpu", "gt4py"):
+    if type(value).__name__ == "SoftwareManagedGPUStorage":
         return bool(value._current_sides() == HOST)
     return _sides(value) == HOST
 

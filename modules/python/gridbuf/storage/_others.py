@@ -1,11 +1,11 @@
-"""Arrays of others that take part in an array function: what they offer, and how their memory is taken and let go.
+"""Arrays of other libraries in array functions: their interfaces, and access to their memory.
 
-An object that offers `__gt_data_interface__` is acquired before anything of it is read, told with `touch` when it was
-written, and released afterwards, also when the function raises: within `taken` it is ours. `as_storage` does the first
-two, as it wraps the memory; the third follows when the wrapper goes.
+`taken` acquires an object with `__gt_data_interface__` before its memory is read, calls `touch` after a write, and releases the
+object at the end, also when the function raises. `as_storage` acquires and touches the memory that it wraps; the memory is
+released with the wrapper.
 
-Some have names for their dimensions (a Buffer, a DataArray, an entry of `__gt_data_interface__` with `dims`) and join by
-them, like a storage. An ndarray has none, whatever memory it shows: it joins by its shape.
+A Buffer, a DataArray and an entry of `__gt_data_interface__` with `dims` have names for their dimensions, and join by them, like a
+storage. An ndarray has no names, and joins by its shape.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _DLPACK_SIDES: dict[int, tuple[Side, ...]] = {1: HOST, 2: DEVICE, 3: HOST, 13: B
 
 
 class Other:
-    """An array that is not a storage, with the few methods of one that an array function needs.
+    """An array that is not a storage, with the methods of a storage that array functions use.
 
     `sides` says where it can be reached. `dims` (None: it has no names), `shape` and `dtype` are known within `taken`.
     """
@@ -55,7 +55,7 @@ class Other:
         return type(self._source).__name__
 
     def open(self, side: Side, *, writing: bool = False) -> None:
-        """Takes hold of the memory on `side`; copies to the device what only the host has, unless it is an output."""
+        """Acquires the memory on `side`. Memory of the host is copied to the device, unless it is an output."""
         own = side if side in self.sides else self.sides[0]
         self._held = self._view(own, writing)
         self.shape = self._held.shape
@@ -94,7 +94,7 @@ class Other:
         return _core.get_dims(source) if hasattr(source, "ndim") else None
 
     def close(self) -> None:
-        """Lets go of the memory; a data interface is released with it."""
+        """Releases the memory, and its data interface."""
         self._held = None
 
     def _read_array(self, side: Side, dims: tuple[str, ...] | None = None) -> Any:
@@ -120,7 +120,7 @@ class Other:
 
 @contextmanager
 def taken(side: Side, inputs: Sequence[Any], outputs: Sequence[Any]) -> Iterator[None]:
-    """Within the block the memory of all others among the operands is ours, on `side`."""
+    """Acquires the memory of all operands of other libraries on `side`, for a `with` block."""
     others = [value for value in (*inputs, *outputs) if isinstance(value, Other)]
     try:
         for value in others:
@@ -135,11 +135,11 @@ def taken(side: Side, inputs: Sequence[Any], outputs: Sequence[Any]) -> Iterator
             value.close()
 
 
-# ---- Interfaces of others. ----
+# ---- Interfaces of other libraries. ----
 
 
 def sides_of(source: object) -> tuple[Side, ...]:
-    """Where the memory of an object can be reached, by the interfaces that it offers; () if it offers none."""
+    """The sides that an object exports by its interfaces; () if it exports none."""
     entries = getattr(source, "__gt_data_interface__", None)
     if isinstance(entries, dict):
         return tuple(side for side in BOTH if _KEYS[side] in entries)
@@ -166,7 +166,7 @@ def _offers_memory(source: object) -> bool:
 
 
 def align(array: Any, dims: tuple[str, ...], target: tuple[str, ...]) -> Any:
-    """A view of `array`, which has `dims`, in the order of `target`, with extents of 1 for what it has not."""
+    """A view of `array`, which has `dims`, in the order of `target`, with an extent of 1 for each dimension that it does not have."""
     if dims == target:
         return array
     axes, new = _core._align(dims, (1,) * array.ndim, target)

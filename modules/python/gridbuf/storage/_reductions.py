@@ -4,28 +4,20 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
 from .. import _core
 from . import _cupy
-from ._compute import (
-    FIELD,
-    assign,
-    maker,
-    require_all_dims,
-    require_shape,
-    run,
-)
+from ._compute import assign, require_all_dims, require_shape, run
 from ._operands import (
     Operand,
     decider,
     is_array,
     is_named,
     is_storage,
-    kind_of,
     operand,
     output,
     place,
@@ -77,13 +69,16 @@ def reduce(
     with taken(side, [array, mask], [target]):
         _fit_mask(mask, array)
         result_dtype = _dtype_of_result(ufunc, array, axes, target, options)
-        left = _core._reduce(array._parameters[:FIELD], axes, bool(keepdims))
-        if target is None and not left[0]:
+        left = array._parameters.reduced(axes, bool(keepdims))
+        if target is None and not left.dims:
             return _scalar(run(work, [array], mask, [], array.dims, side, whole=True))
         direct = _has_just(left, target)
-        kind = kind_of(decider([array, mask, target]))
-        result = target if direct else maker(left, result_dtype, kind)()
-        run(work, [array], mask, [result], array.dims, side, whole=True, out_dims=left[0])
+        if direct:
+            result = target
+        else:
+            first = decider([array, mask, target])
+            result = _core._join(first._parameters, [left], []).empty(result_dtype)
+        run(work, [array], mask, [result], array.dims, side, whole=True, out_dims=left.dims)
         if target is None:
             return result
         if not direct:
@@ -107,14 +102,14 @@ def _reduce_again(ufunc: np.ufunc, array: Any, axis: Any, keepdims: bool) -> Any
 
 @lru_cache(maxsize=1024)
 def _plan(
-    ufunc: np.ufunc, parameters: tuple[Any, ...], axis: Any, keepdims: bool
+    ufunc: np.ufunc, parameters: _core.Parameters, axis: Any, keepdims: bool
 ) -> tuple[tuple[int, ...], Callable[[], Any] | None]:
     """The axes, and what makes the result; None for a scalar."""
-    axes = _axes_of(axis, parameters[0])
-    left = _core._reduce(parameters[:FIELD], axes, keepdims)
-    one = _one_element(parameters[FIELD], len(parameters[0]))
+    axes = _axes_of(axis, parameters.dims)
+    left = parameters.reduced(axes, keepdims)
+    one = _one_element(parameters.dtype, len(parameters.dims))
     dtype = np.asarray(ufunc.reduce(one, axis=axes)).dtype
-    return axes, maker(left, dtype, (None, None)) if left[0] else None
+    return axes, partial(left.empty, dtype) if left.dims else None
 
 
 def _is_plain(axis: Any) -> bool:
@@ -151,8 +146,8 @@ def _axis_of(item: Any, dims: tuple[str, ...]) -> int:
 def _fit_mask(mask: Operand, array: Any) -> None:
     """`where` of a reduction has dimensions of the array only."""
     if is_named(mask):
-        field = _core._join((), ((array.dims, array.shape), (mask.dims, mask.shape)))
-        if len(field[0]) != len(array.dims):
+        field = _core._join(array._parameters, [], [array, mask])
+        if len(field.dims) != len(array.dims):
             raise ValueError(
                 f"where has the dimensions {mask.dims}, but must have none beyond the array's, {array.dims}; select a "
                 "point of the others"
@@ -176,16 +171,16 @@ def _dtype_of_result(
     return result.dtype
 
 
-def _has_just(left: tuple[Any, ...], target: Operand) -> bool:
+def _has_just(left: _core.Parameters, target: Operand) -> bool:
     """Whether an output has the dimensions of the result and no others. ValueError if it lacks one."""
     if target is None:
         return False
     if not is_named(target):
         require_shape(target, left)
         return True
-    _core._join((), (left[:2], (target.dims, target.shape)))
-    require_all_dims(left[0], [target])
-    return len(target.dims) == len(left[0])
+    _core._join(left, [], [left, target])
+    require_all_dims(left.dims, [target])
+    return len(target.dims) == len(left.dims)
 
 
 def _scalar(value: Any) -> Any:

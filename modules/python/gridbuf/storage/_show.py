@@ -31,7 +31,7 @@ def text(storage: Any) -> str:
 
 
 def _properties(storage: Any) -> dict[str, str]:
-    """What there is to say, by name, as Python would write it."""
+    """The properties by name, in Python's notation."""
     properties = {
         "shape": storage.shape,
         "dtype": storage.dtype if storage.dtype.names is None else repr(storage.dtype),

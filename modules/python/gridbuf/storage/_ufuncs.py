@@ -9,13 +9,12 @@ import numpy as np
 
 from .._core import StorageBase
 from . import _cupy
-from ._compute import FIELD, Work, compute, maker, run
+from ._compute import Work, compute, run
 from ._operands import (
     NUMBERS,
     Operand,
     is_array,
     is_storage,
-    kind_of,
     named_by_place,
     operand,
     output,
@@ -140,7 +139,7 @@ def call_again(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> Any:
 def _remember(key: tuple[Any, ...], inputs: Sequence[Any], out: Any, result: Any) -> None:
     """Numbers of one type give the same dtype whatever their value, so that types are all that a plan needs of them."""
     known = all(
-        not value._parameters[-1] if is_storage(value) else type(value) in NUMBERS
+        not value._parameters.new_axes if is_storage(value) else type(value) in NUMBERS
         for value in inputs
     )
     if not known or not is_storage(result):
@@ -149,7 +148,7 @@ def _remember(key: tuple[Any, ...], inputs: Sequence[Any], out: Any, result: Any
         _plans.clear()
     dims = result.dims
     reads = [(None if v.dims == dims else dims) if is_storage(v) else False for v in inputs]
-    make = maker(result._parameters[:FIELD], result.dtype, kind_of(result)) if out is None else None
+    make = result._parameters.empty if out is None else None
     _plans[key] = _Plan(tuple(reads), make, dims, result.device is None)
 
 

@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
 from .. import _core
+from .._pickles import restore_storage
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -178,7 +179,9 @@ class Values(_core.StorageBase):
         if pickled is None:
             pickled = elements.tobytes()
         # An axis that None has put in is an ordinary one afterwards.
-        return _core._restore_storage, (self._parameters[:9], pickled)
+        names = ("dims", "halo", "layout", "alignment_size", "aligned_index", "device", "managed")
+        parameters = {name: getattr(self, name) for name in names}
+        return restore_storage, (pickled, self.shape, self.dtype, parameters)
 
     def set_device_synchronized(self) -> NoReturn:
         """Raise a TypeError; the method is `set_synchronized`.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import gridbuf.storage
@@ -225,7 +226,6 @@ def test_arrays_of_others_with_names_join_by_them() -> None:
 
 # ---- What the extension is asked is checked like any argument. ----
 
-GOOD = (("I", "J"), (2, 3), ((0, 0), (1, 1)), (0, 1), (1, 0), 8)
 junk = st.recursive(
     st.none()
     | st.booleans()
@@ -238,39 +238,59 @@ junk = st.recursive(
 )
 
 
-@given(position=st.integers(0, 5), value=junk)
-def test_any_field_is_joined_or_refused(position: int, value: Any) -> None:
-    field = (*GOOD[:position], value, *GOOD[position + 1 :])
+@given(value=junk)
+def test_anything_is_joined_or_refused(value: Any) -> None:
+    good = make((2, 3), "IJ")._parameters
+    named = SimpleNamespace(dims=value, shape=(2, 3))
     for call in (
-        lambda: _core._join((field, GOOD), ()),
-        lambda: _core._join((GOOD,), (field,)),
-        lambda: _core._join(value, ()),
-        lambda: _core._reduce(field, (1,), False),
-        lambda: _core._reduce(GOOD, value, True),
-        lambda: _core._align(field[0], field[1], ("K", "J", "I")),
+        lambda: _core._join(good, [value], []),
+        lambda: _core._join(good, [good], [named]),
+        lambda: _core._join(value, [good], []),
+        lambda: _core._join(good, value, value),
+        lambda: good.reduced(value, True),
+        lambda: good.reduced((1,), value),
+        lambda: good.empty(value),
+        lambda: _core._align(value, (2, 3), ("K", "J", "I")),
         lambda: _core._align(("I",), (2,), value),
+        lambda: _core.Parameters(value),
     ):
         try:
             found = call()
-        except (TypeError, ValueError):
+        except (TypeError, ValueError, AttributeError):
             continue
-        assert isinstance(found, tuple)
+        assert found is not None
 
 
-def test_what_the_extension_is_asked_it_answers() -> None:
-    profile = (("K",), (4,), ((1, 0),), (1,), (0,), 12)
-    assert _core._join((GOOD, profile), ((("0",), (7,)),)) == (
-        ("I", "J", "K", "0"), (2, 3, 4, 7), ((0, 0), (1, 1), (1, 0), (0, 0)), (0, 1, 1, 0), (3, 2, 1, 0), 24,
-    )  # fmt: skip
-    assert _core._reduce(GOOD, (0,), False) == (("J",), (3,), ((1, 1),), (1,), (0,), 8)
-    assert _core._reduce(GOOD, (1,), True) == (
-        ("I", "J"),
-        (2, 1),
-        ((0, 0), (0, 0)),
-        (0, 0),
-        (1, 0),
-        8,
-    )
+def test_parameters_of_results() -> None:
+    field = make((2, 3), "IJ", halo=((0, 0), (1, 1)), layout=(1, 0), alignment_size=8)
+    profile = make((4,), "K", halo=((1, 0),), alignment_size=12)
+    other = SimpleNamespace(dims=("0",), shape=(7,))
+    joined = _core._join(field._parameters, [field._parameters, profile._parameters], [other])
+    assert (joined.dims, joined.shape) == (("I", "J", "K", "0"), (2, 3, 4, 7))
+    result = joined.empty("f4")
+    assert (result.dtype, result.halo) == (np.float32, ((0, 0), (1, 1), (1, 0), (0, 0)))
+    assert (result.aligned_index, result.layout) == ((0, 1, 1, 0), (3, 2, 1, 0))
+    assert result.alignment_size == 24
+    assert field._parameters.reduced((0,), False).empty().halo == ((1, 1),)
+    kept = field._parameters.reduced((1,), True)
+    assert (kept.dims, kept.shape, kept.dtype) == (("I", "J"), (2, 1), field.dtype)
+    assert kept.empty().halo == ((0, 0), (0, 0))
+
+
+def test_equal_parameters_are_one_object() -> None:
+    one, other = make((2, 3), "IJ"), make((2, 3), "IJ")
+    assert one._parameters is other._parameters
+    for different in (
+        make((2, 4), "IJ"), make((2, 3), "JI"), make((2, 3), "IJ", layout=(1, 0)), one[:, :, None],
+        make((2, 3), "IJ", alignment_size=8), make((2, 3), "IJ", halo=(1, 0)), one.astype("f4"),
+        make((2, 3), "IJ", "managed"), make((2, 3), "IJ", aligned_index=(0, 1)),
+    ):  # fmt: skip
+        assert different._parameters is not one._parameters
+    one.halo = (0, 1)
+    assert one._parameters is not other._parameters
+
+
+def test_a_view_is_aligned_by_names() -> None:
     assert _core._align(("K", "I"), (4, 2), ("I", "J", "K")) == ((1, 0), (1,))
     with pytest.raises(ValueError, match=r"dimension of the operand is \"K\".*\('I', 'J'\)"):
         _core._align(("K",), (4,), ("I", "J"))

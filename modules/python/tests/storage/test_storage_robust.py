@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import gridbuf
+import gridbuf._pickles
 import gridbuf.storage as gs
 import numpy as np
 import pytest
@@ -120,7 +121,7 @@ def test_hostile_values_of_every_method_are_answered(kind: str) -> None:
         answered(lambda v=value: storage.__setitem__(0, v))
         answered(lambda v=value: gs.SyncState(v))
         answered(lambda v=value: gridbuf._core._run_kernel(v))
-        answered(lambda v=value: gridbuf._core._restore_storage(v, v))
+        answered(lambda v=value: gridbuf._pickles.restore_storage(v, v, v, v))
         answered(lambda v=value: gridbuf._core._set_storage_types(v, v, v, v))
     assert storage.shape == (2, 3)
 

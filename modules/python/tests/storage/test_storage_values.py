@@ -44,9 +44,14 @@ def values(storage: Any) -> np.ndarray:
     return gs.storage(storage, device=None).to_numpy()
 
 
+def parameters(storage: Any) -> tuple[Any, ...]:
+    names = "dims shape halo aligned_index layout alignment_size dtype device managed"
+    return tuple(getattr(storage, name) for name in names.split())
+
+
 def same_but_apart(copied: Any, original: Any) -> None:
     assert type(copied) is type(original)
-    assert copied._parameters == original._parameters
+    assert parameters(copied) == parameters(original)
     assert (values(copied) == values(original)).all()
     if original.sync_state is not None:
         assert copied.sync_state is not original.sync_state
@@ -145,7 +150,7 @@ def test_copies_keep_every_parameter(storage: Any, copier: Any) -> None:
 def test_views_are_copied_as_they_are_seen(storage: Any) -> None:
     view = storage[::-1, 1:, None, 2].T
     copied = view.copy()
-    assert copied._parameters[:3] == view._parameters[:3]
+    assert parameters(copied)[:3] == parameters(view)[:3]
     assert (values(copied) == pattern()[::-1, 1:, None, 2].T).all()
     assert (copied.layout, copied.alignment_size) == (view.layout, view.alignment_size)
 
@@ -168,7 +173,7 @@ def test_values_and_parameters_survive_a_pickle(storage: Any, protocol: int) -> 
 def test_pickles_hold_what_a_view_shows_and_no_padding(storage: Any) -> None:
     view = storage[1:, ::-2].T
     again = pickle.loads(pickle.dumps(view))
-    assert again._parameters == view._parameters
+    assert parameters(again) == parameters(view)
     assert (values(again) == pattern()[1:, ::-2].T).all()
     wide = gs.zeros((2, 1 << 10), "u1", layout=(1, 0), alignment_size=1 << 12)
     assert len(pickle.dumps(wide)) < 4096 + 1024
@@ -186,20 +191,24 @@ def test_elements_in_row_major_order_are_pickled_without_a_copy() -> None:
 
 
 def test_a_tampered_pickle_is_an_error() -> None:
-    restore, (parameters, elements) = gs.zeros((2, 3)).__reduce_ex__(4)
-    assert restore(parameters, elements).shape == (2, 3)
-    for position, wrong in [
-        (0, ("I", "I")), (1, (2, 4)), (1, (-1, 3)), (2, ((9, 9), (0, 0))), (3, (5, 5)),
-        (4, (0, 0)), (5, -1), (6, "O"), (7, "moon"), (8, "unknown"),
-    ]:  # fmt: skip
-        tampered = (*parameters[:position], wrong, *parameters[position + 1 :])
+    restore, arguments = gs.zeros((2, 3)).__reduce_ex__(4)
+    assert restore(*arguments).shape == (2, 3)
+    elements, shape, dtype, parameters = arguments
+    for name, wrong in {
+        "dims": ("I", "I"), "halo": ((9, 9), (0, 0)), "aligned_index": (5, 5), "layout": (0, 0),
+        "alignment_size": -1, "device": "moon", "managed": "unknown", "shape": (2, 3), 5: 6,
+    }.items():  # fmt: skip
         with pytest.raises((ValueError, TypeError, gridbuf.DeviceUnavailableError)) as caught:
-            restore(tampered, elements)
-        if position == 8:  # Which has no meaning on the host.
+            restore(elements, shape, dtype, {**parameters, name: wrong})
+        if name == "managed":  # Which has no meaning on the host.
             assert "managed" in str(caught.value)
-    for arguments in [(), (parameters,), (parameters[:5], elements), (3, 4), (parameters, 5)]:
+    for wrong in [
+        (elements, (2, 4), dtype, parameters), (elements, (-1, 3), dtype, parameters),
+        (elements, shape, "O", parameters), (5, shape, dtype, parameters),
+        (elements, shape, dtype, ("I",)), (elements, 4, dtype, parameters),
+    ]:  # fmt: skip
         with pytest.raises((TypeError, ValueError)):
-            restore(*arguments)
+            restore(*wrong)
 
 
 def test_a_storage_of_a_device_comes_back_on_a_device_or_not_at_all() -> None:

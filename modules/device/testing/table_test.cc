@@ -6,11 +6,12 @@
 
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
-#include "modules/device/registry/device_table.h"
+#include "modules/device/testing/device_table.h"
 
 import gridbuf.alloc;
 import gridbuf.device;
 import gridbuf.device.registry;
+import gridbuf.device.testing;
 
 namespace gridbuf {
 namespace {

@@ -1,46 +1,12 @@
-// gridbuf.python.buffer: `gridbuf.Buffer`, and the functions that make, import and copy arrays.
+// `gridbuf.Buffer`, and the functions that make, import and copy arrays.
 //
 // Key decision. The type is written against CPython's slots: buffer requests, `__dlpack__` and the
 // functions that make small arrays take less time than a call through pybind11 (benchmarks
 // `allocate-small`, `asarray` and `index`). What is not hot is bound by pybind11.
 //
 // All functions need the GIL. Long copies release it.
-
-module;
-
-#include <Python.h>
-
-#include <algorithm>
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <iterator>
-#include <new>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-#include "absl/status/status.h"
-
-export module gridbuf.python.buffer;
-
-// The implementation files see these, too.
-import gridbuf.alloc;
-import gridbuf.array;
-import gridbuf.base;
-import gridbuf.device;
-import gridbuf.device.registry;
-import gridbuf.interface;
-import gridbuf.interface.buffer;
-import gridbuf.interface.dlpack;
-import gridbuf.interface.numpy;
-import gridbuf.layout;
-import gridbuf.layout.view;
-import gridbuf.python.support;
-import gridbuf.transfer;
+#ifndef GRIDBUF_MODULES_PYTHON_BUFFER_BUFFER_H_
+#define GRIDBUF_MODULES_PYTHON_BUFFER_BUFFER_H_
 
 // ---- Elements ----
 //
@@ -48,7 +14,7 @@ import gridbuf.transfer;
 // allowed, and does those that gridbuf.transfer does not have. An array's fields are read last,
 // after all Python code, which may give it other memory.
 
-export namespace gridbuf::python {
+namespace gridbuf::python {
 
 /// What numpy.copyto calls `casting` and `where`.
 struct CopyRule {
@@ -90,6 +56,9 @@ void add_plan_type(PyObject* module);
 /// A new `gridbuf.LayoutPlan`: an immutable value, pickled as the request that made it.
 py::object make_plan_object(const Layout& layout);
 
+/// The keywords that make this layout for its shape and item size: what a pickle holds.
+py::object pickled_parameters(const Layout& layout);
+
 // ---- Buffer ----
 //
 // Memory with its meaning: an Array, its dtype and how the memory came about. A Buffer exists only
@@ -128,11 +97,6 @@ py::object allocate_buffer(const Layout& layout, const DTypePtr& dtype,
 /// its own thread, see `share_object`.
 py::object adopt_buffer(Array&& array, const DTypePtr& dtype, PyObject* keep_alive,
                         const MemoryInfo& info);
-/// The same with the array that `make_array` returns, which is made in its place; nothing else is
-/// kept alive. `make_array` must not throw.
-template <class MakeArray>
-py::object adopt_buffer_of(const DTypePtr& dtype, const MemoryInfo& info,
-                           const MakeArray& make_array);
 
 /// Memory of another library in row-major, column-major or any other order, without a halo.
 inline Array foreign_array(const BufferDescriptor& memory, const Dims& dims) {
@@ -164,9 +128,11 @@ bool has_plan(PyObject* buffer);
 /// brought up to date; or to export it, so that the storage also watches it.
 enum class Purpose : std::uint8_t { kParameters, kReading, kSharing };
 
-/// The Buffer over the memory of a storage on a side, or on the other side if that is all there is;
-/// none for every object that is not a storage.
-py::object buffer_of_storage(PyObject* object, DeviceType side, Purpose purpose);
+/// Of modules/python/storage.
+bool is_storage(PyObject* object);
+/// The Buffer over the memory of a storage on a side, or on the other side if that is all there is.
+/// Requires is_storage(storage).
+py::object side_buffer(PyObject* storage, DeviceType side, Purpose purpose);
 
 /// The keywords of `__dlpack__`, from a vectorcall. TypeError; ValueError.
 dlpack::ExportRequest to_export_request(PyObject* const* arguments, Py_ssize_t count,
@@ -223,27 +189,8 @@ inline const BufferObject& whole(const BufferObject& buffer) {
   return buffer.root == nullptr ? buffer : *reinterpret_cast<const BufferObject*>(buffer.root);
 }
 
-/// A new object whose array is not there yet. `root` is borrowed, and null for a whole allocation.
-py::object new_object(const DTypePtr& dtype, PyObject* root, const MemoryInfo& info);
-
-/// A new Buffer with the array that `make_array` returns. It is made in its place, because it is
-/// four kilobytes of which a few words are in use. `make_array` must not throw.
-template <class MakeArray>
-py::object new_buffer(const DTypePtr& dtype, PyObject* root, const MemoryInfo& info,
-                      const MakeArray& make_array) {
-  static_assert(noexcept(make_array()));
-  py::object object = new_object(dtype, root, info);
-  ::new (static_cast<void*>(&object_of(object.ptr())->array)) Array(make_array());
-  return object;
-}
-
-template <class MakeArray>
-py::object adopt_buffer_of(const DTypePtr& dtype, const MemoryInfo& info,
-                           const MakeArray& make_array) {
-  py::object buffer = new_buffer(dtype, nullptr, info, make_array);
-  object_of(buffer.ptr())->adopted = true;
-  return buffer;
-}
+/// A new Buffer. `root` is borrowed, and null for a whole allocation.
+py::object new_buffer(Array&& array, const DTypePtr& dtype, PyObject* root, const MemoryInfo& info);
 
 // Methods, by file.
 
@@ -296,7 +243,7 @@ void add_buffer_attributes(PyObject* type);
 // overrides the "gpu" of a preset. For the other parameters None means that nothing was passed
 // (storage spec 3.2). `memory` and `device` that contradict each other are a ValueError.
 
-export namespace gridbuf::python {
+namespace gridbuf::python {
 
 /// The keyword-only parameters as passed: borrowed, null if not given.
 struct Keywords {
@@ -617,3 +564,5 @@ py::object make_cupy_array(const Layout& plan, const DTypeRecord& dtype, bool ze
 void copy_into_cupy(PyObject* array, PyObject* value);
 
 }  // namespace gridbuf::python
+
+#endif  // GRIDBUF_MODULES_PYTHON_BUFFER_BUFFER_H_

@@ -1,37 +1,10 @@
-// gridbuf.python.support: what all bindings need: errors and references, arguments, NumPy.
+// What all bindings need: errors and references, arguments, NumPy.
 //
 // The other libraries use absl::Status and no Python. This one turns a status into an exception (by
 // the table of gridbuf.base), a Python object into a value of gridbuf.layout or an exception, and a
 // NumPy dtype into the type that gridbuf.interface knows. All functions need the GIL.
-
-module;
-
-#include <pybind11/gil_simple.h>
-#include <pybind11/pytypes.h>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <exception>
-#include <memory>
-#include <new>
-#include <optional>
-#include <span>
-#include <string>
-#include <string_view>
-#include <utility>
-#include <vector>
-
-#include "absl/status/status.h"
-#include "absl/status/statusor.h"
-
-export module gridbuf.python.support;
-
-import gridbuf.base;
-import gridbuf.device;
-import gridbuf.interface;
-import gridbuf.layout;
-import gridbuf.layout.view;
+#ifndef GRIDBUF_MODULES_PYTHON_SUPPORT_SUPPORT_H_
+#define GRIDBUF_MODULES_PYTHON_SUPPORT_SUPPORT_H_
 
 // ---- Errors and references ----
 //
@@ -42,17 +15,19 @@ import gridbuf.layout.view;
 //
 // pybind11's references are exported from here: its headers take 4 s per file.
 
-export namespace pybind11 {
+namespace pybind11 {
+using pybind11::args;
 using pybind11::error_already_set;
 using pybind11::error_scope;
 using pybind11::gil_scoped_release_simple;
 using pybind11::handle;
+using pybind11::kwargs;
 using pybind11::object;
 using pybind11::reinterpret_borrow;
 using pybind11::reinterpret_steal;
 }  // namespace pybind11
 
-export namespace gridbuf::python {
+namespace gridbuf::python {
 
 namespace py = pybind11;
 
@@ -160,34 +135,6 @@ auto run_without_gil(Body&& body) {
   return body();
 }
 
-/// A free list for objects of one type: they are longer than the blocks that Python's and the C
-/// library's allocators keep. This saves a fifth of the time of a small allocation. Not with the
-/// address sanitizer, which could not see a use after free. For static variables.
-template <std::size_t length_bytes>
-class SpareObjects {
- public:
-  /// Null if there is no memory.
-  inline void* take() noexcept {
-    return count_ > 0 ? objects_[--count_] : PyObject_Malloc(length_bytes);
-  }
-  inline void give_back(void* object) noexcept {
-    if (count_ < kCapacity) {
-      objects_[count_++] = object;
-    } else {
-      PyObject_Free(object);
-    }
-  }
-
- private:
-#if __has_feature(address_sanitizer)
-  static constexpr int kCapacity = 0;
-#else
-  static constexpr int kCapacity = 16;
-#endif
-  int count_ = 0;
-  void* objects_[16];
-};
-
 /// Runs `body` and returns its result; whatever it throws becomes an exception and `failure`.
 template <class Result, class Body>
 Result guarded(Result failure, Body&& body) noexcept {
@@ -213,6 +160,12 @@ Result guarded(Result failure, Body&& body) noexcept {
 template <class Body>
 PyObject* guarded(Body&& body) noexcept {
   return guarded<PyObject*>(nullptr, [&body]() -> PyObject* { return body().release().ptr(); });
+}
+
+/// A function for a table of CPython.
+template <class Function>
+PyCFunction method(Function function) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
 }
 
 /// Finishes a class of pybind11: it belongs to `package` and cannot be changed; calling it gives
@@ -259,6 +212,11 @@ using UnknownKeyword = void (*)(const Signature& signature, PyObject* keyword);
 void sort_arguments(const Signature& signature, PyObject* const* arguments,
                     Py_ssize_t positional_count, PyObject* keyword_names,
                     std::span<PyObject*> values, UnknownKeyword unknown);
+
+/// The same for a function of pybind11 that takes *args and **kwargs.
+void sort_arguments(const Signature& signature, const py::args& arguments,
+                    const py::kwargs& keywords, std::span<PyObject*> values,
+                    UnknownKeyword unknown);
 
 /// The default of UnknownKeyword: a TypeError that lists the names there are.
 void unexpected_keyword(const Signature& signature, PyObject* keyword);
@@ -414,3 +372,5 @@ py::object make_assigned(const DTypeRecord& dtype, PyObject* value);
 bool is_scalar(PyObject* value);
 
 }  // namespace gridbuf::python
+
+#endif  // GRIDBUF_MODULES_PYTHON_SUPPORT_SUPPORT_H_

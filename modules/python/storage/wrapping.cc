@@ -1,9 +1,8 @@
-// Storages over memory that exists, and storages with a copy of it (benchmark `allocate-small`: two
-// keywords of ten take pybind11 390 ns).
+// Storages over memory that exists, and storages with a copy of it.
 
 module;
 
-#include <Python.h>
+#include <pybind11/pybind11.h>
 
 #include <cstdint>
 #include <cstdlib>
@@ -17,14 +16,15 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "modules/python/support/docstrings.h"
 
-module gridbuf.python.storage;
+module gridbuf.python;
 
 namespace gridbuf::python::storages {
 namespace {
 
 /// What was passed to as_storage or storage; borrowed, null if not given.
-struct Given {
+struct WrapArguments {
   PyObject* data = nullptr;
   PyObject* device_data = nullptr;
   PyObject* sync_state = nullptr;
@@ -68,7 +68,7 @@ std::optional<bool> wished_device(const Keywords& keywords) {
   return std::nullopt;
 }
 
-Sides import_sides(const Given& given) {
+Sides import_sides(const WrapArguments& given) {
   Sides sides;
   PyObject* const dims = given.keywords.shared.dims;
   Meaning meaning;
@@ -102,7 +102,7 @@ Sides import_sides(const Given& given) {
 
 /// Explicit, preset, data, fallback. Memory of one side gets its other buffer only where gridbuf
 /// keeps two in step.
-StorageKind wanted_kind(const Given& given, bool found_device, std::optional<StorageKind> found) {
+StorageKind wanted_kind(const WrapArguments& given, bool found_device, std::optional<StorageKind> found) {
   return storage_kind(wished_device(given.keywords.shared).value_or(found_device),
                       given.keywords.managed, found);
 }
@@ -118,7 +118,7 @@ Sides own_sides(const StorageObject& object) {
 
 /// Leaves the buffers that the kind is made of. ValueError, naming the parameter, if it cannot be
 /// made of the passed object.
-void keep_sides_of(StorageKind kind, const Given& given, Sides& sides) {
+void keep_sides_of(StorageKind kind, const WrapArguments& given, Sides& sides) {
   const bool two = given.data != nullptr && given.device_data != nullptr;
   if (kind == StorageKind::kGpu) {
     if (!sides.device) raise_unlike("device", "\"gpu\"", "None");
@@ -141,7 +141,7 @@ void keep_sides_of(StorageKind kind, const Given& given, Sides& sides) {
 }
 
 /// The info on the memory besides its address.
-Source source_of_memory(const Given& given, const Sides& sides) {
+Source source_of_memory(const WrapArguments& given, const Sides& sides) {
   PyObject* const main = given.main();
   // These say more of themselves than their memory does.
   if (is_storage(main) || is_ndarray(main) || is_buffer(main)) {
@@ -197,7 +197,7 @@ void check_strides(const StridedView& host, const StridedView& device) {
 
 /// The dtype and the layout that were asked for, with the alignment that the memory has.
 /// ValueError, naming the parameter, for one that the memory does not have.
-std::pair<DTypePtr, LayoutRequest> compare(const Given& given, const Sides& sides) {
+std::pair<DTypePtr, LayoutRequest> compare(const WrapArguments& given, const Sides& sides) {
   const Keywords& keywords = given.keywords.shared;
   const Source source = source_of_memory(given, sides);
   const Request request = resolve_like(source, nullptr, keywords);
@@ -231,14 +231,14 @@ std::pair<DTypePtr, LayoutRequest> compare(const Given& given, const Sides& side
   return {request.dtype, found};
 }
 
-void check_has_data(const Given& given, const char* function) {
+void check_has_data(const WrapArguments& given, const char* function) {
   if (given.main() != nullptr) return;
   raise(ErrorClass::kType, std::string(function) +
                                "() is underdetermined: data and device_data are missing; pass one "
                                "of them, or use gridbuf.storage.empty(shape)");
 }
 
-py::object wrap(const Given& given) {
+py::object wrap(const WrapArguments& given) {
   check_has_data(given, "as_storage");
   const StorageObject* viewed = nullptr;  // A storage that is of the wanted kind already.
   StorageParts parts;
@@ -287,7 +287,7 @@ py::object wrap(const Given& given) {
 }
 
 /// The one of two buffers that is current, as sync_state says.
-PyObject* current_of(const Given& given) {
+PyObject* current_of(const WrapArguments& given) {
   if (given.data == nullptr || given.device_data == nullptr) return given.main();
   if (given.sync_state == nullptr) {
     raise(ErrorClass::kValue,
@@ -303,7 +303,7 @@ PyObject* current_of(const Given& given) {
   return state == kSyncDeviceDirty ? given.device_data : given.data;
 }
 
-py::object copied(const Given& given) {
+py::object copied(const WrapArguments& given) {
   check_has_data(given, "storage");
   PyObject* const current = current_of(given);
   StorageSource source = storage_source_of(given.main(), given.keywords.shared.dims);
@@ -315,45 +315,52 @@ py::object copied(const Given& given) {
   return made;
 }
 
-}  // namespace
-
-PyObject* as_storage_function(PyObject*, PyObject* const* arguments, Py_ssize_t count,
-                              PyObject* names) {
-  return guarded([&] {
-    static constexpr auto kNames =
-        joined_names({"data", "device_data", "sync_state"}, kStorageKeywordNames);
-    static constexpr Signature kSignature{"as_storage", kNames, 2};
-    PyObject* values[kNames.size()] = {};
-    sort_arguments(kSignature, arguments, count, names, values, unknown_storage_keyword);
-    return wrap({.data = none_is_absent(values[0]),
-                 .device_data = none_is_absent(values[1]),
-                 .sync_state = none_is_absent(values[2]),
-                 .keywords = to_storage_keywords(std::span(values).subspan(3))});
-  });
+py::object as_storage(const py::args& arguments, const py::kwargs& keywords) {
+  static constexpr auto kNames =
+      joined_names({"data", "device_data", "sync_state"}, kStorageKeywordNames);
+  static constexpr Signature kSignature{"as_storage", kNames, 2};
+  PyObject* values[kNames.size()] = {};
+  sort_arguments(kSignature, arguments, keywords, values, unknown_storage_keyword);
+  return wrap({.data = none_is_absent(values[0]),
+               .device_data = none_is_absent(values[1]),
+               .sync_state = none_is_absent(values[2]),
+               .keywords = to_storage_keywords(std::span(values).subspan(3))});
 }
 
-PyObject* storage_function(PyObject*, PyObject* const* arguments, Py_ssize_t count,
-                           PyObject* names) {
-  return guarded([&] {
-    static constexpr auto kNames = joined_names(
-        {"data", "device_data", "dtype", "copy", "sync_state", "shape"}, kStorageKeywordNames);
-    static constexpr Signature kSignature{"storage", kNames, 2};
-    PyObject* values[kNames.size()] = {};
-    sort_arguments(kSignature, arguments, count, names, values, unknown_storage_keyword);
-    const Given given{.data = none_is_absent(values[0]),
-                      .device_data = none_is_absent(values[1]),
-                      .sync_state = none_is_absent(values[4]),
-                      .dtype = values[2],
-                      .keywords = to_storage_keywords(std::span(values).subspan(6))};
-    PyObject* const shape = none_is_absent(values[5]);
-    const bool copies = values[3] == nullptr || to_flag(values[3], "copy");
-    if (shape != nullptr && given.main() != nullptr) {
-      raise(ErrorClass::kType,
-            "storage() got a shape and data; the shape is that of data and cannot be overridden");
-    }
-    if (copies || shape == nullptr) return copies ? copied(given) : wrap(given);
-    return allocate_storage(resolve_storage(shape, given.dtype, given.keywords), false);
-  });
+py::object storage(const py::args& arguments, const py::kwargs& keywords) {
+  static constexpr auto kNames = joined_names(
+      {"data", "device_data", "dtype", "copy", "sync_state", "shape"}, kStorageKeywordNames);
+  static constexpr Signature kSignature{"storage", kNames, 2};
+  PyObject* values[kNames.size()] = {};
+  sort_arguments(kSignature, arguments, keywords, values, unknown_storage_keyword);
+  const WrapArguments given{.data = none_is_absent(values[0]),
+                            .device_data = none_is_absent(values[1]),
+                            .sync_state = none_is_absent(values[4]),
+                            .dtype = values[2],
+                            .keywords = to_storage_keywords(std::span(values).subspan(6))};
+  PyObject* const shape = none_is_absent(values[5]);
+  const bool copies = values[3] == nullptr || to_flag(values[3], "copy");
+  if (shape != nullptr && given.main() != nullptr) {
+    raise(ErrorClass::kType,
+          "storage() got a shape and data; the shape is that of data and cannot be overridden");
+  }
+  if (copies || shape == nullptr) return copies ? copied(given) : wrap(given);
+  return allocate_storage(resolve_storage(shape, given.dtype, given.keywords), false);
+}
+
+}  // namespace
+
+void add_wrapping_functions(PyObject* module) {
+  py::options options;
+  options.disable_function_signatures();
+  // The scope gives the functions the name of the package that shows them.
+  const py::object package = py::module_::import("types").attr("SimpleNamespace")();
+  package.attr("__module__") = "gridbuf.storage";
+  const py::handle core = module;
+  core.attr("_storage_as_storage") = py::cpp_function(
+      as_storage, py::name("as_storage"), py::scope(package), doc("_storage_as_storage"));
+  core.attr("_storage_storage") = py::cpp_function(storage, py::name("storage"), py::scope(package),
+                                                   doc("_storage_storage"));
 }
 
 }  // namespace gridbuf::python::storages

@@ -5,6 +5,8 @@
 // and runs on the thread that waits. An atexit callback tells gridbuf.device that the interpreter
 // ends: arrays that die later leave device memory to the system, as the driver may be gone.
 
+module;
+
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -15,14 +17,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "modules/device/registry/device_table.h"
-#include "modules/python/src/parts.h"
+#include "modules/device/testing/device_table.h"
 
-import gridbuf.base;
-import gridbuf.device;
-import gridbuf.device.emulated;
-import gridbuf.device.registry;
-import gridbuf.python.support;
+module gridbuf.python;
+
+import gridbuf.device.testing;
 
 namespace gridbuf::python {
 namespace {

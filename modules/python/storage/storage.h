@@ -1,4 +1,4 @@
-// gridbuf.python.storage: the types and functions of `gridbuf.storage`.
+// The types and functions of `gridbuf.storage`.
 //
 // The object holds a C++ Storage and the NumPy dtype; a view is another such object. Every export
 // but the buffer protocol is that of a Buffer over the memory of one side. The Buffer's owner is a
@@ -13,41 +13,10 @@
 // kernels of the emulated device may be Python. See `up_to_date` and `write`.
 //
 // All functions need the GIL.
+#ifndef GRIDBUF_MODULES_PYTHON_STORAGE_STORAGE_H_
+#define GRIDBUF_MODULES_PYTHON_STORAGE_STORAGE_H_
 
-module;
-
-#include <pybind11/pytypes.h>
-
-#include <array>
-#include <cstddef>
-#include <cstdint>
-#include <memory>
-#include <new>
-#include <optional>
-#include <span>
-#include <string_view>
-
-#include "absl/status/status.h"
-
-export module gridbuf.python.storage;
-
-// The implementation files see these, too.
-import gridbuf.alloc;
-import gridbuf.base;
-import gridbuf.device;
-import gridbuf.device.registry;
-import gridbuf.interface;
-import gridbuf.interface.buffer;
-import gridbuf.interface.dlpack;
-import gridbuf.interface.numpy;
-import gridbuf.layout;
-import gridbuf.layout.view;
-import gridbuf.python.buffer;
-import gridbuf.python.support;
-import gridbuf.storage;
-import gridbuf.storage.sync;
-
-export namespace gridbuf::python {
+namespace gridbuf::python {
 
 /// Adds the types and functions to `module`. Called once, by the extension's initialisation.
 void add_storage_types(PyObject* module);
@@ -55,13 +24,8 @@ void add_storage_types(PyObject* module);
 /// Adds `copyto`, from any array into any other. Called once, by the extension's initialisation.
 void add_copyto_function(PyObject* module);
 
-bool is_storage(PyObject* object);
-
 /// The C++ storage of an object; lives while that does. Requires is_storage(object).
 const Storage& storage_of(PyObject* object);
-
-/// What buffer_of_storage returns. Requires is_storage(storage).
-py::object side_buffer(PyObject* storage, DeviceType side, Purpose purpose);
 
 /// Tells the producer of foreign memory that a side of it was written, if it asked to be told.
 void touch_storage(PyObject* storage, Side side);
@@ -112,12 +76,6 @@ struct StorageObject {
 static_assert(kMaxNdim <= 64, "StorageObject::new_axes has a bit for each dimension");
 
 StorageObject* object_of(PyObject* storage);
-
-/// A function for a method table.
-template <class Function>
-PyCFunction method(Function function) {
-  return reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function));
-}
 
 /// A view of the memory behind `parent`, which keeps its hooks.
 py::object make_view(const StorageObject& parent, Storage view);
@@ -247,6 +205,11 @@ py::object allocate_storage(const KindRequest& request);
 /// (CPUStorage, GPUStorage, SoftwareManagedGPUStorage, CUDAManagedGPUStorage), once.
 void set_storage_types(const py::args& classes);
 
+// parameters.cc
+/// The attribute `_parameters`.
+py::object parameters_of(const StorageObject& object);
+void add_parameters_type(PyObject* module);
+
 // attributes.cc
 /// The state of a SyncState object; TypeError for other objects.
 std::shared_ptr<SyncState> to_sync_state(PyObject* object);
@@ -264,13 +227,16 @@ py::object make_storage_exchange_capsule();
 // hot/storage_creation.cc
 void add_storage_functions(PyObject* module);
 
-// hot/pickles.cc
-void add_pickle_functions(PyObject* module);
-
-// hot/copyto.cc
-/// Of arrays that are not storages: the end of copyto of storages.
-void copy_without_storages(py::handle target, py::handle source, py::handle casting,
-                           py::handle where);
+// assign.cc
+/// The arguments of copyto; borrowed. `casting` is a str that NumPy knows.
+struct CopyArguments {
+  PyObject* target;
+  PyObject* source;
+  PyObject* casting;
+  PyObject* where;  // null: everywhere
+};
+/// `gridbuf.copyto` of any arrays.
+void copy_values(const CopyArguments& given);
 
 // hot/storage_arrays.cc
 PyObject* read_array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count);
@@ -279,10 +245,10 @@ PyObject* written_method(PyObject* self, PyObject* side);
 py::object own_memory(const StorageObject& object);
 py::object run_kernel(const py::args& arguments);
 
-// hot/wrapping.cc
-PyObject* as_storage_function(PyObject*, PyObject* const* arguments, Py_ssize_t count,
-                              PyObject* names);
-PyObject* storage_function(PyObject*, PyObject* const* arguments, Py_ssize_t count,
-                           PyObject* names);
+// wrapping.cc
+/// Adds `as_storage` and `storage`.
+void add_wrapping_functions(PyObject* module);
 
 }  // namespace gridbuf::python::storages
+
+#endif  // GRIDBUF_MODULES_PYTHON_STORAGE_STORAGE_H_

@@ -2,6 +2,8 @@
 // the memory section of `gridbuf.show_config`. All are about the one `host_resource()` of the
 // process. All need the GIL; `_memory_trim` releases it.
 
+module;
+
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
@@ -14,16 +16,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "modules/python/src/parts.h"
 
-import gridbuf.alloc.host;
-import gridbuf.alloc;
-import gridbuf.array;
-import gridbuf.base;
-import gridbuf.layout;
-import gridbuf.python.buffer;
-import gridbuf.python.support;
-import gridbuf.transfer;
+module gridbuf.python;
 
 namespace gridbuf::python {
 namespace {

@@ -4,8 +4,8 @@
 // gridbuf.testing.device_table() and lays it over with ctypes, so the text below is an interface:
 // it changes only with `version`. `version` 1. All int functions: 0 = done; otherwise error_text()
 // says what went wrong in this thread's last failed call.
-#ifndef GRIDBUF_DEVICE_REGISTRY_DEVICE_TABLE_H_
-#define GRIDBUF_DEVICE_REGISTRY_DEVICE_TABLE_H_
+#ifndef GRIDBUF_DEVICE_TESTING_DEVICE_TABLE_H_
+#define GRIDBUF_DEVICE_TESTING_DEVICE_TABLE_H_
 
 #include <stdint.h>
 
@@ -31,4 +31,4 @@ typedef struct { uint32_t version /*1*/, struct_bytes; const char* name /*"emula
 }
 #endif
 
-#endif  // GRIDBUF_DEVICE_REGISTRY_DEVICE_TABLE_H_
+#endif  // GRIDBUF_DEVICE_TESTING_DEVICE_TABLE_H_

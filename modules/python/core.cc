@@ -1,0 +1,28 @@
+// The extension module `gridbuf._core`.
+
+#include <pybind11/pybind11.h>
+
+#ifdef Py_GIL_DISABLED
+#error \
+    "gridbuf relies on the GIL: set GRIDBUF_PYTHON to a Python without the 't' of a free-threaded build"
+#endif
+
+import gridbuf.python;
+
+PYBIND11_MODULE(_core_of_main_interpreter, module) {
+  module.doc() = "The compiled core of gridbuf; import gridbuf instead.";
+  gridbuf::python::fill_module(module.ptr());
+}
+
+// NumPy's types belong to one interpreter, so subinterpreters are refused. That must happen before
+// pybind11 looks for its own state, which on Python 3.11 never returns: it waits for the main
+// interpreter.
+PyMODINIT_FUNC PyInit__core() {
+  if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
+    PyErr_SetString(PyExc_ImportError,
+                    "gridbuf._core: found a subinterpreter; only the main interpreter is "
+                    "supported; import gridbuf there, or start another process");
+    return nullptr;
+  }
+  return PyInit__core_of_main_interpreter();
+}

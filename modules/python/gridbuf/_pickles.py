@@ -1,0 +1,49 @@
+"""What pickles call. Their content is checked like any arguments, as it may come from anywhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from . import _core
+
+__all__ = ["restore_buffer", "restore_plan", "restore_storage"]
+
+
+def restore_plan(shape: Any, itemsize: Any, parameters: dict[str, Any]) -> _core.LayoutPlan:
+    """The plan of elements of `itemsize` bytes; `parameters` are keywords of `gridbuf.plan`."""
+    return _core.plan(shape, f"V{itemsize}", **parameters)
+
+
+def restore_buffer(
+    elements: Any, shape: Any, dtype: Any, memory: Any, readonly: bool, parameters: dict[str, Any]
+) -> _core.Buffer:
+    """A Buffer with `elements`, which are bytes in row-major order."""
+    if not isinstance(readonly, bool):
+        raise TypeError(f"readonly is {readonly!r}, but must be a bool; pickle the buffer again")
+    on_host = "host" if memory == "device" else memory  # plain arrays of a device are CuPy's
+    buffer: _core.Buffer = _core.zeros(shape, dtype, memory=on_host, **parameters).base
+    raw = np.dtype((np.void, buffer.itemsize))  # so that bytes between fields are copied, too
+    buffer.to_numpy().view(raw)[...] = _elements(buffer, raw, elements)
+    if memory == "device":
+        buffer = buffer.copy(memory=memory)
+    return buffer.toreadonly() if readonly else buffer
+
+
+def restore_storage(elements: Any, shape: Any, dtype: Any, parameters: dict[str, Any]) -> Any:
+    """A storage with `elements`; `parameters` are keywords of `gridbuf.storage.zeros`."""
+    storage = _core._storage_zeros(shape, dtype, **parameters)
+    storage[...] = _elements(storage, storage.dtype, elements)
+    return storage
+
+
+def _elements(array: Any, dtype: np.dtype[Any], elements: Any) -> np.ndarray[Any, Any]:
+    """The elements as an array like `array`, of `dtype`."""
+    length = memoryview(elements).nbytes
+    if length != array.nbytes:
+        raise ValueError(
+            f"the pickled elements' length is {length} bytes, but must be {array.nbytes} bytes for shape {array.shape} of "
+            f"{array.dtype}; pickle the array again"
+        )
+    return np.ndarray(array.shape, dtype, elements)

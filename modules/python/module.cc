@@ -1,0 +1,56 @@
+// What the extension module has, in the order in which it is added.
+
+module;
+
+#include <pybind11/pybind11.h>
+
+#include <string>
+
+module gridbuf.python;
+
+namespace gridbuf::python {
+namespace {
+
+/// What a bug report should hold of how the core was built.
+py::dict build_info() {
+  const std::string dlpack =
+      std::to_string(dlpack::kMajorVersion) + "." + std::to_string(dlpack::kMinorVersion);
+#ifdef NDEBUG
+  constexpr char kAssertions[] = "off";
+#else
+  constexpr char kAssertions[] = "on";
+#endif
+  using namespace pybind11::literals;
+  return py::dict("compiler"_a = "clang " __clang_version__, "assertions"_a = kAssertions,
+                  "dlpack"_a = dlpack,
+                  "array interface"_a = std::to_string(kArrayInterfaceVersion));
+}
+
+void add_all(PyObject* module) {
+  load_numpy();
+  add_exceptions(module);
+  add_buffer_type(module);
+  add_plan_type(module);
+  add_creation_functions(module);
+  add_name_functions(module);
+  add_import_functions(module);
+  add_front_ends(module);
+  add_device_functions(module);
+  add_memory_functions(module);
+  add_storage_types(module);
+  add_copyto_function(module);
+  add_call_functions(module);
+  check(PyModule_AddObjectRef(module, "_build_info", build_info().ptr()));
+}
+
+}  // namespace
+
+void fill_module(PyObject* module) {
+  try {
+    add_all(module);
+  } catch (const PythonError&) {
+    throw py::error_already_set();
+  }
+}
+
+}  // namespace gridbuf::python

@@ -1,0 +1,78 @@
+// gridbuf.python: the bindings, one library. The extension module `gridbuf._core` exports them.
+//
+// A folder for each subject, with a header that is its manual:
+//
+//   support   errors and references, arguments, NumPy's C API
+//   buffer    gridbuf.Buffer and gridbuf.LayoutPlan; functions that allocate, import and copy
+//   storage   the types and functions of gridbuf.storage; assignment and gridbuf.copyto
+//   call      the fields of a stencil call
+//   machine   devices, streams, host memory, threads
+//   hot       the entry points that use CPython's C API, because a benchmark shows the need
+//
+// Key decision: pybind11 everywhere but in `hot`. There a call through pybind11 would cost more than
+// the work (docs/adr/0008). The headers are parts of this module and of no other translation unit,
+// so that one library has one interface. All functions need the GIL.
+
+module;
+
+#include <Python.h>
+#include <pybind11/gil_simple.h>
+#include <pybind11/pytypes.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <exception>
+#include <iterator>
+#include <memory>
+#include <new>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+export module gridbuf.python;
+
+// The implementation files see these, too.
+import gridbuf.alloc;
+import gridbuf.alloc.host;
+import gridbuf.array;
+import gridbuf.base;
+import gridbuf.call;
+import gridbuf.device;
+import gridbuf.device.emulated;
+import gridbuf.device.registry;
+import gridbuf.interface;
+import gridbuf.interface.buffer;
+import gridbuf.interface.dlpack;
+import gridbuf.interface.numpy;
+import gridbuf.layout;
+import gridbuf.layout.view;
+import gridbuf.storage;
+import gridbuf.storage.sync;
+import gridbuf.transfer;
+
+#include "modules/python/support/support.h"
+//
+#include "modules/python/buffer/buffer.h"
+//
+#include "modules/python/storage/storage.h"
+
+namespace gridbuf::python {
+
+// The parts of the extension module that only add to it. Each is called once, by its
+// initialisation.
+void add_call_functions(PyObject* module);
+void add_device_functions(PyObject* module);
+void add_memory_functions(PyObject* module);
+
+/// Adds everything to the extension module. Throws PythonError.
+export void fill_module(PyObject* module);
+
+}  // namespace gridbuf::python

@@ -1,0 +1,190 @@
+// The parameters of storages as one value, and broadcasting by dimension names: gridbuf.layout.view
+// for the array functions of storages, which are written in Python.
+//
+// Key decision: equal parameters with one dtype object are one object of Python. The array functions keep what they found
+// out about operands by these objects, and an expression in a time loop finds it by their addresses.
+
+module;
+
+#include <pybind11/pybind11.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "modules/python/support/docstrings.h"
+
+module gridbuf.python;
+
+namespace gridbuf::python::storages {
+namespace {
+
+/// All of a storage but its elements. `source.like` has an entry per dimension in every list.
+struct Parameters {
+  StorageSource source;
+  std::uint64_t new_axes = 0;  // as in StorageObject
+
+  friend bool operator==(const Parameters& a, const Parameters& b) {
+    return a.new_axes == b.new_axes && a.source.memory == b.source.memory &&
+           a.source.managed == b.source.managed &&
+           a.source.dtype->numpy.is(b.source.dtype->numpy) && a.source.like == b.source.like;
+  }
+};
+
+struct Hash {
+  std::size_t operator()(const Parameters& parameters) const {
+    const LayoutRequest& like = parameters.source.like;
+    std::size_t hash = std::hash<const void*>()(parameters.source.dtype->numpy.ptr());
+    const auto add = [&hash](std::int64_t value) {
+      hash = hash * 0x9E3779B97F4A7C15U + static_cast<std::size_t>(value);
+    };
+    for (const std::int64_t extent : like.shape) add(extent);
+    for (const Dim dim : like.dims) add(dim.is_spatial() ? ~dim.spatial_axis() : dim.number());
+    for (const int rank : like.layout) add(rank);
+    for (const std::int64_t index : like.aligned_index) add(index);
+    add(like.alignment_bytes);
+    return hash;
+  }
+};
+
+/// The object of these parameters.
+py::object interned(Parameters parameters) {
+  // Bounded, because each keeps its dtype. A new object only means that plans are made again. Never
+  // destroyed: references cannot be dropped after the interpreter's end.
+  constexpr std::size_t kCapacity = 1024;
+  static auto& known = *new std::unordered_map<Parameters, py::object, Hash>();
+  const auto found = known.find(parameters);
+  if (found != known.end()) return found->second;
+  py::object made = py::cast(parameters);
+  if (known.size() >= kCapacity) known.clear();
+  known.emplace(std::move(parameters), made);
+  return made;
+}
+
+py::object dims_of(const Parameters& parameters) { return from_dims(parameters.source.like.dims); }
+py::object shape_of(const Parameters& parameters) {
+  return from_integers(parameters.source.like.shape.span());
+}
+
+/// The axes that None has put in, ascending.
+py::object new_axes_of(const Parameters& parameters) {
+  Extents axes;
+  for (int axis = 0; axis < parameters.source.like.dims.size(); ++axis) {
+    if ((parameters.new_axes >> axis & 1U) != 0) axes.push_back(axis);
+  }
+  return from_integers(axes.span());
+}
+
+/// A new storage with undefined elements.
+py::object empty(const Parameters& parameters, py::handle dtype) {
+  return allocate_storage(resolve_storage_like(parameters.source, dtype.ptr(), {}), false);
+}
+
+NamedShape to_named_shape(py::handle dims, py::handle shape) {
+  NamedShape array;
+  array.shape = to_shape(shape.ptr(), "elements");
+  array.dims = to_dims(dims.ptr(), array.shape.size());
+  return array;
+}
+
+/// The parameters of what an operation on `fields` makes; `others`, which have dims and a shape, take
+/// part with their names and extents. Kind and dtype are those of `decider`.
+py::object join_fields(const Parameters& decider, const py::list& fields, const py::list& others) {
+  std::vector<LayoutRequest> layouts;
+  for (const py::handle field : fields) {
+    if (!py::isinstance<Parameters>(field)) {
+      raise(ErrorClass::kType, Problem{"a field", describe(field.ptr()), "the Parameters of a storage",
+                                       "pass storage._parameters"});
+    }
+    layouts.push_back(py::cast<const Parameters&>(field).source.like);
+  }
+  std::vector<NamedShape> shapes;
+  for (const py::handle other : others) {
+    shapes.push_back(to_named_shape(other.attr("dims"), other.attr("shape")));
+  }
+  Parameters joined{.source = decider.source};
+  joined.source.like = value_of(join(layouts, shapes));
+  return interned(std::move(joined));
+}
+
+Axes to_reduced_axes(PyObject* object, int ndim) {
+  const Extents given = to_integers(object, "axes");
+  Axes axes;
+  for (int axis = 0; axis < ndim; ++axis) {
+    if (std::ranges::count(given.span(), axis) == 1) axes.push_back(axis);
+  }
+  if (axes.size() == given.size()) return axes;
+  raise(ErrorClass::kValue,
+        Problem{"axes", describe(object), "distinct, from 0 to " + std::to_string(ndim - 1),
+                "name every reduced dimension once"});
+}
+
+py::object reduced(const Parameters& parameters, py::handle axes, py::handle keep) {
+  Parameters left{.source = parameters.source};
+  LayoutRequest& like = left.source.like;
+  like = reduced_layout(like, to_reduced_axes(axes.ptr(), like.dims.size()),
+                        to_flag(keep.ptr(), "keep"));
+  return interned(std::move(left));
+}
+
+/// _align(dims, shape, target): the axes of a view in the order of `target`, and where axes of extent
+/// 1 are to be inserted.
+py::object align_array(py::handle dims, py::handle shape, py::handle target) {
+  const NamedShape array = to_named_shape(dims, shape);
+  const Py_ssize_t target_ndim = PySequence_Size(target.ptr());
+  if (target_ndim < 0) throw PythonError();
+  const IndexMap map =
+      value_of(named_map(array, to_dims(target.ptr(), static_cast<int>(target_ndim))));
+  Axes axes;
+  Axes inserted;
+  for (int position = 0; position < map.ndim(); ++position) {
+    const ViewAxis& axis = map.axis(position);
+    axis.has_source() ? axes.push_back(axis.source) : inserted.push_back(position);
+  }
+  return pack(from_integers(axes.span()), from_integers(inserted.span()));
+}
+
+py::object refuse_call(PyObject*, PyObject*) {
+  raise(ErrorClass::kType, "Parameters cannot be called; a storage has them");
+}
+
+}  // namespace
+
+py::object parameters_of(const StorageObject& object) {
+  const Storage& storage = object.storage;
+  Parameters parameters{.source = storage_source_of(object.self(), nullptr),
+                        .new_axes = object.new_axes};
+  LayoutRequest& like = parameters.source.like;
+  like.dtype_name = {};
+  like.itemsize_bytes = 1;
+  like.halo = storage.halo();
+  return interned(std::move(parameters));
+}
+
+void add_parameters_type(PyObject* module) {
+  auto core = py::reinterpret_borrow<py::module_>(module);
+  py::options options;
+  options.disable_function_signatures();
+  py::class_<Parameters> type(core, "Parameters", py::module_local(), py::is_final(),
+                              doc("Parameters"));
+  type.def_property_readonly("dims", dims_of, doc("Parameters.dims"))
+      .def_property_readonly("shape", shape_of, doc("Parameters.shape"))
+      .def_property_readonly(
+          "dtype", [](const Parameters& parameters) { return parameters.source.dtype->numpy; },
+          doc("Parameters.dtype"))
+      .def_property_readonly("new_axes", new_axes_of, doc("Parameters.new_axes"))
+      .def("empty", empty, py::arg("dtype") = py::none(), doc("Parameters.empty"))
+      .def("reduced", reduced, py::arg("axes"), py::arg("keep"), doc("Parameters.reduced"));
+  close_class<refuse_call>(type, "gridbuf._core");
+  core.def("_join", join_fields).def("_align", align_array);
+}
+
+}  // namespace gridbuf::python::storages
