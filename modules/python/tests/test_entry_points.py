@@ -52,7 +52,7 @@ MEASURED = {
     "tiny/row": "copyto",
 }
 
-# No benchmark measures these: they can be pybind11's.
+# These have no benchmark, and can be pybind11's.
 COLD = "plan Buffer.__repr__"
 
 CALLS = 3
