@@ -64,8 +64,9 @@ struct ArrayType {
   static PyObject* item(PyObject* self, Py_ssize_t position) {
     return guarded([&] {
       const Extents& shape = shape_of(of(self));
+      if (shape.empty()) raise_no_iteration();
       // Iteration ends with an IndexError, so it should be a cheap one.
-      if (shape.empty() || position < 0 || position >= shape[0]) {
+      if (position < 0 || position >= shape[0]) {
         PyErr_SetString(PyExc_IndexError, "index out of range");
         throw PythonError();
       }
@@ -80,10 +81,17 @@ struct ArrayType {
     return -1;
   }
   static PyObject* iterate(PyObject* self) {
-    if (!shape_of(of(self)).empty()) return PySeqIter_New(self);
+    return guarded([&] {
+      if (shape_of(of(self)).empty()) raise_no_iteration();
+      return steal(PySeqIter_New(self));
+    });
+  }
+
+ private:
+  [[noreturn]] static void raise_no_iteration() {
     PyErr_Format(PyExc_TypeError, "a 0-dimensional %s cannot be iterated over; use %s[()]",
                  Object::kName, Object::kName);
-    return nullptr;
+    throw PythonError();
   }
 };
 

@@ -84,7 +84,6 @@ PyType_Slot slots[] = {
     {Py_tp_doc, const_cast<char*>(doc("Buffer"))},
     {Py_tp_new, reinterpret_cast<void*>(Type::refuse_new)},
     {Py_tp_dealloc, reinterpret_cast<void*>(Type::deallocate)},
-    {Py_tp_iter, reinterpret_cast<void*>(Type::iterate)},
     {Py_tp_getset, getters},
     {Py_tp_methods, methods},
     {Py_tp_members, members},

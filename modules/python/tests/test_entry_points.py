@@ -52,9 +52,6 @@ MEASURED = {
     "tiny/row": "copyto",
 }
 
-# These have no benchmark, and can be pybind11's.
-COLD = "plan Buffer.__repr__"
-
 CALLS = 3
 
 
@@ -69,7 +66,7 @@ def test_a_benchmark_calls_its_entry_points(case: str) -> None:
 
 
 def test_every_entry_point_has_a_benchmark() -> None:
-    listed = {name for names in (*MEASURED.values(), COLD) for name in names.split()}
+    listed = {name for names in MEASURED.values() for name in names.split()}
     found = {*entry_points(_core)}
     assert found - listed == set(), "write these by pybind11, or name the benchmark that calls them"
     assert listed - found == set(), "these are not raw any more: take them out of the list"
