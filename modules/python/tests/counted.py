@@ -79,7 +79,9 @@ def _of_type(type_: type) -> Iterator[tuple[str, list[ctypes.c_void_p]]]:
         elif isinstance(member, types.WrapperDescriptorType):
             assert {name, _SAME_SLOT.get(name)} & {*SLOTS}, f"add the place of {name} to SLOTS"
     for name in SLOTS:
-        if pointers := _pointers_of_slot(type_, name):
+        # An attribute that pybind11 sets also changes the slot.
+        ours = isinstance(vars(type_).get(name), (types.WrapperDescriptorType, types.NoneType))
+        if ours and (pointers := _pointers_of_slot(type_, name)):
             yield name, pointers
 
 
