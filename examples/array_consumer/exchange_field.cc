@@ -31,7 +31,7 @@ absl::Status print_element(gridbuf::dlpack::DLManagedTensorVersioned* tensor) {
   if (!array.ok()) return array.status();
   const auto elements = array->elements<const double>();
   if (!elements.ok()) return elements.status();
-  std::cout << array->memory.dtype.name() << " " << gridbuf::to_string(array->shape())
+  std::cout << array->memory().dtype.name() << " " << gridbuf::to_string(array->shape())
             << ", element (1, 1) is " << (*elements)(1, 1) << "\n";
   return absl::OkStatus();
 }

@@ -15,7 +15,7 @@ module;
 module gridbuf.alloc;
 
 import gridbuf.base;
-import gridbuf.layout;
+import gridbuf.layout.sizes;
 
 namespace gridbuf {
 namespace {

@@ -29,7 +29,7 @@ module;
 export module gridbuf.alloc;
 
 export import gridbuf.base;
-import gridbuf.layout;
+import gridbuf.layout.sizes;
 
 export namespace gridbuf {
 

@@ -2,6 +2,7 @@ module;
 
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
 #include <span>
 #include <string>
@@ -58,48 +59,39 @@ void poison_padding(const Layout& layout, const std::byte* first_element) {
                      layout.shape()[axis] * layout.itemsize_bytes());
 }
 
-absl::StatusOr<Block> block_of(DeviceType type, const AllocationRequest& request) {
-  if (type == DeviceType::kHost) return host_resource().allocate(request);
-  const absl::StatusOr<MemoryResource*> resource = memory_resource(type);
+absl::StatusOr<Block> block_of(const ArrayOptions& options, const AllocationRequest& request) {
+  if (options.resource != nullptr) return options.resource->allocate(request);
+  if (options.memory == DeviceType::kHost) return host_resource().allocate(request);
+  const absl::StatusOr<MemoryResource*> resource = memory_resource(options.memory);
   if (!resource.ok()) return resource.status();
   return (*resource)->allocate(request);
 }
 
-absl::Status fill(const BufferDescriptor& memory, std::span<const std::byte> element) {
-  if (memory.is_empty()) return absl::OkStatus();
-  if (is_host_readable(memory.device.type)) {
-    return fill_elements(memory.block, memory.view, element);
-  }
-  const absl::StatusOr<DeviceDriver*> driver = device_driver();
-  if (!driver.ok()) return driver.status();
-  return fill_elements_on(**driver, memory.block, memory.view, element, current_stream());
-}
-
-}  // namespace
-
+// The status with the parameters of the request if it is kMemory.
 absl::Status with_request(const absl::Status& status, const Layout& layout,
                           std::string_view dtype_name, DeviceType type) {
   if (error_class_of(status) != ErrorClass::kMemory) return status;
   return with_context(
       status, "no memory for shape " + to_string(layout.shape()) + ", dtype " +
-                  std::string(dtype_name) + ", layout " + to_string(layout.layout()) +
+                  std::string(dtype_name) + ", layout " + to_string(layout.layout_map()) +
                   ", padded shape " + to_string(layout.padded_shape()) + ", alignment " +
                   std::to_string(layout.alignment_bytes()) + " bytes at index " +
                   to_string(layout.aligned_index()) + ", memory " + std::string(memory_name(type)) +
                   ", " + bytes_text(layout.total_bytes()));
 }
 
+// In poison mode no thread may touch the padding of the rows.
 absl::StatusOr<Block> allocate_block(const Layout& layout, const ArrayOptions& options) {
   const bool on_host = options.memory == DeviceType::kHost;
   const bool padding_alone =
       options.zeroed_padding && !options.zeroed && on_host && layout.total_bytes() > kFewBytes;
   const bool zeroed = options.zeroed || (options.zeroed_padding && !padding_alone);
   absl::StatusOr<Block> block =
-      block_of(options.memory, {.total_bytes = layout.total_bytes(),
-                                .alignment_bytes = layout.alignment_bytes(),
-                                .aligned_offset_bytes = layout.aligned_offset_bytes(),
-                                .zeroed = zeroed,
-                                .populate = options.populate});
+      block_of(options, {.total_bytes = layout.total_bytes(),
+                         .alignment_bytes = layout.alignment_bytes(),
+                         .aligned_offset_bytes = layout.aligned_offset_bytes(),
+                         .zeroed = zeroed,
+                         .populate = options.populate});
   if (!block.ok() || !on_host) return block;
   if (padding_alone && !is_zero_already(block->info())) {
     const std::byte zero{0};
@@ -110,22 +102,33 @@ absl::StatusOr<Block> allocate_block(const Layout& layout, const ArrayOptions& o
   return block;
 }
 
+}  // namespace
+
 // --- Making arrays -------------------------------------------------------------------------------
 
 absl::StatusOr<Array> Array::allocate(const Layout& layout, const DType& dtype,
                                       const ArrayOptions& options) {
+  const auto failed = [&](const absl::Status& status) {
+    const std::string name =
+        options.dtype_name.empty() ? dtype.name() : std::string(options.dtype_name);
+    return with_request(status, layout, name, options.memory);
+  };
   absl::StatusOr<Block> block = allocate_block(layout, options);
-  if (!block.ok()) return with_request(block.status(), layout, dtype.name(), options.memory);
+  if (!block.ok()) return failed(block.status());
   std::byte* const data = block->data();
-  const Device device = block->info().device;
+  ArrayInfo info{.block = block->info(), .allocation_bytes = block->allocation_bytes()};
+  // Pinned and managed memory is not made on a stream, but worked on, and exported, on a stream.
+  if (info.block.stream == 0 && options.memory != DeviceType::kHost) {
+    info.block.stream = current_stream();
+  }
   absl::StatusOr<Owner> owner = share(*std::move(block));
-  if (!owner.ok()) return with_request(owner.status(), layout, dtype.name(), options.memory);
-  return Array{.memory = {.block = data,
-                          .view = layout.view(),
-                          .dtype = dtype,
-                          .device = device,
-                          .owner = *std::move(owner)},
-               .layout = layout};
+  if (!owner.ok()) return failed(owner.status());
+  return Array({.block = data,
+                .view = layout.view(),
+                .dtype = dtype,
+                .device = info.block.device,
+                .owner = *std::move(owner)},
+               layout, info);
 }
 
 absl::StatusOr<Array> Array::empty(LayoutRequest request, const DType& dtype,
@@ -152,7 +155,7 @@ absl::StatusOr<Array> Array::filled(const LayoutRequest& request, std::string_vi
   if (!type.ok()) return type.status();
   absl::StatusOr<Array> made = empty(request, *type, options);
   if (!made.ok()) return made;
-  if (absl::Status status = fill(made->memory, element); !status.ok()) return status;
+  if (absl::Status status = made->fill(element); !status.ok()) return status;
   return made;
 }
 
@@ -201,98 +204,181 @@ absl::StatusOr<Array> Array::from(BufferDescriptor memory, const LayoutRequest& 
   if (absl::Status status = check_meaning(given, view.shape); !status.ok()) return status;
   const Layout layout(
       view, given.layout.empty() ? layout_of(view.shape, view.strides_bytes) : given.layout,
-      given.alignment_bytes, given.aligned_index.empty() ? Extents(ndim, 0) : given.aligned_index,
+      given.alignment_bytes,
+      given.aligned_index.empty() ? default_aligned_index(given.halo, view.shape)
+                                  : given.aligned_index,
       given.dims.empty() ? default_dims(ndim) : given.dims, given.halo);
   if (absl::Status status = check_alignment(*checked, layout); !status.ok()) return status;
-  return Array{.memory = *std::move(checked), .layout = layout};
+  return Array(*std::move(checked), layout);
+}
+
+absl::StatusOr<Array> Array::from_elements(std::span<const std::byte> elements,
+                                           std::string_view dtype, bool readonly,
+                                           LayoutRequest given, Owner owner) {
+  const absl::StatusOr<DType> type = DType::from_name(dtype);
+  if (!type.ok()) return type.status();
+  given.itemsize_bytes = type->itemsize_bytes();
+  const absl::StatusOr<Layout> dense = make_plan(
+      {.shape = given.shape, .itemsize_bytes = given.itemsize_bytes, .layout = given.layout});
+  if (!dense.ok()) return dense.status();
+  if (dense->nbytes() != std::ssize(elements)) {
+    return make_error(ErrorClass::kValue,
+                      {"the span", bytes_text(std::ssize(elements)),
+                       bytes_text(dense->nbytes()) + ", as shape " + to_string(given.shape) +
+                           " has of " + std::string(dtype),
+                       "pass all elements and no more"});
+  }
+  return from({.block = reinterpret_cast<std::byte*>(const_cast<std::byte*>(elements.data())),
+               .view = dense->view(),
+               .dtype = *type,
+               .readonly = readonly,
+               .device = {},
+               .owner = std::move(owner)},
+              given);
 }
 
 // --- Views ---------------------------------------------------------------------------------------
 
 Array apply(const IndexMap& map, const Array& array) {
-  const Layout seen = apply(map, array.layout);
-  return {.memory = {.block = array.memory.block,
-                     .view = seen.view(),
-                     .dtype = array.memory.dtype,
-                     .readonly = array.memory.readonly,
-                     .device = array.memory.device,
-                     .owner = array.memory.owner},
-          .layout = seen};
+  const Layout seen = apply(map, array.layout());
+  const BufferDescriptor& memory = array.memory();
+  return Array({.block = memory.block,
+                .view = seen.view(),
+                .dtype = memory.dtype,
+                .readonly = memory.readonly,
+                .device = memory.device,
+                .owner = memory.owner},
+               seen, array.info());
 }
 
 Array Array::view(const IndexMap& map) const { return apply(map, *this); }
 
 Array Array::domain_view() const {
-  return layout.halo().empty() ? *this : view(domain_map(shape(), layout.halo()));
+  return layout_.halo().empty() ? *this : view(domain_map(shape(), layout_.halo()));
 }
 
 absl::StatusOr<Array> Array::with_halo(const Halo& halo) const {
-  const absl::StatusOr<Layout> changed = with_meaning(layout, layout.dims(), halo);
+  const absl::StatusOr<Layout> changed = with_meaning(layout_, layout_.dims(), halo);
   if (!changed.ok()) return changed.status();
-  return Array{.memory = memory, .layout = *changed};
+  return Array(memory_, *changed, info_);
+}
+
+Array Array::as_readonly() const {
+  Array seen = *this;
+  seen.memory_.readonly = true;
+  return seen;
 }
 
 // --- Copies --------------------------------------------------------------------------------------
 
 LayoutRequest Array::request() const {
-  return {.shape = layout.shape(),
-          .itemsize_bytes = layout.itemsize_bytes(),
-          .layout = layout.layout(),
-          .alignment_bytes = layout.alignment_bytes(),
-          .aligned_index = layout.aligned_index(),
-          .dims = layout.dims(),
-          .halo = layout.halo()};
+  return {.shape = layout_.shape(),
+          .itemsize_bytes = layout_.itemsize_bytes(),
+          .layout = layout_.layout_map(),
+          .alignment_bytes = layout_.alignment_bytes(),
+          .aligned_index = layout_.aligned_index(),
+          .dims = layout_.dims(),
+          .halo = layout_.halo()};
 }
 
 absl::StatusOr<Array> Array::copy(std::optional<DeviceType> wanted) const {
   absl::StatusOr<Array> made =
-      empty(request(), memory.dtype,
-            {.memory = wanted.value_or(memory.device.type), .zeroed_padding = true});
+      empty(request(), memory_.dtype,
+            {.memory = wanted.value_or(memory_.device.type), .zeroed_padding = true});
   if (!made.ok()) return made;
   if (absl::Status status = made->copy_from(*this); !status.ok()) return status;
   return made;
 }
 
-absl::Status enqueue_copy(DeviceDriver& driver, const BufferDescriptor& to,
-                          const BufferDescriptor& from, StreamHandle stream) {
-  const absl::StatusOr<StridedView> repeated = broadcast_to(from.view, to.view.shape);
+absl::Status enqueue_copy(DeviceDriver& driver, const CopyEnd& to, const CopyEnd& from,
+                          StreamHandle stream) {
+  const absl::StatusOr<StridedView> repeated = broadcast_to(from.memory.view, to.memory.view.shape);
   if (!repeated.ok()) return repeated.status();
-  const bool from_host = is_host_readable(from.device.type);
-  const bool to_host = is_host_readable(to.device.type);
-  if (from_host && !to_host && checked::product(from.view.shape.span()) == 1) {
-    const std::span element(from.first_element(),
-                            static_cast<std::size_t>(from.view.itemsize_bytes));
-    return fill_elements_on(driver, to.block, to.view, element, stream);
+  const SideElements target{to.memory.block, to.memory.view};
+  const SideElements source{from.memory.block, *repeated};
+  if (from.by_host == to.by_host) {
+    return copy_elements_on(driver, target.block, target.view, source.block, source.view, stream);
   }
-  if (from_host == to_host) {
-    return copy_elements_on(driver, to.block, to.view, from.block, *repeated, stream);
+  if (to.by_host) return copy_to_host(driver, target, source, stream);
+  if (checked::product(from.memory.view.shape.span()) == 1) {
+    const std::span element(from.memory.first_element(),
+                            static_cast<std::size_t>(from.memory.view.itemsize_bytes));
+    return fill_elements_on(driver, target.block, target.view, element, stream);
   }
-  return to_host ? copy_to_host(driver, {to.block, to.view}, {from.block, *repeated}, stream)
-                 : copy_to_device(driver, {to.block, to.view}, {from.block, *repeated}, stream);
+  return copy_to_device(driver, target, source, stream);
+}
+
+StreamHandle Array::stream() const {
+  return info_.block.stream == 0 ? kLegacyDefaultStream : info_.block.stream;
+}
+
+// The driver that made the memory; null for host memory, and for memory that no driver knows.
+DeviceDriver* Array::driver() const {
+  if (memory_.device.type == DeviceType::kHost || memory_.block == nullptr) return nullptr;
+  return driver_of(memory_.block);
+}
+
+absl::Status Array::wait() const {
+  DeviceDriver* const made_by = driver();
+  return made_by == nullptr ? absl::OkStatus() : made_by->synchronize(stream());
 }
 
 absl::Status Array::copy_from(const Array& source) const {
-  const BufferDescriptor& from = source.memory;
-  if (shape() != source.shape() || memory.view.itemsize_bytes != from.view.itemsize_bytes) {
+  const BufferDescriptor& from = source.memory_;
+  if (memory_.view.itemsize_bytes != from.view.itemsize_bytes) {
     return make_error(ErrorClass::kValue,
                       {"the source", to_string(from.view),
-                       "of the target's shape and item size, " + to_string(memory.view),
-                       "broadcast or convert it first"});
+                       "of the target's item size, " + bytes_text(memory_.view.itemsize_bytes),
+                       "convert it first"});
   }
-  if (memory.readonly) {
+  const absl::StatusOr<StridedView> repeated = broadcast_to(from.view, shape());
+  if (!repeated.ok()) return repeated.status();
+  if (memory_.readonly) {
     return make_error(ErrorClass::kValue,
                       {"the target", "read-only", "writable", "copy it, and write to the copy"});
   }
-  const bool from_host = is_host_readable(from.device.type);
-  const bool to_host = is_host_readable(memory.device.type);
-  if (from_host && to_host) {
-    return copy_elements(memory.block, memory.view, from.block, from.view);
+  if (memory_.is_empty()) return absl::OkStatus();
+  if (!is_host_readable(from.device.type) || !is_host_readable(memory_.device.type)) {
+    return copy_by_device(source);
+  }
+  for (const Array* array : {this, &source}) {
+    if (absl::Status status = array->wait(); !status.ok()) return status;
+  }
+  return copy_elements(memory_.block, memory_.view, from.block, *repeated);
+}
+
+absl::Status Array::copy_by_device(const Array& source) const {
+  const bool to_device = !is_host_readable(memory_.device.type);
+  const Array& leader = to_device ? *this : source;
+  DeviceDriver* const device = leader.driver();
+  if (device == nullptr) {
+    return make_error(ErrorClass::kDeviceUnavailable,
+                      "no device knows this memory; copy it with the library that it came from");
+  }
+  const StreamHandle stream = leader.stream();
+  for (const Array* array : {this, &source}) {
+    if (array->driver() == nullptr) continue;
+    absl::Status status = device->order_after(array->stream(), stream);
+    if (!status.ok()) return status;
+  }
+  absl::Status status = device->order_after(current_stream(), stream);
+  if (status.ok()) status = enqueue_copy(*device, {memory_}, {source.memory_}, stream);
+  if (!status.ok()) return status;
+  if (!to_device || is_host_readable(source.memory_.device.type)) {
+    return device->synchronize(stream);
+  }
+  device->note_use(source.memory_.block, stream);  // It may be freed before the copy has run.
+  return device->order_after(stream, current_stream());
+}
+
+absl::Status Array::fill(std::span<const std::byte> element) const {
+  if (memory_.is_empty()) return absl::OkStatus();
+  if (is_host_readable(memory_.device.type)) {
+    return fill_elements(memory_.block, memory_.view, element);
   }
   const absl::StatusOr<DeviceDriver*> driver = device_driver();
   if (!driver.ok()) return driver.status();
-  absl::Status status = enqueue_copy(**driver, memory, from, current_stream());
-  const bool host_takes_part = from_host || to_host;
-  return status.ok() && host_takes_part ? (*driver)->synchronize(current_stream()) : status;
+  return fill_elements_on(**driver, memory_.block, memory_.view, element, stream());
 }
 
 // --- Elements ------------------------------------------------------------------------------------
@@ -305,16 +391,16 @@ absl::Status check_element_type(std::string_view what, const DType& found, std::
 }
 
 absl::Status Array::check_access(std::string_view dtype, bool reads_only) const {
-  if (!is_host_readable(memory.device.type)) {
+  if (!is_host_readable(memory_.device.type)) {
     return make_error(ErrorClass::kNoSuchBuffer,
-                      {"the array's memory", to_string(memory.device), "readable by the host",
+                      {"the array's memory", to_string(memory_.device), "readable by the host",
                        "copy(DeviceType::kHost) makes an array of the host"});
   }
-  if (memory.readonly && !reads_only) {
+  if (memory_.readonly && !reads_only) {
     return make_error(ErrorClass::kValue, {"the array", "read-only", "writable for this access",
                                            "ask for elements of a const type"});
   }
-  return check_element_type("the array's dtype", memory.dtype, dtype);
+  return check_element_type("the array's dtype", memory_.dtype, dtype);
 }
 
 }  // namespace gridbuf

@@ -6,9 +6,10 @@
 // memory, and the last of them releases it. `import gridbuf.array` also imports layouts, views,
 // DLPack, the buffer protocol and NumPy's interfaces.
 //
-// Key decision: an Array is stateless and waits only for its copies. Work on a device is enqueued
-// on the thread's current stream. A `Storage` (gridbuf.storage) has an Array on the host and an
-// Array on the device, and keeps them equal.
+// Key decision: an Array does not change and waits only for its copies. It keeps the stream on
+// which its memory was made, and its copies run there: after the work that the thread's current
+// stream has, and before later work of that stream. A `Storage` (gridbuf.storage) has an Array on
+// the host and an Array on the device, and keeps them equal.
 //
 // The rules of allocation come from sections 3 and 4 of the storage specification
 // (docs/storage.md).
@@ -16,12 +17,14 @@ module;
 
 #include <array>
 #include <cassert>
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -46,26 +49,39 @@ struct ArrayOptions {
   bool zeroed = false;                    // elements and padding
   bool zeroed_padding = false;            // only the bytes outside all elements
   bool populate = false;                  // commit the pages now
+  MemoryResource* resource = nullptr;     // of `memory`; null: the library's
+  std::string_view dtype_name = {};       // only for messages; empty: the element type's
 };
 
-/// Memory for `layout`. In poison mode no thread may touch the padding of its rows. Errors:
-/// kMemory; kDeviceUnavailable.
-absl::StatusOr<Block> allocate_block(const Layout& layout, const ArrayOptions& options = {});
+/// How the memory of an array came about; a view has the info of its source.
+struct ArrayInfo {
+  BlockInfo block = {};               // its stream orders the work on the memory; 0: none
+  std::int64_t allocation_bytes = 0;  // of the block, including placement; 0: not known
 
-/// The status with the parameters of the request if it is kMemory. Requires !status.ok().
-absl::Status with_request(const absl::Status& status, const Layout& layout,
-                          std::string_view dtype_name, DeviceType type);
+  /// Of memory that is not gridbuf's.
+  static ArrayInfo adopted(std::string_view resource_name, const Device& device,
+                           StreamHandle stream = 0) {
+    return {.block = {.resource_name = resource_name, .device = device, .stream = stream}};
+  }
+};
 
 /// Whether some bytes do not belong to an element.
 constexpr bool has_padding(const Layout& layout) noexcept {
   return layout.total_bytes() != layout.nbytes();
 }
 
-/// The name of an element type of C++: "float64", "int32", "bool".
+/// The C++ types of elements: numbers, and complex numbers of floats.
 template <class T>
-  requires std::is_arithmetic_v<T>
+concept Element = std::is_arithmetic_v<T> || std::is_same_v<T, _Float16> ||
+                  std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
+
+/// The name of an element type of C++: "float64", "int32", "bool", "complex64", "float16".
+template <Element T>
 constexpr std::string_view element_name() {
   if constexpr (std::is_same_v<T, bool>) return "bool";
+  if constexpr (std::is_same_v<T, _Float16>) return "float16";
+  if constexpr (std::is_same_v<T, std::complex<float>>) return "complex64";
+  if constexpr (std::is_same_v<T, std::complex<double>>) return "complex128";
   constexpr std::array<std::string_view, 3> kFloats{"float32", "float64", "longdouble"};
   if constexpr (std::is_floating_point_v<T>) return kFloats[sizeof(T) / 8];
   constexpr std::array<std::array<std::string_view, 4>, 2> kIntegers{
@@ -108,10 +124,16 @@ class Elements {
   StridedView view_;
 };
 
-/// Invariant: memory.view == layout.view().
-struct Array {
-  BufferDescriptor memory = {};
-  Layout layout = {};
+/// Memory with the meaning of its elements. Invariant: memory().view == layout().view(). The
+/// default has one element of one byte and does not have memory.
+class Array {
+ public:
+  Array() = default;
+  /// Memory whose view is that of the layout, unchecked. `from` checks.
+  Array(BufferDescriptor memory, const Layout& layout, const ArrayInfo& info = {})
+      : memory_(std::move(memory)), layout_(layout), info_(info) {
+    assert(memory_.view == layout_.view());
+  }
 
   /// New memory with undefined elements, on the thread's current stream. The item size of the
   /// request is that of `dtype`; without names the dimensions get default names. Errors: kValue for
@@ -135,8 +157,35 @@ struct Array {
   /// defaults; the default layout map follows the strides. Errors, all kValue: those of `describe`;
   /// parameters that do not fit the shape; an alignment that the memory does not have.
   static absl::StatusOr<Array> from(BufferDescriptor memory, const LayoutRequest& given = {});
+  /// An array over `elements`, in C order or, with `given.layout`, in another order without
+  /// padding. Read-only if T is const. `given` must have the shape. The caller keeps the elements
+  /// alive, or `owner` does. kValue if the span has another number of elements than the shape.
+  template <class T>
+    requires Element<std::remove_const_t<T>>
+  static absl::StatusOr<Array> from(std::span<T> elements, const LayoutRequest& given,
+                                    Owner owner = {}) {
+    return from_elements(std::as_bytes(elements), element_name<std::remove_const_t<T>>(),
+                         std::is_const_v<T>, given, std::move(owner));
+  }
 
-  const Extents& shape() const { return layout.shape(); }
+  inline const BufferDescriptor& memory() const { return memory_; }
+  inline const Layout& layout() const { return layout_; }
+  inline const ArrayInfo& info() const { return info_; }
+  inline const Extents& shape() const { return layout_.shape(); }
+  /// The stream that orders the work on the memory.
+  StreamHandle stream() const;
+
+  /// This array, which then keeps `owner` alive, and not what it kept; or with another info.
+  Array&& with_owner(Owner owner) && {
+    memory_.owner = std::move(owner);
+    return std::move(*this);
+  }
+  Array&& with_info(const ArrayInfo& info) && {
+    info_ = info;
+    return std::move(*this);
+  }
+  /// The same elements, read-only.
+  Array as_readonly() const;
 
   /// The view that `map`, made for this shape, describes.
   Array view(const IndexMap& map) const;
@@ -149,10 +198,17 @@ struct Array {
   LayoutRequest request() const;
   /// A copy of layout and elements in new memory of `type`, by default that of this array.
   absl::StatusOr<Array> copy(std::optional<DeviceType> type = std::nullopt) const;
-  /// Copies the elements of `source`. The arrays may overlap. Accesses to host memory are complete
-  /// at return. Errors: kValue if shapes or item sizes differ, or if this array is read-only; those
-  /// of the device.
+  /// Copies the elements of `source`, broadcast to this shape. The arrays may overlap. Accesses to
+  /// host memory are complete at return. Between arrays of a device the copy is enqueued on this
+  /// array's stream. Errors: kValue if shapes or item sizes do not fit, or if this array is
+  /// read-only; kDeviceUnavailable for memory that no device knows; those of the device.
   absl::Status copy_from(const Array& source) const;
+  /// Writes `element`, of the item size, to every element. On a device it is enqueued on the
+  /// array's stream.
+  absl::Status fill(std::span<const std::byte> element) const;
+  /// Waits until the work on the memory that the array's stream has is done. Nothing for host
+  /// memory and for memory that no device knows.
+  absl::Status wait() const;
 
   /// The elements, on the host. Errors: kType unless T is the element type; kValue for read-only
   /// memory, unless T is const; kNoSuchBuffer for memory that the host cannot read.
@@ -160,14 +216,23 @@ struct Array {
   absl::StatusOr<Elements<T>> elements() const {
     absl::Status status = check_access(element_name<std::remove_const_t<T>>(), std::is_const_v<T>);
     if (!status.ok()) return status;
-    return Elements<T>(memory);
+    return Elements<T>(memory_);
   }
 
  private:
   static absl::StatusOr<Array> filled(const LayoutRequest& request, std::string_view dtype,
                                       std::span<const std::byte> element,
                                       const ArrayOptions& options);
+  static absl::StatusOr<Array> from_elements(std::span<const std::byte> elements,
+                                             std::string_view dtype, bool readonly,
+                                             LayoutRequest given, Owner owner);
   absl::Status check_access(std::string_view dtype, bool reads_only) const;
+  absl::Status copy_by_device(const Array& source) const;
+  DeviceDriver* driver() const;
+
+  BufferDescriptor memory_;
+  Layout layout_;
+  ArrayInfo info_;
 };
 
 // A Buffer or a Storage holds one; the allocators of Python and the C library keep short blocks.
@@ -175,14 +240,20 @@ static_assert(sizeof(Array) <= 1024);
 
 /// With memory_of and apply, the operations of gridbuf.layout.view (`subscript`, `slice`,
 /// `transpose`, …) take and return arrays.
-inline const StridedView& memory_of(const Array& array) { return array.memory.view; }
+inline const StridedView& memory_of(const Array& array) { return array.memory().view; }
 /// The view of the array that the map gives.
 Array apply(const IndexMap& map, const Array& array);
 
-/// Enqueues a copy on `stream` where at least one side is memory of a device. `from` is broadcast
-/// to the shape of `to`; a single element of the host is a fill. Wait for the stream before the
-/// host uses its memory. Errors: those of gridbuf.transfer.device.
-absl::Status enqueue_copy(DeviceDriver& driver, const BufferDescriptor& to,
-                          const BufferDescriptor& from, StreamHandle stream);
+/// One end of a copy that a device takes part in.
+struct CopyEnd {
+  const BufferDescriptor& memory;
+  bool by_host = is_host_readable(memory.device.type);  // the host may access it, or only devices
+};
+
+/// Enqueues a copy on `stream` where at least one end is of a device. `from` is broadcast to the
+/// shape of `to`; a single element of the host is a fill. Wait for the stream before the host uses
+/// its memory. Errors: those of gridbuf.transfer.device.
+absl::Status enqueue_copy(DeviceDriver& driver, const CopyEnd& to, const CopyEnd& from,
+                          StreamHandle stream);
 
 }  // namespace gridbuf

@@ -2,15 +2,22 @@
 
 #include <algorithm>
 #include <array>
+#include <complex>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <numeric>
+#include <optional>
+#include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+import gridbuf.alloc.host;
+import gridbuf.alloc.testing;
 import gridbuf.array;
 import gridbuf.device.registry;
 
@@ -56,10 +63,10 @@ bool is_counted(const Array& array) {
 TEST_F(ArrayTest, NewMemoryIsLaidOutAndAlignedAsRequested) {
   const Array array = *Array::zeros(padded_field());
   EXPECT_EQ(array.shape(), (Extents{3, 4, 5}));
-  EXPECT_EQ(array.layout.dims(), (Dims{kDimI, kDimJ, kDimK}));
-  EXPECT_EQ(array.layout.strides_bytes(), (Extents{8, 64, 256}));
-  EXPECT_EQ(array.memory.view, array.layout.view());
-  const auto address = reinterpret_cast<std::uintptr_t>(array.memory.first_element());
+  EXPECT_EQ(array.layout().dims(), (Dims{kDimI, kDimJ, kDimK}));
+  EXPECT_EQ(array.layout().strides_bytes(), (Extents{8, 64, 256}));
+  EXPECT_EQ(array.memory().view, array.layout().view());
+  const auto address = reinterpret_cast<std::uintptr_t>(array.memory().first_element());
   EXPECT_EQ((address + 8 + 64) % 64, 0);
   EXPECT_EQ((*array.elements<const double>())(2, 3, 4), 0);
 }
@@ -68,8 +75,8 @@ TEST_F(ArrayTest, FullFillsEveryKindOfMemory) {
   for (const DeviceType kind :
        {DeviceType::kHost, DeviceType::kCudaHost, DeviceType::kCudaManaged, DeviceType::kCuda}) {
     const Array array = *Array::full(padded_field(), 2.5F, {.memory = kind});
-    EXPECT_EQ(array.memory.device.type, kind);
-    EXPECT_EQ(array.memory.dtype, *DType::from_name("float32"));
+    EXPECT_EQ(array.memory().device.type, kind);
+    EXPECT_EQ(array.memory().dtype, *DType::from_name("float32"));
     const Array on_host = *array.copy(DeviceType::kHost);
     EXPECT_EQ((*on_host.elements<const float>())(0, 3, 4), 2.5F);
   }
@@ -82,15 +89,15 @@ TEST_F(ArrayTest, ViewsShareMemoryAndMeaning) {
   count_up(array);
   const Array domain = array.domain_view();
   EXPECT_EQ(domain.shape(), (Extents{1, 2, 5}));
-  EXPECT_EQ(domain.layout.halo(), no_halo(3));
-  EXPECT_EQ(domain.layout.aligned_index(), (Extents{0, 0, 0}));
+  EXPECT_EQ(domain.layout().halo(), no_halo(3));
+  EXPECT_EQ(domain.layout().aligned_index(), (Extents{0, 0, 0}));
   EXPECT_EQ((*domain.elements<const double>())(0, 0, 0), 1 * 20 + 1 * 5);
   const Array plane = *index(array, 1, 2);
-  EXPECT_EQ(plane.layout.dims(), (Dims{kDimI, kDimK}));
+  EXPECT_EQ(plane.layout().dims(), (Dims{kDimI, kDimK}));
   EXPECT_EQ((*plane.elements<const double>())(2, 3), 2 * 20 + 2 * 5 + 3);
   const Array turned = *transpose(array);
-  EXPECT_EQ(turned.layout.dims(), (Dims{kDimK, kDimJ, kDimI}));
-  EXPECT_EQ(turned.memory.block, array.memory.block);
+  EXPECT_EQ(turned.layout().dims(), (Dims{kDimK, kDimJ, kDimI}));
+  EXPECT_EQ(turned.memory().block, array.memory().block);
 }
 // [/example]
 
@@ -98,7 +105,7 @@ TEST_F(ArrayTest, AHaloBelongsToTheHandleAndMustFit) {
   const Array array = *Array::zeros({.shape = {4, 4}});
   const Array with_halo = *array.with_halo({{1, 1}, {0, 2}});
   EXPECT_EQ(with_halo.domain_view().shape(), (Extents{2, 2}));
-  EXPECT_TRUE(array.layout.halo().empty());
+  EXPECT_TRUE(array.layout().halo().empty());
   EXPECT_EQ(array.domain_view().shape(), (Extents{4, 4}));
   EXPECT_EQ(error_class_of(array.with_halo({{3, 2}, {0, 0}}).status()), ErrorClass::kValue);
 }
@@ -109,7 +116,7 @@ TEST_F(ArrayTest, CopiesGoThroughEveryKindOfMemoryInEitherLayout) {
   for (const DeviceType kind :
        {DeviceType::kHost, DeviceType::kCudaHost, DeviceType::kCudaManaged, DeviceType::kCuda}) {
     const Array copied = *source.copy(kind);
-    EXPECT_EQ(copied.layout, source.layout);
+    EXPECT_EQ(copied.layout(), source.layout());
     const Array back = *Array::zeros({.shape = {3, 4, 5}});
     ASSERT_TRUE(back.copy_from(copied).ok());
     EXPECT_TRUE(is_counted(back));
@@ -120,8 +127,7 @@ TEST_F(ArrayTest, CopiesGoThroughEveryKindOfMemoryInEitherLayout) {
 TEST_F(ArrayTest, CopiesOfOtherShapesAndToReadOnlyMemoryAreErrors) {
   const Array array = *Array::zeros({.shape = {2, 3}});
   EXPECT_EQ(error_class_of(array.copy_from(*Array::zeros({.shape = {3, 2}}))), ErrorClass::kValue);
-  Array readonly = *Array::zeros({.shape = {2, 3}});
-  readonly.memory.readonly = true;
+  const Array readonly = Array::zeros({.shape = {2, 3}})->as_readonly();
   EXPECT_EQ(error_class_of(readonly.copy_from(array)), ErrorClass::kValue);
   EXPECT_TRUE(array.copy_from(readonly).ok());
   EXPECT_EQ(error_class_of(readonly.elements<double>().status()), ErrorClass::kValue);
@@ -136,18 +142,90 @@ TEST_F(ArrayTest, ElementsAreOfTheArraysTypeAndOfTheHost) {
 }
 
 TEST_F(ArrayTest, PaddingIsZeroedAloneInLargeArrays) {
-  ASSERT_TRUE(allocate_block(*make_plan({.shape = {3}})).ok());
   const Layout layout =
       *make_plan({.shape = {300, 61}, .itemsize_bytes = 8, .alignment_bytes = 512});
   ASSERT_TRUE(has_padding(layout));
   // The second block has the bytes that were written to the first one.
   for (int round = 0; round < 2; ++round) {
-    const Block block = *allocate_block(layout, {.zeroed_padding = true});
+    const Array array = *Array::allocate(layout, DType(), {.zeroed_padding = true});
+    std::byte* const block = array.memory().block;
     for (std::int64_t row = 0; row < 300; ++row) {
-      EXPECT_EQ(block.data()[row * 512 + 61 * 8], std::byte{0});
+      EXPECT_EQ(block[row * 512 + 61 * 8], std::byte{0});
     }
-    std::fill_n(block.data(), layout.total_bytes(), std::byte{7});
+    std::fill_n(block, layout.total_bytes(), std::byte{7});
   }
+}
+
+TEST_F(ArrayTest, MemoryComesFromTheResourceGiven) {
+  testing::CountingResource resource(host_resource());
+  {
+    const Array array = *Array::zeros({.shape = {2, 3}}, DType(), {.resource = &resource});
+    EXPECT_EQ(array.info().block.resource_name, host_resource().name());
+    EXPECT_GE(array.info().allocation_bytes, 48);
+    EXPECT_EQ(resource.counts().live_blocks, 1);
+  }
+  EXPECT_EQ(resource.counts().live_blocks, 0);
+}
+
+TEST_F(ArrayTest, ASpanIsAnArrayInTheOrderGiven) {
+  std::vector<double> values(6);
+  std::iota(values.begin(), values.end(), 0.0);
+  const Array rows = *Array::from(std::span(values), {.shape = {2, 3}, .dims = {kDimJ, kDimI}});
+  EXPECT_EQ(rows.memory().first_element(), reinterpret_cast<std::byte*>(values.data()));
+  EXPECT_EQ((*rows.elements<double>())(1, 2), 5);
+  EXPECT_EQ(rows.layout().dims(), (Dims{kDimJ, kDimI}));
+  const std::span<const double> constant(values);
+  const Array columns = *Array::from(constant, {.shape = {2, 3}, .layout = {1, 0}});
+  EXPECT_EQ((*columns.elements<const double>())(1, 2), 5);
+  EXPECT_EQ((*columns.elements<const double>())(1, 0), 1);
+  EXPECT_EQ(error_class_of(columns.elements<double>().status()), ErrorClass::kValue);
+  EXPECT_EQ(error_class_of(Array::from(constant, {.shape = {2, 4}}).status()), ErrorClass::kValue);
+  EXPECT_EQ(error_class_of(Array::from(constant, {.shape = {2, 3}, .layout = {1, 1}}).status()),
+            ErrorClass::kValue);
+}
+
+TEST_F(ArrayTest, ElementsMayBeComplexOrHalfFloats) {
+  const Array complex = *Array::full({.shape = {2, 2}}, std::complex<float>(1, -2));
+  EXPECT_EQ(complex.memory().dtype, *DType::from_name("complex64"));
+  EXPECT_EQ((*complex.elements<std::complex<float>>())(1, 0), std::complex<float>(1, -2));
+  EXPECT_EQ(element_name<std::complex<double>>(), "complex128");
+  const Array half = *Array::full({.shape = {3}}, static_cast<_Float16>(0.5));
+  EXPECT_EQ(half.memory().dtype, *DType::from_name("float16"));
+  EXPECT_EQ(static_cast<float>((*half.elements<_Float16>())(2)), 0.5F);
+}
+
+TEST_F(ArrayTest, TheFirstPointOfTheDomainIsAlignedByDefault) {
+  const Array array =
+      *Array::empty({.shape = {10, 4}, .alignment_bytes = 128, .halo = {{3, 1}, {2, 0}}});
+  EXPECT_EQ(array.layout().aligned_index(), (Extents{3, 2}));
+  const auto address =
+      reinterpret_cast<std::uintptr_t>(array.domain_view().memory().first_element());
+  EXPECT_EQ(address % 128, 0);
+}
+
+TEST_F(ArrayTest, CopiesOnADeviceAreOrderedAcrossStreams) {
+  DeviceDriver& driver = **device_driver();
+  const StreamHandle first = *driver.create_stream(StreamKind::kNonBlocking);
+  const StreamHandle second = *driver.create_stream(StreamKind::kNonBlocking);
+  const Array source = *Array::zeros(padded_field());
+  count_up(source);
+  std::optional<Array> one;
+  std::optional<Array> two;
+  {
+    const ScopedStream current(first);
+    one = *source.copy(DeviceType::kCuda);
+    EXPECT_EQ(one->stream(), first);
+  }
+  {
+    const ScopedStream current(second);
+    two = *one->copy();
+    EXPECT_EQ(two->stream(), second);
+  }
+  EXPECT_TRUE(is_counted(*two->copy(DeviceType::kHost)));
+  one.reset();
+  two.reset();
+  EXPECT_TRUE(driver.destroy_stream(first).ok());
+  EXPECT_TRUE(driver.destroy_stream(second).ok());
 }
 
 TEST_F(ArrayTest, LackOfMemoryNamesTheRequest) {
@@ -169,7 +247,7 @@ TEST_F(ArrayTest, ExistingMemoryKeepsItsOwnerAndIsChecked) {
                           .device = {},
                           .owner = values};
   const Array array = *Array::from(memory, {.dims = {kDimJ, kDimI}, .halo = {{1, 0}, {1, 1}}});
-  EXPECT_EQ(array.layout.layout(), (LayoutMap{0, 1}));
+  EXPECT_EQ(array.layout().layout_map(), (LayoutMap{0, 1}));
   EXPECT_EQ((*array.domain_view().elements<const double>())(0, 1), 42);
   const auto refused = [&memory](const LayoutRequest& given) {
     return error_class_of(Array::from(memory, given).status()) == ErrorClass::kValue;
@@ -186,7 +264,7 @@ TEST_F(ArrayTest, ExistingMemoryKeepsItsOwnerAndIsChecked) {
 TEST_F(ArrayTest, AnExportedTensorOutlivesTheArrayAndComesBack) {
   absl::StatusOr<dlpack::VersionedExport> tensor = [] {
     const Array array = *Array::full({.shape = {2, 3}}, std::int32_t{5});
-    return dlpack::export_versioned(array.memory);
+    return dlpack::export_versioned(array.memory());
   }();
   ASSERT_TRUE(tensor.ok());
   absl::StatusOr<ImportedView> taken = dlpack::take(tensor->release());

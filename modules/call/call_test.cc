@@ -27,12 +27,12 @@ FieldRule rule_of(std::string name, const Dims& dims = kIJK) {
 
 /// An array in C order at an address that is a multiple of 64.
 FieldArgument argument_of(const Extents& shape, const Dims& dims = {}, const Halo& halo = {}) {
-  FieldArgument argument;
-  argument.array.layout =
+  const Layout layout =
       make_plan({.shape = shape, .itemsize_bytes = 8, .dims = dims, .halo = halo}).value();
-  argument.array.memory.view = argument.array.layout.view();
-  argument.array.memory.block = reinterpret_cast<std::byte*>(0x10000);
-  return argument;
+  BufferDescriptor memory;
+  memory.block = reinterpret_cast<std::byte*>(0x10000);
+  memory.view = layout.view();
+  return {.array = Array(memory, layout)};
 }
 
 std::string message_of(const std::vector<FieldRule>& rules,
@@ -125,7 +125,9 @@ TEST(BindCall, EveryErrorNamesFieldDimensionWantedAndFound) {
   expect(message_of({vector}, {argument_of({8, 2})}),
          "field 'w', dimension 0: its extent is 2, but must be 3");
   FieldArgument other = cube[0];
-  other.array.memory.dtype = DType::from_name("int64").value();
+  BufferDescriptor integers = other.array.memory();
+  integers.dtype = DType::from_name("int64").value();
+  other.array = Array(integers, other.array.layout());
   const auto typed = bind_call(one, {&other, 1});
   ASSERT_FALSE(typed.ok());
   EXPECT_EQ(error_class_of(typed.status()), ErrorClass::kType);
@@ -157,7 +159,7 @@ TEST(DomainDims, AreTheSpatialOnesOfAnyField) {
 }
 
 std::uintptr_t address_of(const FieldArgument& argument) {
-  return reinterpret_cast<std::uintptr_t>(argument.array.memory.first_element());
+  return reinterpret_cast<std::uintptr_t>(argument.array.memory().first_element());
 }
 
 /// The field of a call with one array.
@@ -179,8 +181,7 @@ TEST(CheckMemory, LooksAtLayoutStrideOfTheContiguousDimensionAndAlignment) {
   FieldArgument uneven = argument_of({4, 8, 7});
   EXPECT_FALSE(check_memory(rule, bound(rule, uneven, {0, 0, 0}), address_of(uneven)).ok());
   FieldArgument stepped = array;
-  stepped.array.memory.view.strides_bytes[2] = 16;
-  stepped.array.memory.view.shape[2] = 4;
+  stepped.array = *slice(array.array, 2, {.step = 2});
   rule.relied_on = {.layout = {0, 1, 2}};
   EXPECT_FALSE(check_memory(rule, bound(rule, stepped, {0, 0, 0}), address_of(stepped)).ok());
 }

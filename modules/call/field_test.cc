@@ -39,13 +39,10 @@ absl::Status laplacian(const Storage& in, const Storage& out) {
 // [/example]
 
 Storage make_storage(const Extents& shape, const Dims& dims, const Halo& halo) {
-  const Layout plan = make_plan({.shape = shape,
-                                 .itemsize_bytes = 8,
-                                 .alignment_bytes = 64,
-                                 .aligned_index = first_domain_index(halo, shape),
-                                 .dims = dims,
-                                 .halo = halo})
-                          .value();
+  const Layout plan =
+      make_plan(
+          {.shape = shape, .itemsize_bytes = 8, .alignment_bytes = 64, .dims = dims, .halo = halo})
+          .value();
   return Storage::allocate({.layout = plan, .zeroed = true}).value();
 }
 

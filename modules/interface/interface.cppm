@@ -172,11 +172,7 @@ struct BufferDescriptor {
   inline std::byte* first_element() const { return block + view.offset_bytes; }
   inline bool is_empty() const { return gridbuf::is_empty(view.shape); }
   /// Number of elements × itemsize, without padding (PB-03).
-  inline std::int64_t nbytes() const {
-    // `describe` has checked that both products fit in 64 bits.
-    return checked::mul(checked::product(view.shape.span()).value_or(0), view.itemsize_bytes)
-        .value_or(checked::kMaxBytes);
-  }
+  inline std::int64_t nbytes() const { return gridbuf::nbytes(view); }
 };
 
 /// A checked descriptor. Error kValue: a malformed view, a hull beyond 64 bits, an itemsize other

@@ -19,7 +19,6 @@ namespace {
 
 static_assert(default_dims(5) == Dims{kDimI, kDimJ, kDimK, Dim::data(0), Dim::data(1)});
 static_assert(kDimI < kDimJ && kDimK < Dim::data(0) && Dim::data(2) < Dim::data(10));
-static_assert(unused_data_dim(Dims{kDimI, Dim::data(0), Dim::data(2)}) == Dim::data(1));
 static_assert(axes_by_rank(LayoutMap{2, 0, 1}) == Axes{1, 2, 0});  // Another 3-cycle: not itself.
 static_assert(is_permutation(LayoutMap{1, 2, 0}) && is_permutation(LayoutMap{}));
 static_assert(!is_permutation(LayoutMap{0, 0}) && !is_permutation(LayoutMap{1, 2}));

@@ -104,7 +104,7 @@ absl::StatusOr<Layout> with_meaning(const Layout& layout, const Dims& dims, cons
 std::string to_string(const Layout& layout) {
   std::string text = absl::StrCat(
       "shape ", to_string(layout.shape()), ", itemsize ", layout.itemsize_bytes(),
-      " bytes, layout ", to_string(layout.layout()), ", strides ",
+      " bytes, layout ", to_string(layout.layout_map()), ", strides ",
       to_string(layout.strides_bytes()), " bytes, padded shape ", to_string(layout.padded_shape()),
       ", alignment ", layout.alignment_bytes(), " bytes at index ",
       to_string(layout.aligned_index()), " (offset ", layout.aligned_offset_bytes(), " bytes), ",
@@ -128,7 +128,8 @@ std::string difference(const Layout& wanted, const Layout& found) {
   std::string text;
   append_if_different(text, "shape", to_string(wanted.shape()), to_string(found.shape()));
   append_if_different(text, "itemsize_bytes", wanted.itemsize_bytes(), found.itemsize_bytes());
-  append_if_different(text, "layout", to_string(wanted.layout()), to_string(found.layout()));
+  append_if_different(text, "layout", to_string(wanted.layout_map()),
+                      to_string(found.layout_map()));
   append_if_different(text, "alignment_bytes", wanted.alignment_bytes(), found.alignment_bytes());
   append_if_different(text, "aligned_index", to_string(wanted.aligned_index()),
                       to_string(found.aligned_index()));

@@ -105,7 +105,7 @@ TEST(Layout, RankZeroIsTheLargestStride) {
 }
 
 TEST(Layout, AnEmptyLayoutMapIsCOrder) {
-  EXPECT_EQ(plan_of({.shape = kShape}).layout(), (LayoutMap{0, 1, 2}));
+  EXPECT_EQ(plan_of({.shape = kShape}).layout_map(), (LayoutMap{0, 1, 2}));
 }
 
 TEST(Layout, PadsOnlyTheContiguousDimension) {
@@ -148,6 +148,18 @@ TEST(Layout, AlignmentIsAnyIntegerUpToOneMebibyte) {
     expect_value_error({.shape = {2, 2}, .alignment_bytes = alignment},
                        {"alignment_bytes is " + std::to_string(alignment), "from 1 to 1048576"});
   }
+}
+
+TEST(Layout, TheHaloGivesTheDefaultOfTheAlignedIndex) {
+  LayoutRequest request{.shape = {10, 4, 6},
+                        .itemsize_bytes = 8,
+                        .alignment_bytes = 64,
+                        .halo = {{3, 1}, {4, 0}, {2, 2}}};
+  const Layout plan = plan_of(request);
+  EXPECT_EQ(plan.aligned_index(), (Extents{3, 3, 2}));  // (3, 4, 2), of which 4 is not an index.
+  EXPECT_EQ(plan.aligned_offset_bytes(), byte_offset(plan.view(), {3, 3, 2}));
+  request.aligned_index = {0, 0, 0};
+  EXPECT_EQ(plan_of(request).aligned_index(), (Extents{0, 0, 0}));
 }
 
 TEST(Layout, AlignedIndexDefaultsToZeros) {
@@ -370,7 +382,7 @@ TEST(LayoutProperty, LayoutOfAPlanIsItsLayoutMap) {
     LayoutRequest request = draws.small();
     for (std::int64_t& extent : request.shape) ++extent;  // No extents of 1: they carry no order.
     const Layout plan = plan_of(request);
-    ASSERT_EQ(layout_of(plan.shape(), plan.strides_bytes()), plan.layout()) << to_string(plan);
+    ASSERT_EQ(layout_of(plan.shape(), plan.strides_bytes()), plan.layout_map()) << to_string(plan);
   }
 }
 

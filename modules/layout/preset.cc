@@ -125,6 +125,22 @@ std::optional<std::size_t> closeness(std::string_view name, std::string_view can
   return contained ? std::optional(distance) : std::nullopt;
 }
 
+// Up to three of `candidates` that resemble `name`, the closest first.
+std::vector<std::string> close_matches(std::string_view name,
+                                       const std::vector<std::string>& candidates) {
+  std::vector<std::pair<std::size_t, std::size_t>> close;  // Distance and position.
+  for (std::size_t i = 0; i < candidates.size(); ++i) {
+    const std::optional<std::size_t> distance = closeness(name, candidates[i]);
+    if (distance) close.emplace_back(*distance, i);
+  }
+  std::sort(close.begin(), close.end());
+  std::vector<std::string> matches;
+  for (std::size_t i = 0; i < std::min(close.size(), kMaxMatches); ++i) {
+    matches.push_back(candidates[close[i].second]);
+  }
+  return matches;
+}
+
 absl::Status unknown_preset(std::string_view name) {
   const std::vector<std::string> names = preset_names();
   const std::vector<std::string> matches = close_matches(name, names);
@@ -140,8 +156,7 @@ absl::Status unknown_preset(std::string_view name) {
 
 }  // namespace
 
-LayoutMap layout_by_name(const std::array<int, kSpatialAxes>& base_ranks,
-                         const Dims& dims) {
+LayoutMap layout_by_name(const std::array<int, kSpatialAxes>& base_ranks, const Dims& dims) {
   // The order of the strides: data dimensions by number, then base ranks.
   const auto precedes = [&base_ranks](Dim a, Dim b) {
     if (a.is_spatial() != b.is_spatial()) return b.is_spatial();
@@ -213,21 +228,6 @@ std::vector<std::string> preset_names() {
   for (const BuiltinPreset& builtin : kBuiltinPresets) names.emplace_back(builtin.name);
   registry().append_names(names);
   return names;
-}
-
-std::vector<std::string> close_matches(std::string_view name,
-                                       const std::vector<std::string>& candidates) {
-  std::vector<std::pair<std::size_t, std::size_t>> close;  // Distance and position.
-  for (std::size_t i = 0; i < candidates.size(); ++i) {
-    const std::optional<std::size_t> distance = closeness(name, candidates[i]);
-    if (distance) close.emplace_back(*distance, i);
-  }
-  std::sort(close.begin(), close.end());
-  std::vector<std::string> matches;
-  for (std::size_t i = 0; i < std::min(close.size(), kMaxMatches); ++i) {
-    matches.push_back(candidates[close[i].second]);
-  }
-  return matches;
 }
 
 }  // namespace gridbuf

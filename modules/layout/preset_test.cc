@@ -66,10 +66,14 @@ TEST(Preset, UnknownNamesListCloseMatches) {
 }
 
 TEST(Preset, CloseMatchesAreFewAndOrdered) {
-  EXPECT_EQ(close_matches("abcd", {"abce", "abcd", "zzzz", "abxx", "bcd", "abc"}),
-            (std::vector<std::string>{"abcd", "abce", "bcd"}));
-  EXPECT_EQ(close_matches("kfirst", {"gt:cpu_kfirst", "F"}),
-            (std::vector<std::string>{"gt:cpu_kfirst"}));
+  for (const char* name :
+       {"match:abcd", "match:abce", "match:bcd", "match:abc", "match:abcdzzzz"}) {
+    ASSERT_TRUE(register_preset(name, {}).ok());
+  }
+  expect_value_error(find_preset("match:abcf").status(),
+                     "did you mean \"match:abc\" or \"match:abcd\" or \"match:abce\"? ");
+  expect_value_error(find_preset("kfirst").status(),
+                     "did you mean \"gt:cpu_kfirst\" or \"dace:cpu_kfirst\"? ");
 }
 
 TEST(RegisterPreset, MakesANameKnown) {

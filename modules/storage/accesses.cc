@@ -252,22 +252,6 @@ absl::Status Storage::copy_on_host(const Storage& source) const {
   return status;
 }
 
-namespace {
-
-absl::Status copy_between(DeviceDriver& driver, Side to_side, const BufferDescriptor& to,
-                          Side from_side, const BufferDescriptor& from) {
-  const StreamHandle stream = current_stream();
-  if (to_side == from_side) {
-    return copy_elements_on(driver, to.block, to.view, from.block, from.view, stream);
-  }
-  const SideElements target{to.block, to.view};
-  const SideElements source{from.block, from.view};
-  return to_side == Side::kDevice ? copy_to_device(driver, target, source, stream)
-                                  : copy_to_host(driver, target, source, stream);
-}
-
-}  // namespace
-
 // At least one of the storages is on a device.
 absl::Status Storage::copy_by_device(const Storage& source) const {
   const Side to_side = has(Side::kDevice) ? Side::kDevice : Side::kHost;
@@ -277,7 +261,8 @@ absl::Status Storage::copy_by_device(const Storage& source) const {
   DeviceDriver& driver = *(to_side == Side::kDevice ? base_ : source.base_)->driver;
   const BufferDescriptor to = memory(to_side);
   const BufferDescriptor from = source.memory(from_side);
-  absl::Status status = copy_between(driver, to_side, to, from_side, from);
+  absl::Status status = enqueue_copy(driver, {to, to_side == Side::kHost},
+                                     {from, from_side == Side::kHost}, current_stream());
   if (status.ok() && to_side != from_side) status = driver.synchronize(current_stream());
   end_write(to_side);
   return status;

@@ -81,7 +81,7 @@ absl::Status StorageBase::start() {
 absl::Status StorageBase::attach() {
   SyncedBuffers buffers;
   buffers.shape = host.shape();
-  buffers.itemsize_bytes = host.memory.view.itemsize_bytes;
+  buffers.itemsize_bytes = host.memory().view.itemsize_bytes;
   for (const Side side : {Side::kHost, Side::kDevice}) {
     const auto position = static_cast<std::size_t>(side);
     buffers.first_element[position] = of(side).first_element();
@@ -124,8 +124,8 @@ absl::Status StorageBase::enter_stream() const {
     order->stream = last;
     return status;
   }
-  driver->note_use(device.memory.block, current);
-  if (host.memory.block != device.memory.block) driver->note_use(host.memory.block, current);
+  driver->note_use(device.memory().block, current);
+  if (host.memory().block != device.memory().block) driver->note_use(host.memory().block, current);
   return absl::OkStatus();
 }
 
@@ -177,8 +177,8 @@ absl::Status StorageBase::copy_box(const Box& box, Side target) const {
   if (whole && common_bytes > 0 && !host_resource().poisons()) {
     return driver->copy(to.block, from.block, common_bytes, stream);
   }
-  const SideElements on_host{host.memory.block, box_view(box, Side::kHost)};
-  const SideElements on_device{device.memory.block, box_view(box, Side::kDevice)};
+  const SideElements on_host{host.memory().block, box_view(box, Side::kHost)};
+  const SideElements on_device{device.memory().block, box_view(box, Side::kDevice)};
   return target == Side::kHost ? copy_to_host(*driver, on_host, on_device, stream)
                                : copy_to_device(*driver, on_device, on_host, stream);
 }

@@ -98,7 +98,7 @@ absl::Status check_sides(const StorageParts& parts) {
 }
 
 absl::Status check_device_of(const StorageParts& parts, Side side) {
-  const BufferDescriptor& buffer = (side == Side::kHost ? *parts.host : *parts.device).memory;
+  const BufferDescriptor& buffer = (side == Side::kHost ? *parts.host : *parts.device).memory();
   const DeviceType type = buffer.device.type;
   bool fits = side == Side::kHost ? is_host_readable(type) : type == DeviceType::kCuda;
   if (side == Side::kDevice) fits = fits || type == DeviceType::kCudaManaged;
@@ -146,11 +146,11 @@ absl::Status check(const StorageParts& parts) {
   for (const Side side : {Side::kHost, Side::kDevice}) {
     const std::optional<Array>& array = side == Side::kHost ? parts.host : parts.device;
     if (!array) continue;
-    GRIDBUF_RETURN_IF_ERROR(Array::from(array->memory, array->request()).status());
+    GRIDBUF_RETURN_IF_ERROR(Array::from(array->memory(), array->request()).status());
     GRIDBUF_RETURN_IF_ERROR(check_device_of(parts, side));
   }
   if (!parts.host || !parts.device) return absl::OkStatus();
-  return check_pair(parts.host->memory, parts.device->memory);
+  return check_pair(parts.host->memory(), parts.device->memory());
 }
 
 // Completes a software-managed storage: adds the missing buffer with the layout of the given
@@ -162,7 +162,7 @@ absl::Status complete_pair(StorageParts& parts) {
   const Side missing = parts.host ? Side::kDevice : Side::kHost;
   const Array& given = parts.host ? *parts.host : *parts.device;
   GRIDBUF_ASSIGN_OR_RETURN(auto& made,
-                           Array::empty(given.request(), given.memory.dtype,
+                           Array::empty(given.request(), given.memory().dtype,
                                         {.memory = memory_type_of(parts.kind, missing)}));
   (missing == Side::kHost ? parts.host : parts.device) = std::move(made);
   GRIDBUF_ASSIGN_OR_RETURN(
@@ -187,13 +187,13 @@ absl::StatusOr<Storage> Storage::wrap(const StorageParts& given) {
   GRIDBUF_RETURN_IF_ERROR(complete_pair(parts));
   GRIDBUF_ASSIGN_OR_RETURN(auto& base, StorageBase::make(parts.kind));
   if (parts.kind == StorageKind::kCudaManaged) parts.device = parts.host;
-  const Layout& main = (parts.host ? parts.host : parts.device)->layout;
+  const Layout& main = (parts.host ? parts.host : parts.device)->layout();
   GRIDBUF_ASSIGN_OR_RETURN(const auto& seen, with_meaning(main, main.dims(), main.halo()));
   base->sync = parts.sync;
   if (parts.host) base->host = *parts.host;
   if (parts.device) base->device = *parts.device;
   if (parts.kind != StorageKind::kCpu) {
-    GRIDBUF_ASSIGN_OR_RETURN(const auto& driver, driver_for(parts.device->memory));
+    GRIDBUF_ASSIGN_OR_RETURN(const auto& driver, driver_for(parts.device->memory()));
     base->driver = driver;
   }
   const bool has_order = parts.sync != nullptr && parts.sync->is_attached();
@@ -205,18 +205,12 @@ absl::StatusOr<Storage> Storage::wrap(const StorageParts& given) {
 // --- Attributes --------------------------------------------------------------------------------
 
 StorageKind Storage::kind() const { return base_->kind; }
-const DType& Storage::dtype() const { return base_->main().memory.dtype; }
+const DType& Storage::dtype() const { return base_->main().memory().dtype; }
 bool Storage::has(Side side) const { return base_->has(side); }
 bool Storage::readonly() const {
-  return base_->host.memory.readonly || base_->device.memory.readonly;
+  return base_->host.memory().readonly || base_->device.memory().readonly;
 }
 const Device& Storage::device(Side side) const { return base_->of(side).device; }
-
-std::int64_t Storage::nbytes() const {
-  // Checked when the base was made; a view does not have more bytes.
-  return checked::mul(checked::product(shape().span()).value_or(0), dtype().itemsize_bytes())
-      .value_or(checked::kMaxBytes);
-}
 
 bool Storage::is_emulated() const {
   return base_->driver != nullptr && base_->driver->is_emulated();
@@ -245,12 +239,15 @@ BufferDescriptor Storage::memory(Side side) const {
           .owner = buffer.owner};
 }
 
-Array Storage::array(Side side) const {
+Array Storage::array(Side side, Owner share) const {
   const bool is_main = side == Side::kHost || base_->kind != StorageKind::kSoftwareManaged;
-  if (is_main) return {.memory = memory(side), .layout = seen_};
-  const StridedView view = apply(map_, base_->of(side).view);
-  return {.memory = memory(side),
-          .layout = Layout(view, layout(), alignment_bytes(), aligned_index(), dims(), halo())};
+  const ArrayInfo& info = base_->array_of(side).info();
+  BufferDescriptor seen = memory(side);
+  if (share != nullptr) seen.owner = std::move(share);
+  if (is_main) return Array(std::move(seen), seen_, info);
+  const Layout layout(seen.view, seen_.layout_map(), alignment_bytes(), aligned_index(), dims(),
+                      halo());
+  return Array(std::move(seen), layout, info);
 }
 
 }  // namespace gridbuf

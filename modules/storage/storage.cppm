@@ -111,10 +111,10 @@ class Storage {
   int ndim() const { return seen_.ndim(); }
   const DType& dtype() const;
   /// Without padding.
-  std::int64_t nbytes() const;
+  std::int64_t nbytes() const { return seen_.nbytes(); }
   const Dims& dims() const { return seen_.dims(); }
   const Halo& halo() const { return seen_.halo(); }
-  const LayoutMap& layout() const { return seen_.layout(); }
+  const LayoutMap& layout() const { return seen_.layout_map(); }
   const Extents& aligned_index() const { return seen_.aligned_index(); }
   std::int64_t alignment_bytes() const { return seen_.alignment_bytes(); }
   /// Whether at least one buffer is read-only.
@@ -133,8 +133,9 @@ class Storage {
   /// Without the halo.
   Storage domain_view() const;
 
-  /// The elements on a side; synchronises nothing. Requires has(side).
-  Array array(Side side) const;
+  /// The elements on a side; synchronises nothing. The array keeps the memory alive or, if it is
+  /// given, `share`, which `export_side` returned. Requires has(side).
+  Array array(Side side, Owner share = nullptr) const;
   /// The memory of the elements.
   BufferDescriptor memory(Side side) const;
   /// The smallest box of the base around the elements.
@@ -306,9 +307,8 @@ struct StorageBase {
   static absl::StatusOr<std::shared_ptr<StorageBase>> make(StorageKind kind);
 
   Array& array_of(Side side) { return side == Side::kHost ? host : device; }
-  const BufferDescriptor& of(Side side) const {
-    return (side == Side::kHost ? host : device).memory;
-  }
+  const Array& array_of(Side side) const { return side == Side::kHost ? host : device; }
+  const BufferDescriptor& of(Side side) const { return array_of(side).memory(); }
   bool has(Side side) const;
   /// The host's buffer; without a host side, the device's.
   const Array& main() const { return kind == StorageKind::kGpu ? device : host; }

@@ -43,11 +43,7 @@ class StorageTest : public ::testing::Test {
                       std::int64_t alignment = 64, const Halo& halo = {}) {
     absl::StatusOr<Storage> made = Storage::allocate(
         {.layout = *make_plan(
-             {.shape = shape,
-              .itemsize_bytes = 8,
-              .alignment_bytes = alignment,
-              .aligned_index = halo.empty() ? Extents{} : first_domain_index(halo, shape),
-              .halo = halo}),
+             {.shape = shape, .itemsize_bytes = 8, .alignment_bytes = alignment, .halo = halo}),
          .kind = kind,
          .zeroed = true});
     EXPECT_TRUE(made.ok()) << made.status();
@@ -889,8 +885,7 @@ TEST_F(WrapTest, WhatDoesNotFitIsRefused) {
 
 TEST_F(WrapTest, MemoryThatMustNotBeWrittenIsNot) {
   const Storage host = make(StorageKind::kCpu);
-  Array array = host.array(kHost);
-  array.memory.readonly = true;
+  const Array array = host.array(kHost).as_readonly();
   const Storage wrapped = *Storage::wrap({.host = array, .kind = StorageKind::kCpu});
   EXPECT_TRUE(wrapped.readonly());
   EXPECT_TRUE(wrapped.read(kHost).ok());

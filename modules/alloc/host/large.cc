@@ -23,7 +23,7 @@ module gridbuf.alloc.host;
 
 import gridbuf.alloc;
 import gridbuf.base;
-import gridbuf.layout;
+import gridbuf.layout.sizes;
 
 namespace gridbuf {
 

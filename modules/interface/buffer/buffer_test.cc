@@ -41,8 +41,8 @@ const std::vector<int> kRequests{pybuf::kSimple,
                                  pybuf::kFContiguous,
                                  pybuf::kAnyContiguous,
                                  pybuf::kIndirect,
-                                 pybuf::kContig,
-                                 pybuf::kContigRo,
+                                 pybuf::kNd | pybuf::kWritable,
+                                 pybuf::kNd,
                                  pybuf::kStrided,
                                  pybuf::kStridedRo,
                                  pybuf::kRecords,
@@ -59,7 +59,6 @@ TEST(BufferFlags, HaveCPythonsValues) {
   EXPECT_EQ(pybuf::kFContiguous, 0x58);
   EXPECT_EQ(pybuf::kAnyContiguous, 0x98);
   EXPECT_EQ(pybuf::kIndirect, 0x118);
-  EXPECT_EQ(pybuf::kContig, 0x9);
   EXPECT_EQ(pybuf::kStrided, 0x19);
   EXPECT_EQ(pybuf::kRecords, 0x1D);
   EXPECT_EQ(pybuf::kRecordsRo, 0x1C);

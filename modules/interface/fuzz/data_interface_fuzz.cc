@@ -18,11 +18,10 @@ import gridbuf.layout;
 namespace gridbuf::fuzz {
 namespace {
 
-void read_entry(const Lines& lines, DeviceType side) {
+void read_entry(const Lines& lines, const absl::StatusOr<ImportedView>& view) {
+  if (!view.ok()) return check(view.status());
+  check(*view);
   RawDataInterface raw;
-  raw.side = side;
-  raw.host = array_fields(lines);
-  raw.gpu = cuda_fields(lines);
   if (const auto names = lines.words("dims"))
     raw.dims = Found<std::vector<std::string>>::of(*names);
   if (lines.has("halo")) {
@@ -33,19 +32,15 @@ void read_entry(const Lines& lines, DeviceType side) {
     }
     raw.halo = Found<std::vector<HaloWidth>>::of(widths);
   }
-  const auto entry = read_data_interface(raw);
-  if (!entry.ok()) {
-    check(entry.status());
-    return;
-  }
-  check(entry->view);
-  const auto ndim = static_cast<std::size_t>(entry->view.memory.view.ndim());
-  require(entry->meaning.dims.empty() || entry->meaning.dims.size() == ndim);
+  const auto meaning = read_meaning(raw, view->memory.view.shape);
+  if (!meaning.ok()) return check(meaning.status());
+  const auto ndim = static_cast<std::size_t>(view->memory.view.ndim());
+  require(meaning->dims.empty() || meaning->dims.size() == ndim);
 }
 
 void run(const Lines& lines) {
-  read_entry(lines, DeviceType::kHost);
-  read_entry(lines, DeviceType::kCuda);
+  read_entry(lines, read_array_interface(array_fields(lines)));
+  read_entry(lines, read_cuda_array_interface(cuda_fields(lines), std::nullopt));
 }
 
 }  // namespace

@@ -457,15 +457,6 @@ absl::StatusOr<Halo> read_halo(const Found<std::vector<HaloWidth>>& found, const
   return halo;
 }
 
-/// The proposal does not list the version, which the array interfaces require (GT-02). So an entry
-/// without a version has the current version.
-template <class Raw>
-Raw of_version(Raw raw, int version) {
-  using Version = decltype(raw.version);
-  if (raw.version.state == Version::State::kAbsent) raw.version = Version::of(version);
-  return raw;
-}
-
 }  // namespace
 
 absl::Status check_hooks(const RawDataInterface& raw) {
@@ -478,18 +469,6 @@ absl::StatusOr<EntryMeaning> read_meaning(const RawDataInterface& raw, const Ext
   GRIDBUF_ASSIGN_OR_RETURN(auto& dims, read_dims(raw.dims, shape.size()));
   GRIDBUF_ASSIGN_OR_RETURN(const auto& halo, read_halo(raw.halo, shape));
   return EntryMeaning{.dims = std::move(dims), .halo = halo};
-}
-
-absl::StatusOr<ImportedEntry> read_data_interface(const RawDataInterface& raw,
-                                                  const std::optional<AddressInfo>& info) {
-  GRIDBUF_RETURN_IF_ERROR(check_hooks(raw));
-  GRIDBUF_ASSIGN_OR_RETURN(
-      auto& view,
-      raw.side == DeviceType::kHost
-          ? read_array_interface(of_version(raw.host, kArrayInterfaceVersion))
-          : read_cuda_array_interface(of_version(raw.gpu, kCudaArrayInterfaceVersion), info));
-  GRIDBUF_ASSIGN_OR_RETURN(auto& meaning, read_meaning(raw, view.memory.view.shape));
-  return ImportedEntry{.view = std::move(view), .meaning = std::move(meaning)};
 }
 
 }  // namespace gridbuf

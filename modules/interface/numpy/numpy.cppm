@@ -175,11 +175,8 @@ absl::StatusOr<DataInterfaceFields> data_interface(const BufferDescriptor& descr
 
 // ---- Import. ----
 
-/// An entry, as found. `host` or `gpu` is set, according to its side.
+/// The fields that an entry has in addition to those of its array interface, as found.
 struct RawDataInterface {
-  DeviceType side = DeviceType::kHost;
-  RawArrayInterface host;
-  RawCudaArrayInterface gpu;
   Found<std::vector<std::string>> dims;
   Found<std::vector<HaloWidth>> halo;
   // Whether each is callable.
@@ -194,18 +191,7 @@ struct EntryMeaning {
   Halo halo;                      // ndim pairs, or empty
 };
 
-/// An entry that passed all checks.
-struct ImportedEntry {
-  ImportedView view;
-  EntryMeaning meaning;
-};
-
-/// The memory that an entry describes. Errors: those of its side's array interface, and those of
-/// the additional fields (GT-03 … GT-05).
-absl::StatusOr<ImportedEntry> read_data_interface(
-    const RawDataInterface& raw, const std::optional<AddressInfo>& info = std::nullopt);
-
-/// Only names and halo, for an array of `shape` (GT-04, GT-05).
+/// Names and halo, for an array of `shape` (GT-04, GT-05).
 absl::StatusOr<EntryMeaning> read_meaning(const RawDataInterface& raw, const Extents& shape);
 
 /// OK if the functions of an entry are callable. Check it before you call `acquire` (GT-03).

@@ -31,6 +31,7 @@ static_assert(kPlan.ndim() == 3);
 constexpr Halo kHalo{{2, 2}, {1, 0}, {3, 1}};
 
 static_assert(Viewable<Layout>);
+static_assert(unused_data_dim(Dims{kDimI, Dim::data(0), Dim::data(2)}) == Dim::data(1));
 static_assert(apply(IndexMap(Extents{6, 7, 8}), kHalo) == kHalo);
 static_assert(apply(IndexMap(Extents{6, 7}), Dims{kDimK, kDimI}) == Dims{kDimK, kDimI});
 static_assert(apply_to_index(IndexMap(Extents{6, 7}), Extents{2, 3}) == Extents{2, 3});
@@ -163,7 +164,7 @@ TEST(LayoutView, Prints) {
 TEST(LayoutView, HasNoPaddingAndTheBytesItTouches) {
   const Layout view = *slice(field(), 0, {.step = -2});
   EXPECT_EQ(view.padded_shape(), (Extents{3, 7, 8}));
-  EXPECT_EQ(view.layout(), kPlan.layout());
+  EXPECT_EQ(view.layout_map(), kPlan.layout_map());
   EXPECT_EQ(view.element_count(), 3 * 7 * 8);
   EXPECT_EQ(view.nbytes(), 8 * 3 * 7 * 8);
   EXPECT_EQ(view.total_bytes(), byte_hull(view.view())->length_bytes());

@@ -340,6 +340,15 @@ std::string to_string(const StridedView& view);
 
 // ---- Layouts through maps. ----
 
+/// The lowest-numbered data dimension that `dims` does not use: the name of a new axis.
+constexpr Dim unused_data_dim(const Dims& dims) noexcept {
+  for (int number = 0;; ++number) {
+    bool used = false;
+    for (const Dim dim : dims) used = used || dim == Dim::data(number);
+    if (!used) return Dim::data(number);
+  }
+}
+
 /// `halo` seen through `map`.
 constexpr Halo apply(const IndexMap& map, const Halo& halo) {
   Halo result;
@@ -434,7 +443,7 @@ constexpr Layout apply(const IndexMap& map, const Layout& source) {
   // Not `empty()`: a layout without dimensions counts as named, and its new axes get names.
   const bool has_names = source.dims().size() == source.ndim();
   const bool has_halo = source.halo().size() == source.ndim();
-  return Layout(view, apply_to_layout(map, source.layout()), alignment_bytes, index,
+  return Layout(view, apply_to_layout(map, source.layout_map()), alignment_bytes, index,
                 has_names ? apply(map, source.dims()) : Dims(),
                 has_halo ? apply(map, source.halo()) : Halo());
 }

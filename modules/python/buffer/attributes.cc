@@ -26,35 +26,35 @@ namespace {
 
 template <auto read>
 auto number(const BufferObject& buffer) {
-  return (buffer.array.layout.*read)();
+  return (buffer.array.layout().*read)();
 }
 template <auto read>
 py::object numbers(const BufferObject& buffer) {
-  return from_integers((buffer.array.layout.*read)().span());
+  return from_integers((buffer.array.layout().*read)().span());
 }
 
-py::object dims(const BufferObject& buffer) { return from_dims(buffer.array.layout.dims()); }
+py::object dims(const BufferObject& buffer) { return from_dims(buffer.array.layout().dims()); }
 
 py::object origin(const BufferObject& buffer) {
   return from_integers(origin_of(buffer.array).span());
 }
 
 py::object device(const BufferObject& buffer) {
-  const DeviceType type = buffer.array.memory.device.type;
+  const DeviceType type = buffer.array.memory().device.type;
   const bool gpu = !is_host_readable(type) || type == DeviceType::kCudaManaged;
   return gpu ? make_text("gpu") : share(Py_None);
 }
 
 py::object stream(const BufferObject& buffer) {
-  if (buffer.array.memory.device.type == DeviceType::kHost) return py::none();
-  return py::int_(stream_of(buffer));
+  if (buffer.array.memory().device.type == DeviceType::kHost) return py::none();
+  return py::int_(buffer.array.stream());
 }
 
 py::object base(const BufferObject& buffer) { return buffer.root ? buffer.root : py::none(); }
 
 py::object plan(const BufferObject& buffer) {
   if (!has_plan(self_of(buffer))) return py::none();
-  return make_plan_object(whole(buffer).array.layout);
+  return make_plan_object(whole(buffer).array.layout());
 }
 
 // ---- Views. ----
@@ -66,19 +66,19 @@ std::string padding_text(const Layout& plan) {
 }
 
 std::string text_of(const BufferObject& buffer) {
-  const Layout& layout = buffer.array.layout;
+  const Layout& layout = buffer.array.layout();
   std::string text = "gridbuf.Buffer(shape=" + to_string(layout.shape());
   text += ", dtype=" + buffer.dtype->name;
   text += ", dims=" + to_string(layout.dims());
-  text += ", layout=" + to_string(layout.layout()) + ", ";
+  text += ", layout=" + to_string(layout.layout_map()) + ", ";
   text += !buffer.root && has_plan(self_of(buffer))
               ? padding_text(layout)
               : "strides=" + to_string(layout.strides_bytes());
   text += ", alignment_size=" + std::to_string(layout.alignment_bytes());
   text += ", aligned_index=" + to_string(layout.aligned_index());
-  text += ", memory=" + std::string(memory_name(buffer.array.memory.device.type));
+  text += ", memory=" + std::string(memory_name(buffer.array.memory().device.type));
   if (is_emulated(buffer)) text += ", emulated";
-  if (buffer.array.memory.readonly) text += ", readonly=True";
+  if (buffer.array.memory().readonly) text += ", readonly=True";
   return text + (buffer.root ? ", view)" : ")");
 }
 
@@ -89,7 +89,7 @@ py::object transposed(const BufferObject& buffer, const py::args& axes) {
 
 py::object broadcast(const BufferObject& buffer, py::handle shape) {
   const Extents target = to_shape(shape.ptr(), buffer.dtype->name);
-  const Layout& own = buffer.array.layout;
+  const Layout& own = buffer.array.layout();
   return view_through(self_of(buffer),
                       value_of(broadcast_map(own.shape(), target, own.itemsize_bytes())),
                       /*readonly=*/true);
@@ -99,7 +99,7 @@ py::object broadcast(const BufferObject& buffer, py::handle shape) {
 
 py::object copy(const BufferObject& buffer, py::handle memory) {
   return copy_of(self_of(buffer),
-                 to_memory_type(memory.ptr()).value_or(buffer.array.memory.device.type));
+                 to_memory_type(memory.ptr()).value_or(buffer.array.memory().device.type));
 }
 
 py::object to_array(const BufferObject& buffer, py::handle dtype, py::handle copy) {
@@ -120,29 +120,29 @@ py::object to_array(const BufferObject& buffer, py::handle dtype, py::handle cop
 void add_properties(Attributes& type) {
   type.get("strides", numbers<&Layout::strides_bytes>, doc("Buffer.strides"))
       .get(
-          "nbytes", [](const BufferObject& buffer) { return buffer.array.memory.nbytes(); },
+          "nbytes", [](const BufferObject& buffer) { return buffer.array.memory().nbytes(); },
           doc("Buffer.nbytes"))
       .get(
           "size",
           [](const BufferObject& buffer) {
-            return buffer.array.memory.nbytes() / buffer.array.layout.itemsize_bytes();
+            return buffer.array.memory().nbytes() / buffer.array.layout().itemsize_bytes();
           },
           doc("Buffer.size"))
       .get("itemsize", number<&Layout::itemsize_bytes>, doc("Buffer.itemsize"))
       .get("dims", dims, doc("Buffer.dims"))
-      .get("layout", numbers<&Layout::layout>, doc("Buffer.layout"))
+      .get("layout", numbers<&Layout::layout_map>, doc("Buffer.layout"))
       .get("aligned_index", numbers<&Layout::aligned_index>, doc("Buffer.aligned_index"))
       .get("alignment_size", number<&Layout::alignment_bytes>, doc("Buffer.alignment_size"))
       .get(
           "memory",
           [](const BufferObject& buffer) {
-            return make_text(memory_name(buffer.array.memory.device.type));
+            return make_text(memory_name(buffer.array.memory().device.type));
           },
           doc("Buffer.memory"))
       .get("device", device, doc("Buffer.device"))
       .get("stream", stream, doc("Buffer.stream"))
       .get(
-          "readonly", [](const BufferObject& buffer) { return buffer.array.memory.readonly; },
+          "readonly", [](const BufferObject& buffer) { return buffer.array.memory().readonly; },
           doc("Buffer.readonly"))
       .get("base", base, doc("Buffer.base"))
       .get("plan", plan, doc("Buffer.plan"))

@@ -41,6 +41,9 @@ void check_cast(PyObject* from, PyObject* to, PyObject* casting);
 void copy_memory(std::byte* target_block, const StridedView& target, const std::byte* source_block,
                  const StridedView& source);
 
+/// Whether other threads get the GIL while the elements are written.
+bool is_long_copy(const StridedView& target);
+
 /// Writes `element` (of the view's item size) to every element. The caller keeps the block alive.
 void fill_memory(std::byte* target_block, const StridedView& target, const std::byte* element);
 
@@ -61,22 +64,11 @@ py::object pickled_parameters(const Layout& layout);
 
 // ---- Buffer ----
 //
-// Memory with its meaning: an Array, its dtype and how the memory came about. A Buffer exists only
+// Memory with its meaning: an Array and its dtype. A Buffer exists only
 // complete, cannot be changed, and holds nothing that could lead back to it: it needs no cycle
 // collection. A view is a Buffer with a share in the same memory that holds the Buffer of the
 // whole allocation, its `base`. Exports hold a share in the memory; only the buffer protocol holds
 // the object, into which its consumers have pointers.
-
-/// How the memory of a Buffer came about; a view has the info of its base.
-struct MemoryInfo {
-  BlockInfo block = {};
-  std::int64_t allocation_bytes = 0;  // what the block costs, placement included; 0: not known
-};
-/// Of memory that is not gridbuf's; `stream` orders work on it, 0: there is none.
-inline MemoryInfo adopted_memory(std::string_view resource_name, const Device& device,
-                                 StreamHandle stream = 0) {
-  return {.block = {.resource_name = resource_name, .device = device, .stream = stream}};
-}
 
 void add_buffer_type(PyObject* module);
 
@@ -84,7 +76,6 @@ bool is_buffer(PyObject* object);
 
 /// The parts of a Buffer. They live while it does. Require is_buffer(object).
 const Array& array_in(PyObject* buffer);
-const MemoryInfo& info_of(PyObject* buffer);
 const DTypePtr& dtype_of(PyObject* buffer);
 
 /// A new Buffer in new memory; that of a device on the thread's current stream. MemoryError, naming
@@ -95,15 +86,20 @@ py::object allocate_buffer(const Layout& layout, const DTypePtr& dtype,
 /// A Buffer over memory that is not gridbuf's. `keep_alive`, if not null, is referred to until the
 /// Buffer, its views and all that was exported from them are gone; the last of them releases it on
 /// its own thread, see `share_object`.
-py::object adopt_buffer(Array&& array, const DTypePtr& dtype, PyObject* keep_alive,
-                        const MemoryInfo& info);
+py::object adopt_buffer(Array&& array, const DTypePtr& dtype, PyObject* keep_alive);
 
 /// Memory of another library in row-major, column-major or any other order, without a halo.
-inline Array foreign_array(const BufferDescriptor& memory, const Dims& dims) {
+inline Array foreign_array(const BufferDescriptor& memory, const Dims& dims,
+                           const ArrayInfo& info = {}) {
   const StridedView& view = memory.view;
-  return {.memory = memory,
-          .layout = Layout(view, layout_of(view.shape, view.strides_bytes), 1,
-                           Extents(view.ndim(), 0), dims, Halo())};
+  return Array(memory,
+               Layout(view, layout_of(view.shape, view.strides_bytes), 1, Extents(view.ndim(), 0),
+                      dims, Halo()),
+               info);
+}
+/// The same memory with other names and another halo, which must fit.
+inline Array renamed(const Array& array, const Dims& dims, const Halo& halo) {
+  return Array(array.memory(), Layout(array.layout(), dims, halo), array.info());
 }
 
 /// A read-only view, for restoring one.
@@ -175,7 +171,6 @@ struct BufferObject {
   // yet.
   std::int64_t granted_flags;
   Py_buffer granted;  // without its obj
-  MemoryInfo info;
   Array array;
   Extents strides_elements;  // what a DLPack tensor that owns nothing points to; filled when asked
 };
@@ -192,7 +187,7 @@ inline const BufferObject& whole(const BufferObject& buffer) {
 }
 
 /// A new Buffer. `root` is borrowed, and null for a whole allocation.
-py::object new_buffer(Array&& array, const DTypePtr& dtype, PyObject* root, const MemoryInfo& info);
+py::object new_buffer(Array&& array, const DTypePtr& dtype, PyObject* root);
 
 inline const Extents& shape_of(const BufferObject& buffer) { return buffer.array.shape(); }
 py::object view_of(const BufferObject& buffer, const IndexMap& map);
@@ -219,8 +214,6 @@ PyObject* dlpack_device_method(PyObject* self, PyObject*);
 py::object make_exchange_capsule();
 
 // memory.cc
-/// The stream on which the Buffer's memory was made and all that gridbuf does to it is ordered.
-StreamHandle stream_of(const BufferObject& buffer);
 /// Waits until a device has done with memory that the host reads as well. Nothing for host memory.
 void wait_for_host(const BufferObject& buffer);
 /// Orders the work pending on the memory before a consumer's work on an export (DP-18, DP-24).
@@ -228,8 +221,6 @@ void order_pending(const BufferObject& buffer, const dlpack::ExportPlan& plan);
 /// An error if the memory is the emulated device's and that is switched off: then no consumer may
 /// take it for a GPU's.
 absl::Status check_device_is_on(const BufferObject& buffer);
-/// Copies elements where at least one of the two is memory of the device alone.
-void copy_on_device(const BufferObject& target, const BufferObject& source);
 /// Whether the memory is the emulated device's.
 bool is_emulated(const BufferObject& buffer);
 

@@ -298,7 +298,6 @@ struct Entry {
 
 RawDataInterface read_hooks(const Entry& entry) {
   RawDataInterface raw;
-  raw.side = entry.side;
   raw.acquire = field(item(entry.dict, "acquire"), read_hook);
   raw.release = field(item(entry.dict, "release"), read_hook);
   raw.touch = field(item(entry.dict, "touch"), read_hook);

@@ -42,15 +42,10 @@ Elements elements_of(const NdarrayFields& fields, std::int64_t itemsize_bytes) {
            .itemsize_bytes = itemsize_bytes}};
 }
 
-/// Whether other threads can have the GIL while the target is written.
-bool is_long(const StridedView& target) {
-  return target.itemsize_bytes * checked::product(target.shape.span()).value_or(0) >= kLongBytes;
-}
-
 /// The result of `work`, which touches no Python object.
 template <class Work>
 auto moved(const StridedView& target, const Work& work) {
-  return is_long(target) ? run_without_gil(work) : work();
+  return is_long_copy(target) ? run_without_gil(work) : work();
 }
 
 bool repeats_one_element(const StridedView& view) {
@@ -154,7 +149,7 @@ int axis_of(const StridedView& view, bool smallest) {
 bool pays_in_blocks(const Job& job, PyObject* source) {
   const int target_axis = axis_of(job.target.view, true);
   const int source_axis = axis_of(job.source.view, true);
-  return is_long(job.target.view) && job.target.view.shape == fields_of(source).shape &&
+  return is_long_copy(job.target.view) && job.target.view.shape == fields_of(source).shape &&
          target_axis >= 0 && source_axis >= 0 && target_axis != source_axis;
 }
 
@@ -323,6 +318,11 @@ void check_cast(PyObject* from, PyObject* to, PyObject* casting) {
         Problem{"src's dtype", describe(from),
                 "one that casting=" + describe(casting) + " turns into " + describe(to),
                 "pass casting=\"unsafe\" for values that may change, or src.astype(...)"});
+}
+
+bool is_long_copy(const StridedView& target) {
+  // Below this a copy is shorter than handing the GIL to another thread and back.
+  return nbytes(target) >= kLongBytes;
 }
 
 void copy_memory(std::byte* target_block, const StridedView& target, const std::byte* source_block,

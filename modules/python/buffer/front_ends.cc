@@ -66,7 +66,7 @@ py::object load_cupy() {
 }
 
 py::object cupy_view(const py::object& cupy, const py::object& buffer, bool sync) {
-  const BufferDescriptor& memory = array_in(buffer.ptr()).memory;
+  const BufferDescriptor& memory = array_in(buffer.ptr()).memory();
   if (memory.device.type == DeviceType::kHost) {
     raise(ErrorClass::kNoSuchBuffer,
           Problem{"the array's memory", to_string(memory.device), "reached by CUDA devices",
@@ -74,7 +74,7 @@ py::object cupy_view(const py::object& cupy, const py::object& buffer, bool sync
   }
   const py::object cuda = cupy.attr("cuda");
   if (sync) {
-    const StreamHandle own = stream_of(*object_of(buffer.ptr()));
+    const StreamHandle own = array_in(buffer.ptr()).stream();
     // CuPy's null stream is the legacy default stream.
     const auto current = cuda.attr("get_current_stream")().attr("ptr").cast<StreamHandle>();
     check(

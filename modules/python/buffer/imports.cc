@@ -291,12 +291,13 @@ Dims dims_of(const Foreign& foreign, PyObject* object, PyObject* dims,
 
 /// The Buffer itself, or one over its memory with other names.
 py::object with_dims(PyObject* buffer, PyObject* dims) {
-  const bool same = dims == nullptr || dims == Py_None ||
-                    to_dims(dims, array_in(buffer).layout.ndim()) == array_in(buffer).layout.dims();
+  const Layout& layout = array_in(buffer).layout();
+  const bool same =
+      dims == nullptr || dims == Py_None || to_dims(dims, layout.ndim()) == layout.dims();
   if (same) return share(buffer);
-  Array array = array_in(buffer);
-  array.layout = Layout(array.layout, to_dims(dims, array.layout.ndim()), Halo());
-  return adopt_buffer(std::move(array), dtype_of(buffer), buffer, info_of(buffer));
+  const Array& array = array_in(buffer);
+  return adopt_buffer(renamed(array, to_dims(dims, array.layout().ndim()), Halo()),
+                      dtype_of(buffer), buffer);
 }
 
 DTypePtr record_for(const Foreign& foreign) {
@@ -335,10 +336,11 @@ py::object adopt(Foreign foreign, PyObject* object, PyObject* dims, const Import
   const bool needs_device =
       device.type != DeviceType::kHost && device.type != DeviceType::kRocmHost;
   const StreamHandle stream = needs_device ? wait_for_producer(foreign.view, options) : 0;
-  Array array = foreign_array(foreign.view.memory, dims_of(foreign, object, dims, options));
-  array.memory.dtype = dtype->type;
-  return adopt_buffer(std::move(array), dtype, foreign.keep_alive.ptr(),
-                      adopted_memory("foreign", device, stream));
+  const Dims names = dims_of(foreign, object, dims, options);
+  foreign.view.memory.dtype = dtype->type;
+  return adopt_buffer(
+      foreign_array(foreign.view.memory, names, ArrayInfo::adopted("foreign", device, stream)),
+      dtype, foreign.keep_alive.ptr());
 }
 
 py::object import_or_none(PyObject* object, PyObject* dims, const ImportOptions& options,

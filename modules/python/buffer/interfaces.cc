@@ -77,7 +77,7 @@ void check_device(const char* interface, const BufferObject& buffer) {
 /// The typestr of an element type that only DLPack can name is that of raw bytes, and consumers
 /// would believe it.
 void check_has_typestr(const char* interface, const BufferObject& buffer) {
-  if (buffer.array.memory.dtype.kind() != Kind::kNarrow) return;
+  if (buffer.array.memory().dtype.kind() != Kind::kNarrow) return;
   PyErr_Format(PyExc_AttributeError, "%s has no word for dtype %s; use __dlpack__", interface,
                buffer.dtype->name.c_str());
   throw PythonError();
@@ -95,10 +95,11 @@ void destroy_struct(PyObject* capsule) {
 /// functions to call.
 py::object make_entry(PyObject* self, DeviceType side) {
   const BufferObject& buffer = *object_of(self);
-  const bool waits = side == DeviceType::kHost && has_side(buffer.array.memory, DeviceType::kCuda);
+  const bool waits =
+      side == DeviceType::kHost && has_side(buffer.array.memory(), DeviceType::kCuda);
   const py::object acquire =
       waits ? steal(PyObject_GetAttrString(self, "synchronize")) : py::object();
-  return make_data_entry(self, side, no_halo(buffer.array.memory.view.ndim()), acquire.ptr(),
+  return make_data_entry(self, side, no_halo(buffer.array.memory().view.ndim()), acquire.ptr(),
                          nullptr);
 }
 
@@ -106,10 +107,10 @@ py::object make_entry(PyObject* self, DeviceType side) {
 
 py::object ndarray_of(PyObject* buffer) {
   const BufferObject& object = *object_of(buffer);
-  const BufferDescriptor& memory = object.array.memory;
+  const BufferDescriptor& memory = object.array.memory();
   if (!is_host_readable(memory.device.type)) {
     raise(ErrorClass::kNoSuchBuffer,
-          Problem{"memory", memory_name(object.array.memory.device.type), "readable by the host",
+          Problem{"memory", memory_name(object.array.memory().device.type), "readable by the host",
                   "use copy(memory=\"host\"), or an interface of the device"});
   }
   wait_for_host(object);
@@ -121,7 +122,8 @@ py::object ndarray_of(PyObject* buffer) {
 py::object make_array_interface(const BufferObject& buffer) {
   constexpr char kName[] = "__array_interface__";
   check_has_typestr(kName, buffer);
-  const ArrayInterfaceFields fields = value_or_absent(kName, array_interface(buffer.array.memory));
+  const ArrayInterfaceFields fields =
+      value_or_absent(kName, array_interface(buffer.array.memory()));
   wait_for_host(buffer);
   return make_dict(fields, *buffer.dtype);
 }
@@ -132,11 +134,11 @@ py::object make_array_struct(const BufferObject& buffer) {
   constexpr char kName[] = "__array_struct__";
   PyObject* const self = self_of(buffer);
   array_struct::Export exported =
-      value_or_absent(kName, array_struct::export_array_struct(buffer.array.memory));
+      value_or_absent(kName, array_struct::export_array_struct(buffer.array.memory()));
   wait_for_host(buffer);
   py::object capsule = steal(PyCapsule_New(exported.get(), nullptr, destroy_struct));
   array_struct::ArrayStruct* const made = exported.release();
-  if (buffer.array.memory.dtype.kind() == Kind::kStructured && buffer.dtype->descr) {
+  if (buffer.array.memory().dtype.kind() == Kind::kStructured && buffer.dtype->descr) {
     made->descr = Py_NewRef(buffer.dtype->descr.ptr());
     made->flags |= array_struct::kHasDescr;
   }
@@ -149,7 +151,7 @@ py::object make_cuda_array_interface(const BufferObject& buffer) {
   constexpr char kName[] = "__cuda_array_interface__";
   check_has_typestr(kName, buffer);
   const CudaArrayInterfaceFields fields =
-      value_or_absent(kName, cuda_array_interface(buffer.array.memory, stream_of(buffer)));
+      value_or_absent(kName, cuda_array_interface(buffer.array.memory(), buffer.array.stream()));
   check_device(kName, buffer);
   py::object dict = make_dict(fields, *buffer.dtype);
   set<"stream">(dict, steal(PyLong_FromUnsignedLongLong(fields.stream)));
@@ -161,10 +163,10 @@ py::object make_data_interface(const BufferObject& buffer) {
   PyObject* const self = self_of(buffer);
   check_has_typestr(kName, buffer);
   py::object sides = steal(PyDict_New());
-  if (has_side(buffer.array.memory, DeviceType::kHost)) {
+  if (has_side(buffer.array.memory(), DeviceType::kHost)) {
     check(PyDict_SetItem(sides.ptr(), Py_None, make_entry(self, DeviceType::kHost).ptr()));
   }
-  if (has_side(buffer.array.memory, DeviceType::kCuda)) {
+  if (has_side(buffer.array.memory(), DeviceType::kCuda)) {
     check_device(kName, buffer);
     set<"gpu">(sides, make_entry(self, DeviceType::kCuda));
   }
@@ -175,7 +177,7 @@ py::object make_data_entry(PyObject* self, DeviceType side, const Halo& halo, Py
                            PyObject* touch) {
   const BufferObject& buffer = *object_of(self);
   const DataInterfaceFields fields = value_of(data_interface(
-      buffer.array.memory, side, buffer.array.layout.dims(), halo, stream_of(buffer)));
+      buffer.array.memory(), side, buffer.array.layout().dims(), halo, buffer.array.stream()));
   py::object dict = make_dict(fields, *buffer.dtype);
   if (fields.stream) set<"stream">(dict, steal(PyLong_FromUnsignedLongLong(*fields.stream)));
   set<"dims">(dict, from_dims(fields.dims));

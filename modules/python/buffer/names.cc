@@ -114,7 +114,7 @@ Extents in_annotation_order(const Dims& dims, const Extents& entries) {
 }
 
 Extents origin_of(const Array& array) {
-  return in_annotation_order(array.layout.dims(), array.layout.aligned_index());
+  return in_annotation_order(array.layout().dims(), array.layout().aligned_index());
 }
 
 void add_name_functions(PyObject* module) {

@@ -88,7 +88,7 @@ void add_plan_type(PyObject* module) {
           doc("LayoutPlan.dims"))
       .def_property_readonly("itemsize", number<&Layout::itemsize_bytes>,
                              doc("LayoutPlan.itemsize"))
-      .def_property_readonly("layout", numbers<&Layout::layout>, doc("LayoutPlan.layout"))
+      .def_property_readonly("layout", numbers<&Layout::layout_map>, doc("LayoutPlan.layout"))
       .def_property_readonly("strides", numbers<&Layout::strides_bytes>, doc("LayoutPlan.strides"))
       .def_property_readonly("padded_shape", numbers<&Layout::padded_shape>,
                              doc("LayoutPlan.padded_shape"))
@@ -127,7 +127,7 @@ py::object make_plan_object(const Layout& layout) { return py::cast(layout); }
 
 py::object pickled_parameters(const Layout& layout) {
   using namespace pybind11::literals;
-  return py::dict("layout"_a = from_integers(layout.layout().span()),
+  return py::dict("layout"_a = from_integers(layout.layout_map().span()),
                   "alignment_size"_a = layout.alignment_bytes(),
                   "aligned_index"_a = from_integers(layout.aligned_index().span()),
                   "dims"_a = from_dims(layout.dims()));

@@ -95,7 +95,7 @@ Extents to_aligned_index(PyObject* object, int ndim) {
 }
 
 /// Writes what the caller passed, or what the preset gives, over `wanted`, which holds the shape
-/// and what the imitated array has. Without an aligned index the domain's first point is aligned.
+/// and what the imitated array has.
 void override_request(const Keywords& keywords, const std::optional<Preset>& preset,
                       LayoutRequest& wanted) {
   const int ndim = wanted.shape.size();
@@ -114,8 +114,6 @@ void override_request(const Keywords& keywords, const std::optional<Preset>& pre
   }
   if (is_given(keywords.aligned_index)) {
     wanted.aligned_index = to_aligned_index(keywords.aligned_index, ndim);
-  } else if (wanted.aligned_index.empty() && !wanted.halo.empty()) {
-    wanted.aligned_index = first_domain_index(wanted.halo, wanted.shape);
   }
 }
 
@@ -143,13 +141,13 @@ Request resolve_all(LayoutRequest& wanted, DTypePtr dtype, const Source* source,
 
 Source source_of_buffer(PyObject* buffer) {
   const Array& array = array_in(buffer);
-  return {.dtype = dtype_of(buffer), .like = array.request(), .memory = array.memory.device.type};
+  return {.dtype = dtype_of(buffer), .like = array.request(), .memory = array.memory().device.type};
 }
 
 /// The Buffer whose elements a plain array shows, all of them and in this order; null if none.
 PyObject* buffer_behind(const NdarrayFields& array) {
   if (array.base == nullptr || !is_buffer(array.base)) return nullptr;
-  const BufferDescriptor& memory = array_in(array.base).memory;
+  const BufferDescriptor& memory = array_in(array.base).memory();
   const bool same = array.first_element == memory.first_element() &&
                     array.shape == memory.view.shape &&
                     array.strides_bytes == memory.view.strides_bytes &&
@@ -257,12 +255,12 @@ std::optional<Dims> declared_dims(PyObject* object, int ndim) {
 std::optional<Dims> dims_behind(PyObject* ndarray) {
   PyObject* const buffer = buffer_behind(fields_of(ndarray));
   if (buffer == nullptr) return std::nullopt;
-  return array_in(buffer).layout.dims();
+  return array_in(buffer).layout().dims();
 }
 
 Source source_of(PyObject* data, py::object* array) {
   if (is_buffer(data)) {
-    const bool on_host = is_host_readable(array_in(data).memory.device.type);
+    const bool on_host = is_host_readable(array_in(data).memory().device.type);
     if (array != nullptr && on_host) *array = ndarray_of(data);
     return source_of_buffer(data);
   }

@@ -15,8 +15,8 @@ namespace gridbuf::python {
 py::object view_through(PyObject* source, const IndexMap& map, bool readonly) {
   const BufferObject& buffer = *object_of(source);
   Array seen = apply(map, buffer.array);
-  seen.memory.readonly = seen.memory.readonly || readonly;
-  return new_buffer(std::move(seen), buffer.dtype, buffer.root ? buffer.root.ptr() : source, {});
+  return new_buffer(readonly ? seen.as_readonly() : std::move(seen), buffer.dtype,
+                    buffer.root ? buffer.root.ptr() : source);
 }
 
 py::object view_of(const BufferObject& buffer, const IndexMap& map) {
@@ -25,7 +25,7 @@ py::object view_of(const BufferObject& buffer, const IndexMap& map) {
 
 py::object element_at(const BufferObject& buffer, const IndexMap& map) {
   const py::object view = view_of(buffer, map);
-  const bool on_host = is_host_readable(buffer.array.memory.device.type);
+  const bool on_host = is_host_readable(buffer.array.memory().device.type);
   return ndarray_of(on_host ? view.ptr() : copy_of(view.ptr(), DeviceType::kHost).ptr());
 }
 
@@ -35,7 +35,7 @@ namespace {
 
 /// The elements in row-major order, without padding: for pickles.
 py::object element_bytes(PyObject* self) {
-  const BufferDescriptor& memory = object_of(self)->array.memory;
+  const BufferDescriptor& memory = object_of(self)->array.memory();
   if (!is_host_readable(memory.device.type)) {
     return element_bytes(copy_of(self, DeviceType::kHost).ptr());
   }
@@ -50,7 +50,7 @@ py::object element_bytes(PyObject* self) {
 
 /// The elements for a pickle; from protocol 5 on without copying, where the memory allows it.
 py::object pickled_elements(PyObject* self, std::int64_t protocol) {
-  const BufferDescriptor& memory = object_of(self)->array.memory;
+  const BufferDescriptor& memory = object_of(self)->array.memory();
   const bool in_place = protocol >= 5 && is_host_readable(memory.device.type) &&
                         is_c_contiguous(memory.view) && memory.dtype.format() != nullptr;
   return in_place ? steal(PyPickleBuffer_FromObject(self)) : element_bytes(self);
@@ -64,11 +64,11 @@ py::object readonly_view(PyObject* buffer) {
 
 py::object reduced(PyObject* self, std::int64_t protocol) {
   const BufferObject& buffer = *object_of(self);
-  const BufferDescriptor& memory = buffer.array.memory;
+  const BufferDescriptor& memory = buffer.array.memory();
   const py::object arguments =
       py::make_tuple(pickled_elements(self, protocol), from_integers(memory.view.shape.span()),
                      buffer.dtype->numpy, make_text(memory_name(memory.device.type)),
-                     memory.readonly, pickled_parameters(buffer.array.layout));
+                     memory.readonly, pickled_parameters(buffer.array.layout()));
   return pack(py::module_::import("gridbuf._pickles").attr("restore_buffer"), arguments);
 }
 
@@ -84,17 +84,12 @@ py::object copy_of(PyObject* buffer, DeviceType kind) {
 }
 
 void copy_buffer(PyObject* target, PyObject* source) {
-  const BufferObject& to = *object_of(target);
-  const BufferObject& from = *object_of(source);
-  const BufferDescriptor& target_memory = to.array.memory;
-  const BufferDescriptor& source_memory = from.array.memory;
-  if (!is_host_readable(target_memory.device.type) ||
-      !is_host_readable(source_memory.device.type)) {
-    return copy_on_device(to, from);
-  }
-  wait_for_host(from);
-  wait_for_host(to);
-  copy_memory(target_memory.block, target_memory.view, source_memory.block, source_memory.view);
+  const Array& to = array_in(target);
+  const Array& from = array_in(source);
+  const bool on_host = to.memory().device.type == DeviceType::kHost &&
+                       from.memory().device.type == DeviceType::kHost;
+  const auto copy = [&] { return to.copy_from(from); };
+  check(on_host && !is_long_copy(to.memory().view) ? copy() : run_without_gil(copy));
 }
 
 }  // namespace gridbuf::python

@@ -171,7 +171,7 @@ py::object buffer_over(const FieldRule& rule, const PassedField& field, Meaning&
 /// real device; on the emulated device it is an ndarray that only a kernel can touch.
 py::object array_of(const py::object& buffer) {
   if (!is_buffer(buffer.ptr())) raise(ErrorClass::kType, "_array_of() takes a Buffer");
-  const BufferDescriptor& memory = array_in(buffer.ptr()).memory;
+  const BufferDescriptor& memory = array_in(buffer.ptr()).memory();
   if (is_host_readable(memory.device.type)) return ndarray_of(buffer.ptr());
   if (!emulated_device_is_on()) return make_cupy_view(buffer, /*sync=*/true);
   return make_ndarray(*dtype_of(buffer.ptr()), memory.view, memory.first_element(), memory.readonly,
@@ -358,24 +358,26 @@ class BoundStencil {
     PassedField& field = passed_[i];
     Meaning meaning;
     field.memory = buffer_over(rule(i), field, meaning);
-    const Array& array = argument.array = array_in(field.memory.ptr());
+    const Array& array = array_in(field.memory.ptr());
+    argument.array = array;
     if (field.is_foreign) {
-      const std::optional<Dims> names = foreign_names(rule(i), field, meaning, array.layout.ndim());
-      argument.array.layout = Layout(array.layout, names.value_or(Dims()), meaning.halo);
+      const int ndim = array.layout().ndim();
+      const std::optional<Dims> names = foreign_names(rule(i), field, meaning, ndim);
+      argument.array = renamed(array, names.value_or(Dims()), meaning.halo);
       argument.origin = declared_origin(field.object.ptr());
       field.touch = std::move(meaning.touch);
     } else if (field.storage == nullptr) {
       // Of a storage the origin is the lower halo, wherever it is aligned: a halo that is set later
       // does not align it again.
       argument.origin = origin_of(array);
-      argument.array.layout = Layout(array.layout, array.layout.dims(), Halo());
+      argument.array = renamed(array, array.layout().dims(), Halo());
     }
-    const DeviceType type = array.memory.device.type;
+    const DeviceType type = array.memory().device.type;
     const bool is_here = rules_->side == Side::kHost
                              ? is_host_readable(type)
                              : type == DeviceType::kCuda || type == DeviceType::kCudaManaged;
     field.side = is_here ? rules_->side : other(rules_->side);
-    check_declared(i, array.memory.readonly, dtype_of(field.memory.ptr()));
+    check_declared(i, array.memory().readonly, dtype_of(field.memory.ptr()));
   }
 
   /// What the rules on descriptors cannot see: the fields of structured types, and whether memory
@@ -395,7 +397,7 @@ class BoundStencil {
   /// Memory on the other side is not checked: its copy is made as the rule wants it.
   void check_memory_of(std::size_t i, const Array& array) {
     if (is_wrong(passed_[i])) return wrong.push_back(i);
-    const auto address = reinterpret_cast<std::uintptr_t>(array.memory.first_element());
+    const auto address = reinterpret_cast<std::uintptr_t>(array.memory().first_element());
     check(check_memory(rule(i), call_.fields[i], address));
     if (rule(i).preferred == MemoryRule()) return;
     std::string text = slow_memory(rule(i), call_.fields[i], address);
@@ -413,7 +415,7 @@ class BoundStencil {
 
   static void touch(const PassedField& field) {
     if (field.storage != nullptr) return touch_storage(field.object.ptr(), field.side);
-    if (!field.memory || array_in(field.memory.ptr()).memory.readonly) return;
+    if (!field.memory || array_in(field.memory.ptr()).memory().readonly) return;
     if (field.is_foreign && field.side == Side::kDevice) field.memory.attr("synchronize")();
     if (field.touch) field.touch();
   }

@@ -61,12 +61,12 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     // The answer leads into the object, which the request then holds (PB-25).
     BufferObject& buffer = *object_of(self);
     if (flags != buffer.granted_flags) {
-      buffer.granted = answer_of(buffer.array.memory, flags);
+      buffer.granted = answer_of(buffer.array.memory(), flags);
       buffer.granted_flags = flags;
     }
     // Before waiting, which gives the GIL away: another thread may then ask with other flags.
     *view = buffer.granted;
-    if (buffer.array.memory.device.type != DeviceType::kHost) wait_for_host(buffer);
+    if (buffer.array.memory().device.type != DeviceType::kHost) wait_for_host(buffer);
     view->obj = Py_NewRef(self);
     return 0;
   });
@@ -105,23 +105,6 @@ PyType_Spec spec = {
 
 // ---- Allocation. ----
 
-[[noreturn]] void raise_no_block(const absl::Status& status, const Layout& layout,
-                                 const DTypeRecord& dtype, DeviceType kind) {
-  raise(with_request(status, layout, dtype.name, kind));
-}
-
-/// Pinned and managed memory is not made on a stream, but worked on, and exported, on a stream.
-/// Not inline: the thread's variable would then be looked up for host memory, too.
-[[gnu::noinline]] void set_stream(BlockInfo& block) { block.stream = current_stream(); }
-
-absl::StatusOr<Block> allocate_unlocked(const Layout& layout, const ArrayOptions& options) {
-  const bool zeroes = options.zeroed || options.zeroed_padding;
-  const bool is_long = options.memory != DeviceType::kHost || options.populate ||
-                       (zeroes && layout.total_bytes() >= kLongBytes);
-  const auto allocate = [&] { return allocate_block(layout, options); };
-  return is_long ? run_without_gil(allocate) : allocate();
-}
-
 }  // namespace
 
 Py_buffer answer_of(const BufferDescriptor& memory, int flags) {
@@ -154,18 +137,15 @@ void add_buffer_type(PyObject* module) {
 bool is_buffer(PyObject* object) { return Py_TYPE(object) == buffer_type; }
 
 const Array& array_in(PyObject* buffer) { return object_of(buffer)->array; }
-const MemoryInfo& info_of(PyObject* buffer) { return whole(*object_of(buffer)).info; }
 const DTypePtr& dtype_of(PyObject* buffer) { return object_of(buffer)->dtype; }
 
-py::object new_buffer(Array&& array, const DTypePtr& dtype, PyObject* root,
-                      const MemoryInfo& info) {
+py::object new_buffer(Array&& array, const DTypePtr& dtype, PyObject* root) {
   static_assert(std::is_nothrow_move_constructible_v<Array>);
   py::object object = steal(PyObject_New(PyObject, buffer_type));
   BufferObject* buffer = object_of(object.ptr());  // Nothing below can fail.
   buffer->head.weak_references = nullptr;
   std::construct_at(&buffer->root, share(root));
   buffer->adopted = false;
-  buffer->info = info;
   std::construct_at(&buffer->dtype, dtype);
   std::construct_at(&buffer->array, std::move(array));
   std::construct_at(&buffer->strides_elements);
@@ -175,26 +155,18 @@ py::object new_buffer(Array&& array, const DTypePtr& dtype, PyObject* root,
 
 py::object allocate_buffer(const Layout& layout, const DTypePtr& dtype,
                            const ArrayOptions& options) {
-  absl::StatusOr<Block> block = allocate_unlocked(layout, options);
-  if (!block.ok()) raise_no_block(block.status(), layout, *dtype, options.memory);
-  std::byte* const first_element = block->data();
-  MemoryInfo info{.block = block->info(), .allocation_bytes = block->allocation_bytes()};
-  if (info.block.stream == 0 && options.memory != DeviceType::kHost) set_stream(info.block);
-  absl::StatusOr<Owner> owner = share(*std::move(block));
-  if (!owner.ok()) raise_no_block(owner.status(), layout, *dtype, options.memory);
-  return new_buffer({.memory = {.block = first_element,
-                                .view = layout.view(),
-                                .dtype = dtype->type,
-                                .device = info.block.device,
-                                .owner = *std::move(owner)},
-                     .layout = layout},
-                    dtype, nullptr, info);
+  const bool zeroes = options.zeroed || options.zeroed_padding;
+  const bool is_long = options.memory != DeviceType::kHost || options.populate ||
+                       (zeroes && layout.total_bytes() >= kLongBytes);
+  ArrayOptions named = options;
+  named.dtype_name = dtype->name;
+  const auto allocate = [&] { return Array::allocate(layout, dtype->type, named); };
+  return new_buffer(value_of(is_long ? run_without_gil(allocate) : allocate()), dtype, nullptr);
 }
 
-py::object adopt_buffer(Array&& array, const DTypePtr& dtype, PyObject* keep_alive,
-                        const MemoryInfo& info) {
-  array.memory.owner = share_object(std::move(array.memory.owner), keep_alive);
-  py::object buffer = new_buffer(std::move(array), dtype, nullptr, info);
+py::object adopt_buffer(Array&& array, const DTypePtr& dtype, PyObject* keep_alive) {
+  Owner owner = share_object(array.memory().owner, keep_alive);
+  py::object buffer = new_buffer(std::move(array).with_owner(std::move(owner)), dtype, nullptr);
   object_of(buffer.ptr())->adopted = true;
   return buffer;
 }

@@ -78,7 +78,7 @@ BufferObject& ordered_buffer(void* py_object) {
                                      "look the table up on the object's own type"});
   }
   BufferObject& buffer = *object_of(object);
-  if (buffer.array.memory.device.type == DeviceType::kHost) return buffer;
+  if (buffer.array.memory().device.type == DeviceType::kHost) return buffer;
   dlpack::ExportPlan plan;
   plan.stream_order = dlpack::StreamOrder::kHandle;
   plan.stream = current_stream();
@@ -89,7 +89,7 @@ BufferObject& ordered_buffer(void* py_object) {
 int export_owned(void* py_object, DLManagedTensorVersioned** out) {
   return guarded(-1, [&] {
     const BufferObject& buffer = ordered_buffer(py_object);
-    *out = value_of(dlpack::export_versioned(buffer.array.memory)).release();
+    *out = value_of(dlpack::export_versioned(buffer.array.memory())).release();
     return 0;
   });
 }
@@ -98,7 +98,7 @@ int export_owned(void* py_object, DLManagedTensorVersioned** out) {
 int export_borrowed(void* py_object, DLTensor* out) {
   return guarded(-1, [&] {
     BufferObject& buffer = ordered_buffer(py_object);
-    check(dlpack::describe_tensor(buffer.array.memory, buffer.strides_elements, *out));
+    check(dlpack::describe_tensor(buffer.array.memory(), buffer.strides_elements, *out));
     return 0;
   });
 }
@@ -234,18 +234,18 @@ py::object export_capsule(const BufferDescriptor& memory, const dlpack::ExportPl
 
 py::object export_dlpack(PyObject* self, const dlpack::ExportRequest& request) {
   const BufferObject& buffer = *object_of(self);
-  dlpack::ExportPlan plan = value_of(dlpack::negotiate(buffer.array.memory, request));
+  dlpack::ExportPlan plan = value_of(dlpack::negotiate(buffer.array.memory(), request));
   if (!plan.copy) {
     order_pending(buffer, plan);
-    return export_capsule(buffer.array.memory, plan);
+    return export_capsule(buffer.array.memory(), plan);
   }
   const bool to_host = plan.device.type == DeviceType::kHost;
   const py::object copied =
-      copy_of(self, to_host ? DeviceType::kHost : buffer.array.memory.device.type);
+      copy_of(self, to_host ? DeviceType::kHost : buffer.array.memory().device.type);
   const BufferObject& copy = *object_of(copied.ptr());
-  plan.device = copy.array.memory.device;
+  plan.device = copy.array.memory().device;
   order_pending(copy, plan);
-  return export_capsule(copy.array.memory, plan);  // Takes a share of the copy's memory.
+  return export_capsule(copy.array.memory(), plan);  // Takes a share of the copy's memory.
 }
 
 PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
@@ -255,7 +255,7 @@ PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t c
 }
 
 PyObject* dlpack_device_method(PyObject* self, PyObject*) {
-  const Device& device = object_of(self)->array.memory.device;
+  const Device& device = object_of(self)->array.memory().device;
   return Py_BuildValue("(ii)", static_cast<int>(device.type), static_cast<int>(device.id));
 }
 

@@ -38,7 +38,7 @@ py::object make_full(const Request& request, PyObject* fill_value) {
   }
   const py::object element = make_element(request.dtype->numpy.ptr(), fill_value);
   const py::object buffer = allocate_for(request, {.zeroed_padding = has_padding(request.layout)});
-  const BufferDescriptor& memory = array_in(buffer.ptr()).memory;
+  const BufferDescriptor& memory = array_in(buffer.ptr()).memory();
   fill_memory(memory.block, memory.view, fields_of(element.ptr()).first_element);
   return ndarray_of(buffer.ptr());
 }

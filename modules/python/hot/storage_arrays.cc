@@ -46,7 +46,7 @@ Storage seen_as(const Storage& storage, PyObject* dims) {
 /// is an ndarray that only a kernel can touch.
 py::object array_of(const StorageObject& object, const Storage& seen, Side side, bool readonly) {
   const py::object buffer = own_buffer(seen, object.dtype, side);
-  const BufferDescriptor& memory = array_in(buffer.ptr()).memory;
+  const BufferDescriptor& memory = array_in(buffer.ptr()).memory();
   if (side == Side::kHost || seen.is_emulated()) {
     return make_ndarray(*object.dtype, memory.view, memory.first_element(),
                         readonly || memory.readonly, buffer.ptr());

@@ -73,7 +73,7 @@ int export_owned(void* py_object, DLManagedTensorVersioned** out) {
   return guarded(-1, [&] {
     const StorageObject& object = to_storage(py_object);
     const py::object buffer = shown_buffer(object, exporting_side(object.storage));
-    *out = value_of(dlpack::export_versioned(array_in(buffer.ptr()).memory)).release();
+    *out = value_of(dlpack::export_versioned(array_in(buffer.ptr()).memory())).release();
     return 0;
   });
 }
@@ -130,9 +130,9 @@ py::object own_buffer(const Storage& storage, const DTypePtr& dtype, Side side, 
   const Device& device = storage.device(side);
   // gridbuf orders its work on the current stream before it exports the memory.
   const StreamHandle stream = device.type == DeviceType::kHost ? 0 : current_stream();
-  Array array = storage.array(side);
-  if (share != nullptr) array.memory.owner = std::move(share);
-  return adopt_buffer(std::move(array), dtype, nullptr, adopted_memory("storage", device, stream));
+  Array array = storage.array(side, std::move(share));
+  return adopt_buffer(std::move(array).with_info(ArrayInfo::adopted("storage", device, stream)),
+                      dtype, nullptr);
 }
 
 py::object shown_buffer(const StorageObject& object, Side side) {

@@ -102,18 +102,18 @@ py::object block_info(py::handle object) {
           Problem{"buffer", describe(buffer), "a gridbuf.Buffer", "pass an array's base"});
   }
   if (!has_plan(buffer)) return py::none();
-  const BlockInfo& info = info_of(buffer).block;
+  const BlockInfo& info = array_in(buffer).info().block;
   const Array& array = array_in(buffer);
   const bool is_small = info.pages == PageKind::kSmall;
   const char* const pages = is_small ? "small" : info.pages == PageKind::kHuge ? "huge" : "shared";
   return py::dict("resource"_a = info.resource_name, "device"_a = to_string(info.device),
                   "host_readable"_a = is_host_readable(info.device.type), "pages"_a = pages,
                   "from_cache"_a = info.from_cache, "stagger_bytes"_a = info.stagger_bytes,
-                  "address"_a = reinterpret_cast<std::uintptr_t>(array.memory.block),
-                  "total_bytes"_a = array.layout.total_bytes(),
-                  "allocation_bytes"_a = info_of(buffer).allocation_bytes,
-                  "alignment_size"_a = array.layout.alignment_bytes(),
-                  "aligned_index"_a = from_integers(array.layout.aligned_index().span()));
+                  "address"_a = reinterpret_cast<std::uintptr_t>(array.memory().block),
+                  "total_bytes"_a = array.layout().total_bytes(),
+                  "allocation_bytes"_a = array_in(buffer).info().allocation_bytes,
+                  "alignment_size"_a = array.layout().alignment_bytes(),
+                  "aligned_index"_a = from_integers(array.layout().aligned_index().span()));
 }
 
 /// (resident_bytes, huge_bytes) of a range, or None.

@@ -46,14 +46,14 @@ py::object paired(const py::object& buffer, const Dims& names, const Storage& ta
   const Array& array = array_in(buffer.ptr());
   const IndexMap map = value_of(named_broadcast_map(
       {.dims = names, .shape = array.shape()}, {.dims = target.dims(), .shape = target.shape()}));
-  return adopt_buffer(foreign_array(array.view(map).memory, target.dims()), dtype_of(buffer.ptr()),
-                      buffer.ptr(), info_of(buffer.ptr()));
+  return adopt_buffer(foreign_array(array.view(map).memory(), target.dims(), array.info()),
+                      dtype_of(buffer.ptr()), buffer.ptr());
 }
 
 /// Whether a transfer can read the source where it is: same type, same shape, nothing repeated.
 bool can_be_transferred(const py::object& target, const py::object& source) {
-  const StridedView& to = array_in(target.ptr()).memory.view;
-  const StridedView& from = array_in(source.ptr()).memory.view;
+  const StridedView& to = array_in(target.ptr()).memory().view;
+  const StridedView& from = array_in(source.ptr()).memory().view;
   if (!is_same_type(dtype_of(target.ptr()), dtype_of(source.ptr()))) return false;
   if (!(to.shape == from.shape)) return false;
   for (int axis = 0; axis < from.ndim(); ++axis) {
@@ -64,7 +64,7 @@ bool can_be_transferred(const py::object& target, const py::object& source) {
 
 Extents shape_of(const Value& value) {
   return value.array ? fields_of(value.array.ptr()).shape
-                     : array_in(value.on_device.ptr()).memory.view.shape;
+                     : array_in(value.on_device.ptr()).memory().view.shape;
 }
 
 /// The shape as NumPy assigns it: leading extents of 1 that are too many are dropped.
@@ -91,10 +91,10 @@ Value open_value(PyObject* object, DeviceType side, Meaning& meaning,
   if (!buffer) return {as_ndarray(object)};
   if (target != nullptr && !is_buffer(object)) {
     const std::optional<Dims> names =
-        names_of(object, meaning, array_in(buffer.ptr()).memory.view.ndim());
+        names_of(object, meaning, array_in(buffer.ptr()).memory().view.ndim());
     if (names) buffer = paired(buffer, *names, *target);
   }
-  const DeviceType type = array_in(buffer.ptr()).memory.device.type;
+  const DeviceType type = array_in(buffer.ptr()).memory().device.type;
   const bool stays = side == DeviceType::kCuda && type == DeviceType::kCudaManaged;
   if (is_host_readable(type) && !stays) return {ndarray_of(buffer.ptr())};
   return {.on_device = std::move(buffer)};
@@ -137,9 +137,10 @@ py::object transferable(const Value& value, const py::object& target, const Copy
     LayoutRequest request{.shape = trimmed(fields_of(elements.ptr()).shape, whole.size()),
                           .itemsize_bytes = dtype->type.itemsize_bytes(),
                           .dtype_name = dtype->name};
-    if (is_host_readable(to.memory.device.type)) request.shape = whole;  // No transfer repeats it.
+    if (is_host_readable(to.memory().device.type))
+      request.shape = whole;  // No transfer repeats it.
     if (request.shape == whole)
-      request.layout = to.layout.layout();  // So that the transfer is dense.
+      request.layout = to.layout().layout_map();  // So that the transfer is dense.
     staging = allocate_buffer(value_of(make_plan(request)), dtype, {});
   }
   copy_arrays(ndarray_of(staging.ptr()).ptr(), elements.ptr(), rule);
@@ -211,7 +212,7 @@ py::object open_mask(PyObject* where) {
 
 /// Between two Buffers of which a device has at least one.
 void copy_by_device(const py::object& target, const Value& source, const CopyRule& rule) {
-  const BufferDescriptor& memory = array_in(target.ptr()).memory;
+  const BufferDescriptor& memory = array_in(target.ptr()).memory();
   if (memory.readonly) {
     raise(ErrorClass::kValue, Problem{"dst", "read-only", "memory that may be written",
                                       "pass a writable array, or copy into a new one"});
@@ -248,7 +249,7 @@ void copy_any(const CopyArguments& given) {
   if (!is_exact_ndarray(given.target)) {
     target = import_buffer(given.target, nullptr, {.use_names = false, .side = DeviceType::kHost},
                            &meaning);
-    const bool on_host = is_host_readable(array_in(target.ptr()).memory.device.type);
+    const bool on_host = is_host_readable(array_in(target.ptr()).memory().device.type);
     if (on_host) target = ndarray_of(target.ptr());
   }
   const py::object mask = open_mask(given.where);

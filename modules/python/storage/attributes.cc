@@ -234,7 +234,7 @@ void add_sync_state_type(py::module_ module) {
 struct DevicePointer {
   py::object buffer;
 
-  const BufferDescriptor& memory() const { return array_in(buffer.ptr()).memory; }
+  const BufferDescriptor& memory() const { return array_in(buffer.ptr()).memory(); }
   std::uintptr_t address() const {
     return reinterpret_cast<std::uintptr_t>(memory().first_element());
   }

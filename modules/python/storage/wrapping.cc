@@ -52,7 +52,7 @@ struct Sides {
 };
 
 const BufferDescriptor& memory_of(const py::object& buffer) {
-  return array_in(buffer.ptr()).memory;
+  return array_in(buffer.ptr()).memory();
 }
 
 bool is_managed(const py::object& buffer) {
@@ -178,7 +178,7 @@ std::int64_t found_alignment(const BufferDescriptor& memory, const Layout& wante
   std::int64_t found = std::gcd(
       wanted_bytes, static_cast<std::int64_t>(address % static_cast<std::uintptr_t>(wanted_bytes)));
   for (int axis = 0; axis < view.ndim(); ++axis) {
-    const bool matters = view.shape[axis] > 1 && wanted.layout()[axis] != view.ndim() - 1;
+    const bool matters = view.shape[axis] > 1 && wanted.layout_map()[axis] != view.ndim() - 1;
     if (matters) found = std::gcd(found, view.strides_bytes[axis]);
   }
   return found;
@@ -212,7 +212,7 @@ std::pair<DTypePtr, LayoutRequest> compare(const WrapArguments& given, const Sid
   if (sides.host && sides.device) {
     check_strides(memory_of(sides.host).view, memory_of(sides.device).view);
   }
-  LayoutRequest found{.layout = wanted.layout(),
+  LayoutRequest found{.layout = wanted.layout_map(),
                       .alignment_bytes = wanted.alignment_bytes(),
                       .aligned_index = wanted.aligned_index(),
                       .dims = wanted.dims(),

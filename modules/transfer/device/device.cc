@@ -395,12 +395,6 @@ bool has_narrow_rows(const StridedView& view) {
 
 namespace {
 
-std::int64_t bytes_of(const StridedView& view) {
-  // The views were checked: both products fit in 64 bits.
-  return checked::mul(checked::product(view.shape.span()).value_or(0), view.itemsize_bytes)
-      .value_or(checked::kMaxBytes);
-}
-
 // Whether the processor packs: the host's rows are narrow, and elements do not share bytes.
 bool packs_on_host(const SideElements& host, const SideElements& device) {
   const bool is_sound = host.view.shape == device.view.shape &&
@@ -444,7 +438,7 @@ SideElements part_of(const SideElements& side, int axis, std::int64_t start, std
 // Calls `work` with pieces of both sides that fit the staging memory.
 template <class Work>
 absl::Status in_pieces(const SideElements& host, const SideElements& device, const Work& work) {
-  const std::int64_t bytes = bytes_of(host.view);
+  const std::int64_t bytes = nbytes(host.view);
   if (bytes <= kStagingBytes) return work(host, device);
   // Cuts along the outermost possible dimension, so that the pieces stay dense.
   const Extents& shape = host.view.shape;
@@ -469,12 +463,12 @@ absl::Status copy_staged(DeviceDriver& driver, const Staging& staging, const Sid
     // The previous piece may still use the memory.
     GRIDBUF_RETURN_IF_ERROR(driver.synchronize(stream));
     GRIDBUF_RETURN_IF_ERROR(copy_elements(pinned, dense, host.block, host.view));
-    GRIDBUF_RETURN_IF_ERROR(driver.copy(between, pinned, bytes_of(dense), stream));
+    GRIDBUF_RETURN_IF_ERROR(driver.copy(between, pinned, nbytes(dense), stream));
     return copy_elements_on(driver, device.block, device.view, between, dense, stream);
   }
   GRIDBUF_RETURN_IF_ERROR(
       copy_elements_on(driver, between, dense, device.block, device.view, stream));
-  GRIDBUF_RETURN_IF_ERROR(driver.copy(pinned, between, bytes_of(dense), stream));
+  GRIDBUF_RETURN_IF_ERROR(driver.copy(pinned, between, nbytes(dense), stream));
   GRIDBUF_RETURN_IF_ERROR(driver.synchronize(stream));
   return copy_elements(host.block, host.view, pinned, dense);
 }
@@ -482,7 +476,7 @@ absl::Status copy_staged(DeviceDriver& driver, const Staging& staging, const Sid
 absl::Status copy_between(DeviceDriver& driver, const SideElements& host,
                           const SideElements& device, bool to_device, StreamHandle stream) {
   if (packs_on_host(host, device)) {
-    const absl::StatusOr<Staging> staging = make_staging(driver, bytes_of(host.view), stream);
+    const absl::StatusOr<Staging> staging = make_staging(driver, nbytes(host.view), stream);
     if (staging.ok()) {
       return in_pieces(in_order_of(host.view, host), in_order_of(host.view, device),
                        [&](const SideElements& of_host, const SideElements& of_device) {

@@ -8,7 +8,7 @@
 #include <span>
 #include <vector>
 
-import gridbuf.layout;
+import gridbuf.layout.sizes;
 
 namespace gridbuf::checked {
 namespace {
