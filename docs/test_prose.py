@@ -21,7 +21,7 @@ SUFFIXES = {
     "", ".BUILD", ".bazel", ".bazelrc", ".bzl", ".c", ".cc", ".cppm", ".cu", ".f90", ".h", ".hpp", ".html", ".in", ".inc", ".j2",
     ".md", ".py", ".pyi", ".toml", ".txt", ".yml",
 }  # fmt: skip
-# Records of measurements, data, and the history of names.
+# Records of measurements and findings, data, and the history of names.
 LEFT_OUT = re.compile(
     r"/(corpus|vectors|hypothesis|golden|__pycache__|\.\w+_cache)/|docs/performance\.md|CHANGELOG|LICENSE|test_prose\.py"
 )

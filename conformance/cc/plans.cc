@@ -149,6 +149,16 @@ const std::vector<Rule>& rules() {
   return made;
 }
 
+const std::vector<std::int32_t>& device_types() {
+  static const auto made = vectors().at("device_types").get<std::vector<std::int32_t>>();
+  return made;
+}
+
+int type_code_count() {
+  static const int count = vectors().at("type_code_count");
+  return count;
+}
+
 std::uint32_t expected_crc32(const Plan& plan) {
   for (const Json& entry : vectors().at("cases")) {
     if (entry.at("name").get<std::string>() == plan.name) return entry.at("content_crc32");

@@ -188,7 +188,7 @@ class OneBlockForAll(_Allocator):
         if not usable:
             usable = [Block(max(length_bytes, 2**22))]
             self.shared.extend(usable)
-        usable[0].protect(writable=True)
+        usable[0].allow(writable=True)
         return usable[0]
 
 

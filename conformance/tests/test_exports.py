@@ -11,7 +11,7 @@ from importlib.resources import files
 from typing import Any
 
 import pytest
-from schema_subset import faults
+from jsonschema import Draft202012Validator
 
 from gridbuf_conformance import exports
 from gridbuf_conformance.abi.dlpack import Exported
@@ -99,10 +99,11 @@ def test_the_schema_says_what_the_export_says():
     assert {key: item["default"] for key, item in properties.items()} == {
         key: Export().to_dict()[key] for key in properties
     }
+    validator = Draft202012Validator(SCHEMA)
     for interface, variant in (parameter.values for parameter in VARIED):
-        assert not list(faults({"export": interface.written(variant.name), "fill": 0}, SCHEMA))
-    assert list(faults({"export": "No Such", "fill": 0}, SCHEMA))
-    assert list(faults({"export": "dlpack", "fill": None}, SCHEMA))
+        assert validator.is_valid({"export": interface.written(variant.name), "fill": 0})
+    assert not validator.is_valid({"export": "No Such", "fill": 0})
+    assert not validator.is_valid({"export": "dlpack", "fill": None})
 
 
 # -- the variants ----------------------------------------------------------------------------------

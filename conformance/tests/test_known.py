@@ -161,6 +161,21 @@ def test_what_another_failure_hides_is_noted_and_fails_nothing():
     assert any(note.startswith("AI-03: the failure on record") for note in report.data["notes"])
 
 
+@pytest.mark.parametrize("clause", ["2.0", "=2.0", ">=two", "~=2", ">=2.*", "==2.0rc1.*", ">= "])
+def test_a_wrong_version_specifier_is_named(clause):
+    with pytest.raises(KnownError, match="is not a version specifier; write clauses such as >=2.0"):
+        parse(record(versions=f">=1,{clause}"), "known.toml")
+
+
+@pytest.mark.parametrize(
+    ("version", "versions"),
+    [("2.0rc1", ">=2.0rc1"), ("2.13.0+cpu", "==2.13.*"), ("1.5 (emulated)", ">1,<2")],
+)
+def test_prereleases_and_local_parts_are_in_a_range_by_their_number(version, versions):
+    known = KnownFailures(tuple(parse(record(versions=versions), "known.toml")))
+    assert known.concerning("producer", ["faulty"], version)
+
+
 def test_versions_select():
     assert check("Faulty", record(versions=">=1.5,<2")).exit_code == 0
     assert check("Faulty", record(versions="<1.5")).exit_code == 1
@@ -363,11 +378,16 @@ def test_a_file_that_cannot_be_edited_safely_is_left_alone(tmp_path):
     (known,) = parse(text, "known.toml")
     with pytest.raises(KnownError, match=r"under its own line \[\[known\]\]"):
         edit.edited(text, "known.toml", edit.Changes(removed=[known]))
-    text = record().replace('"lists are fine"', '"""\nactual = 1\n"""')
+
+
+def test_a_value_of_several_lines_is_not_read_as_keys():
+    text = record(outcome="CRASH").replace('"lists are fine"', '"""\nactual = 1\n"""')
     (known,) = parse(text, "known.toml")
-    changed = Known(**{**vars(known), "actual": "else"})
-    with pytest.raises(KnownError, match="each key of a record on its own line"):
-        edit.edited(text, "known.toml", edit.Changes(changed=[(known, changed)]))
+    changed = Known(**{**vars(known), "outcome": Outcome.FAIL, "actual": "else"})
+    (now,) = parse(
+        edit.edited(text, "known.toml", edit.Changes(changed=[(known, changed)])), "known.toml"
+    )
+    assert (now.outcome, now.actual, now.reason) == (Outcome.FAIL, "else", "actual = 1")
 
 
 def test_consumers_have_known_failures_too(tmp_path):

@@ -143,7 +143,7 @@ def made(kind: type[Memory], odd: Oddity) -> Memory:
     """The array of an oddity, filled with bytes that are legal for every element type of the list."""
     block = Block(4096)
     ctypes.memset(block.low, 1, block.high - block.low)
-    block.protect(writable=not odd.readonly)
+    block.allow(writable=not odd.readonly)
     address = 0 if odd.at_null else block.low + odd.start_bytes
     flags = {"swapped": odd.swapped, "readonly": odd.readonly}
     return kind(block, odd.element, odd.shape, odd.strides, address, **flags)

@@ -8,7 +8,7 @@ import sys
 from importlib.resources import files
 
 import pytest
-from schema_subset import faults
+from jsonschema import Draft202012Validator
 
 import hypothesis
 from gridbuf_conformance.plan import UNTOUCHED_FROM_BYTES, Plan, strategies
@@ -61,8 +61,9 @@ def test_plans_stay_inside_the_capabilities(can, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_plans_fit_the_published_schema(kind):
+    validator = Draft202012Validator(SCHEMA)
     for plan in drawn(EVERYTHING, kind):
-        assert list(faults(plan.to_dict(), SCHEMA)) == []
+        validator.validate(plan.to_dict())
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,7 +1,7 @@
 """DLPack's C exchange table (DLPack 1.3) from the outside: its struct, and its five functions called through ctypes.
 
 A type has the table as a capsule named `dlpack_exchange_api` in the attribute `__dlpack_c_exchange_api__`. Its
-functions are C functions that expect the GIL (all but the allocator touch Python objects) and report failure by
+functions are C functions that expect the GIL (all except the allocator touch Python objects) and report failure by
 -1 and a Python exception; `ctypes.PYFUNCTYPE` keeps the lock and raises the exception that was set. What a function did is
 told by its `Answer`; nothing is judged here.
 """

@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Iterable, Sequence
+from typing import Any
 
-from .device import Devices
+from ..info import UNMAPPED, Entries
+from .device import Devices, Space
 from .maps import AddressMap
 
 __all__ = ["POINTER_BYTES", "Memory"]
 
 POINTER_BYTES = ctypes.sizeof(ctypes.c_void_p)
+_ENTRIES_LIMIT = 1024
 _NAME_LIMIT_BYTES = 4096
 _NAME_STEP_BYTES = 64
-_WHOLE_READ_LIMIT_BYTES = 1 << 16
 
 
-class Memory:
+class Memory(Space):
     """The process's memory, seen through its address map; and the way to the devices' memory."""
 
     def __init__(self, devices: Devices | None = None) -> None:
@@ -55,6 +56,16 @@ class Memory:
         raw = self.read(address, count * POINTER_BYTES)
         return None if raw is None else list(struct.unpack(f"={count}{_INTEGER}", raw))
 
+    def entries(self, pointer: ctypes._Pointer[Any], count: int) -> Entries:
+        """The integers behind a pointer of a struct; None for NULL, `UNMAPPED` where they cannot be read."""
+        address = ctypes.cast(pointer, ctypes.c_void_p).value
+        if not address:
+            return None
+        if not 0 <= count <= _ENTRIES_LIMIT or (count and address % POINTER_BYTES):
+            return UNMAPPED
+        entries = self.integers(address, count)
+        return UNMAPPED if entries is None else entries
+
     def text(self, address: int) -> bytes | None:
         """The NUL-terminated string at `address` without its NUL, or None if it is not all mapped."""
         found = b""
@@ -70,30 +81,5 @@ class Memory:
             address += room
         return None
 
-    def elements(
-        self,
-        address: int,
-        hull: tuple[int, int] | None,
-        offsets: Sequence[int],
-        itemsize_bytes: int,
-    ) -> bytes | None:
-        """The bytes of the elements at `address + offset`, one after another, or None.
-
-        `hull` is the range of offsets that any element can reach; the whole of it has to be readable.
-        """
-        if hull is None or not offsets:
-            return b""
-        low, high = hull
-        if not self.readable(address + low, address + high):
-            return None
-        if high - low <= _WHOLE_READ_LIMIT_BYTES:
-            whole = ctypes.string_at(address + low, high - low)
-            return _join(whole[offset - low : offset - low + itemsize_bytes] for offset in offsets)
-        return _join(ctypes.string_at(address + offset, itemsize_bytes) for offset in offsets)
-
 
 _INTEGER = "q" if POINTER_BYTES == 8 else "i"
-
-
-def _join(pieces: Iterable[bytes]) -> bytes:
-    return b"".join(pieces)

@@ -15,13 +15,13 @@ from __future__ import annotations
 import ctypes
 import sys
 from collections.abc import Callable, Sequence
-from ctypes import POINTER, c_ssize_t, c_void_p
+from ctypes import c_ssize_t, c_void_p
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, cast
 
-from ..abi.buffer_exporter import PyBuffer, answering_type, own, static_text
+from ..abi.buffer_exporter import answering_type, own, static_text
 from ..abi.descriptors import is_contiguous
-from ..abi.pybuffer import REQUESTS
+from ..abi.pybuffer import REQUESTS, PyBuffer
 from ..info import ExportInfo
 from ..plan import Plan
 from .export import Export, ObservedExport, Variant
@@ -120,8 +120,7 @@ class Answer:
         arrays = []
         for name, (values, is_asked) in asked.items():
             array = _array(values) if is_asked and values else None
-            pointer = None if array is None else ctypes.cast(array, POINTER(c_ssize_t))
-            setattr(view, name, pointer)
+            setattr(view, name, array)
             arrays.append(array)
         return arrays
 
@@ -179,7 +178,6 @@ class ObservedBuffer(ObservedExport):
 
     def __init__(self, export: Export, block: Block) -> None:
         super().__init__(export, block)
-        self.variant = export.variant
         self.requests: list[str] = []
         self.views: list[_Granted] = []
         self.ledger = Ledger()
@@ -197,8 +195,7 @@ class ObservedBuffer(ObservedExport):
     def answer(self) -> Answer:
         """The description of the memory, changed by the variant."""
         answer = Answer.of(self.block)
-        if isinstance(self.variant, BufferVariant):
-            self.variant.bend(answer, self.block)
+        self.variant.bend(answer, self.block)
         return answer
 
     def grant(self, view: PyBuffer, flags: int) -> None:
@@ -282,10 +279,6 @@ class WrongMethodExporter:
         return self._content
 
 
-def _straight(answer: Answer, block: Block) -> None:
-    return None
-
-
 @dataclass(frozen=True)
 class BufferVariant(Variant):
     """A variant of the struct: `bend` edits the answer to each request.
@@ -293,7 +286,6 @@ class BufferVariant(Variant):
     `takes_back`: with the last release the exporter closes its pages, as one that frees does.
     """
 
-    bend: Callable[[Answer, Block], None] = _straight
     takes_back: bool = False
 
 

@@ -19,7 +19,7 @@ from .buffer import (
     ObservedBuffer,
     WrongMethodExporter,
 )
-from .export import PLAIN, Interface, Variant
+from .export import PLAIN, Interface, Variant, strided, variants_of
 from .memory import Block
 
 __all__ = ["INTERFACES"]
@@ -118,21 +118,14 @@ def _is_of(*dtypes: str) -> Callable[[Plan], str]:
     return misfit
 
 
-def _rows(plan: Plan) -> Plan:
-    return plans.plain(plan)
-
-
 def _rows_misfit(plan: Plan) -> str:
     return "" if plan.view_map.shape else "it has no axis"
-
-
-def _empty_only(plan: Plan) -> str:
-    return "" if 0 in plan.view_map.shape else "it has elements"
 
 
 _KEPT = ("PB-24", "PB-25", "PB-31", "PB-35", "XA-15")
 """The observations of every consumer that takes a buffer."""
 _ANY_ARRAY = ("XA-15", "PB-32", "PB-20", "PB-22", *_KEPT[:-1], "XA-06", "XA-19")
+_variant = variants_of(BufferVariant, _KEPT, adapt=plans.plain, control=plans.plain)
 _VARIANTS: tuple[Variant, ...] = (
     Variant(PLAIN, _ANY_ARRAY, "right-or-error", "as the documents say", adapt=plans.solid),
     BufferVariant(
@@ -144,250 +137,189 @@ _VARIANTS: tuple[Variant, ...] = (
         takes_back=True,
         control=plans.plain,
     ),
-    Variant(
-        "negative-stride",
-        ("PB-32", *_KEPT),
-        "right-or-error",
-        "the last axis runs backwards",
-        adapt=plans.reversed_axis,
-        control=plans.plain,
-    ),
-    Variant(
-        "zero-stride",
-        ("PB-32", *_KEPT),
-        "right-or-error",
-        "every element of the first axis is the same one",
-        adapt=plans.broadcast,
-        control=plans.plain,
-    ),
-    Variant(
-        "gaps",
-        ("PB-32", *_KEPT),
-        "right-or-error",
-        "every second element of the last axis",
-        adapt=plans.stepped,
-        control=plans.plain,
-    ),
-    BufferVariant(
+    *strided(_variant, "PB-32"),
+    _variant(
         "suboffsets",
-        ("PB-32", *_KEPT),
+        "PB-32",
         "right-or-error",
         "the first axis is a table of pointers, described by suboffsets if INDIRECT is requested",
-        adapt=_rows,
+        _through_pointers,
         misfit=_rows_misfit,
-        bend=_through_pointers,
-        control=plans.plain,
     ),
-    BufferVariant(
+    _variant(
         "negative-suboffsets",
-        ("PB-10", *_KEPT),
+        "PB-10",
         "right-or-error",
         "suboffsets is there and all its entries are -1",
-        adapt=_rows,
+        _negative_suboffsets,
         misfit=_rows_misfit,
-        bend=_negative_suboffsets,
-        control=plans.plain,
     ),
-    BufferVariant(
+    _variant(
         "null-strides",
-        ("PB-09", *_KEPT),
+        "PB-09",
         "right-or-error",
         "strides is NULL, whatever the request; the memory is in row-major order",
-        adapt=plans.plain,
-        bend=_null_strides,
-        control=plans.plain,
+        _null_strides,
     ),
-    BufferVariant(
+    _variant(
         "junk-strides",
-        ("PB-32", *_KEPT),
+        "PB-32",
         "right-or-error",
         "axes of extent 1 have strides that mean nothing",
+        _junk_strides,
         adapt=plans.of_ndim(3),
-        bend=_junk_strides,
-        control=plans.plain,
     ),
-    Variant(
+    _variant(
         "read-only",
-        ("XA-06", *_KEPT),
+        "XA-06",
         "right-or-error",
         "the memory may not be written",
         adapt=plans.readonly,
-        control=plans.plain,
     ),
-    Variant(
-        "zero-dim",
-        ("PB-15", *_KEPT),
-        "right-or-error",
-        "one item",
-        adapt=plans.zero_dim,
-        control=plans.plain,
-    ),
-    BufferVariant(
+    _variant("zero-dim", "PB-15", "right-or-error", "one item", adapt=plans.zero_dim),
+    _variant(
         "dims-64",
-        ("PB-16", *_KEPT),
+        "PB-16",
         "right-or-error",
         "64 dimensions, the most there are",
-        adapt=plans.plain,
-        bend=_wrapped(64),
+        _wrapped(64),
         described=plans.widened(64),
-        control=plans.plain,
     ),
-    BufferVariant(
+    _variant(
         "dims-65",
-        ("PB-16", *_KEPT),
+        "PB-16",
         "right-or-error",
         "65 dimensions, one too many",
-        adapt=plans.plain,
-        bend=_wrapped(65),
+        _wrapped(65),
         described=plans.widened(65),
-        control=plans.plain,
         is_robust=True,
     ),
-    BufferVariant(
+    _variant(
         "empty",
-        ("PB-17", *_KEPT),
+        "PB-17",
         "right-or-error",
         "no elements, at an inaccessible address",
+        _nowhere,
         adapt=plans.empty,
-        misfit=_empty_only,
-        bend=_nowhere,
-        control=plans.plain,
+        misfit=plans.not_empty_misfit,
     ),
-    BufferVariant(
+    _variant(
         "empty-null",
-        ("PB-17", *_KEPT),
+        "PB-17",
         "right-or-error",
         "no elements, at NULL",
+        _null,
         adapt=plans.empty,
-        misfit=_empty_only,
-        bend=_null,
-        control=plans.plain,
+        misfit=plans.not_empty_misfit,
         is_robust=True,
     ),
-    BufferVariant(
+    _variant(
         "null-format",
-        ("PB-07", *_KEPT),
+        "PB-07",
         "right",
         "format is NULL, which is to be read as B",
+        _no_format,
         adapt=plans.of_dtype("uint8"),
         misfit=_is_of("uint8"),
-        bend=_no_format,
-        control=plans.plain,
     ),
-    BufferVariant(
+    _variant(
         "at-prefix",
-        ("PB-20", *_KEPT),
+        "PB-20",
         "right",
         "the format says @, the default",
+        _prefixed("@"),
         adapt=plans.of_dtype("float64"),
         misfit=_is_of("float64", "float32", "int64", "int32", "int16"),
-        bend=_prefixed("@"),
-        control=plans.plain,
     ),
-    BufferVariant(
+    _variant(
         "order-prefix",
-        ("PB-20", *_KEPT),
+        "PB-20",
         "right",
         "the format says the byte order, which is the native one",
+        _prefixed("<" if sys.byteorder == "little" else ">"),
         adapt=plans.of_dtype("float64"),
         misfit=_is_of("float64", "float32", "int64", "int32", "int16"),
-        bend=_prefixed("<" if sys.byteorder == "little" else ">"),
-        control=plans.plain,
     ),
-    BufferVariant(
+    _variant(
         "equals-prefix",
-        ("PB-20", *_KEPT),
+        "PB-20",
         "right",
         "the format says =, native order with standard sizes",
+        _prefixed("="),
         adapt=plans.of_dtype("float64"),
         misfit=_is_of("float64", "float32", "int64", "int32", "int16"),
-        bend=_prefixed("="),
-        control=plans.plain,
     ),
-    Variant(
-        "odd-address",
-        ("PB-18", *_KEPT),
-        "right-or-error",
-        "the first element is at an odd address",
-        adapt=plans.plain,
-        control=plans.plain,
+    _variant("odd-address", "PB-18", "right-or-error", "the first element is at an odd address"),
+    _variant(
+        "swapped", "PB-20", "right-or-error", "numbers of the other byte order", adapt=plans.swapped
     ),
-    Variant(
-        "swapped",
-        ("PB-20", *_KEPT),
-        "right-or-error",
-        "numbers of the other byte order",
-        adapt=plans.swapped,
-        control=plans.plain,
-    ),
-    Variant(
+    _variant(
         "packed-record",
-        ("PB-20", *_KEPT),
+        "PB-20",
         "right-or-error",
         "records of 13 bytes without padding",
         adapt=plans.of_dtype("struct"),
         misfit=_is_of("struct"),
         control=plans.numbers,
     ),
-    BufferVariant(
+    _variant(
         "aligned-record",
-        ("PB-20", *_KEPT),
+        "PB-20",
         "right-or-error",
         "records of a byte and a double, with the 7 bytes between them that @ implies",
+        _as("T{b:a:d:b:}"),
         adapt=plans.of_dtype("complex128"),
         misfit=_is_of("complex128"),
-        bend=_as("T{b:a:d:b:}"),
         is_retyped=True,
         control=plans.numbers,
     ),
-    BufferVariant(
+    _variant(
         "padded-record",
-        ("PB-20", *_KEPT),
+        "PB-20",
         "right-or-error",
         "records of a byte and a double, with 7 bytes between them that the format writes",
+        _as("T{=b:a:7xd:b:}"),
         adapt=plans.of_dtype("complex128"),
         misfit=_is_of("complex128"),
-        bend=_as("T{=b:a:7xd:b:}"),
         is_retyped=True,
         control=plans.numbers,
     ),
-    BufferVariant(
+    _variant(
         "native-letter",
-        ("PB-21", *_KEPT),
+        "PB-21",
         "right",
         "the integer's letter is l or L, whose size is the platform's",
+        _native_letter,
         adapt=_integers,
         misfit=_is_of("int64", "uint64"),
-        bend=_native_letter,
-        control=plans.plain,
     ),
-    Variant(
+    _variant(
         "complex",
-        ("PB-22", *_KEPT),
+        "PB-22",
         "right-or-error",
         "complex numbers, written Zf or Zd",
         adapt=_complex,
         misfit=_is_of("complex64", "complex128"),
         control=plans.numbers,
     ),
-    BufferVariant(
+    _variant(
         "complex-letter",
-        ("PB-22", *_KEPT),
+        "PB-22",
         "right-or-error",
         "complex numbers, written F or D as CPython 3.14 does",
+        _complex_letter(""),
         adapt=_complex,
         misfit=_is_of("complex64", "complex128"),
-        bend=_complex_letter(""),
         control=_complex,
     ),
-    BufferVariant(
+    _variant(
         "complex-letter-order",
-        ("PB-22", *_KEPT),
+        "PB-22",
         "right-or-error",
         "complex numbers, written with their byte order before F or D",
+        _complex_letter("<" if sys.byteorder == "little" else ">"),
         adapt=_complex,
         misfit=_is_of("complex64", "complex128"),
-        bend=_complex_letter("<" if sys.byteorder == "little" else ">"),
         control=_complex,
     ),
 )

@@ -17,7 +17,7 @@ from ..abi.dlpack_exchange import ATTRIBUTE, ExchangeTable
 from ..abi.libraries import python_api
 from ..info import ExportInfo
 from .dlpack import NULL_STRIDES_1_2, PLAIN_CAPABILITIES
-from .dlpack_exporter import CountedTensor, DLPackVariant, Exporter, ObservedDLPack
+from .dlpack_exporter import CountedTensor, Exporter, ObservedDLPack
 from .export import PLAIN, Export, Interface, Variant
 from .memory import Block
 
@@ -139,8 +139,7 @@ class ObservedExchange(ObservedDLPack):
     def _counted(self) -> CountedTensor:
         """A tensor of the table, bent by the variant."""
         counted = CountedTensor(self.block, versioned=True)
-        if isinstance(self.variant, DLPackVariant):
-            self.variant.bend(counted)
+        self.variant.bend(counted)
         return counted
 
     def was_asked(self) -> bool:

@@ -25,11 +25,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from types import MappingProxyType
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from ..info import ExportInfo
 from ..plan import UNTOUCHED_FROM_BYTES, Plan
 from ..plan.producer import Capabilities
+from . import plans
 from .memory import Block
 
 __all__ = [
@@ -41,11 +42,14 @@ __all__ = [
     "ObservedExport",
     "Variant",
     "export_of",
+    "fits",
     "interface_of",
     "interfaces",
     "plan_of_dict",
+    "strided",
     "variant_of",
     "variants_about",
+    "variants_of",
 ]
 
 PLAIN = "plain"
@@ -56,8 +60,13 @@ def _unchanged(plan: Plan) -> Plan:
     return plan
 
 
-def _fits(plan: Plan) -> str:
+def fits(plan: Plan) -> str:
+    """No misfit, whatever the plan."""
     return ""
+
+
+def _unbent(*arguments: Any) -> None:
+    return None
 
 
 def _always_there() -> str:
@@ -81,6 +90,7 @@ class Variant:
     `is_robust`: no text demands that a consumer takes or refuses the export; on it, the first rule has the
     level ROBUST. `compared`: the plain export is made in any case, for checks that compare the two.
     `threads`: so many threads call the consumer with the exporter at the same time; 0 for one plain call.
+    `bend` edits what the interface hands out; its arguments are those that the interface passes.
 
     Raises ValueError for an expectation that there is not, and for no rules.
     """
@@ -90,13 +100,14 @@ class Variant:
     expects: str
     about: str
     adapt: Callable[[Plan], Plan] = _unchanged
-    misfit: Callable[[Plan], str] = _fits
+    misfit: Callable[[Plan], str] = fits
     control: Callable[[Plan], Plan] = _unchanged
     described: Callable[[tuple[int, ...]], tuple[int, ...]] = _same_shape
     is_retyped: bool = False
     compared: bool = False
     is_robust: bool = False
     threads: int = 0
+    bend: Callable[..., None] = _unbent
 
     def __post_init__(self) -> None:
         if self.expects not in EXPECTATIONS:
@@ -104,6 +115,44 @@ class Variant:
             raise ValueError(f"expects is {self.expects!r}, must be one of {known}; pick one")
         if not self.rules:
             raise ValueError(f"variant {self.name!r} names no rule; say what it is about")
+
+
+_Kind = TypeVar("_Kind", bound=Variant)
+
+
+def variants_of(kind: type[_Kind], seen: tuple[str, ...], **defaults: Any) -> Callable[..., _Kind]:
+    """The function that makes an interface's variants.
+
+    `seen` are the rules that are judged on each consumer that takes an export; `defaults` are for the variant.
+    """
+
+    def make(
+        name: str,
+        rule: str,
+        expects: str,
+        about: str,
+        *bend: Callable[..., None],
+        also: tuple[str, ...] = (),
+        **more: Any,
+    ) -> _Kind:
+        rules = (rule, *also, *(() if expects == "error" else seen))
+        bent = {"bend": bend[0]} if bend else {}
+        return kind(name, rules, expects, about, **{**defaults, **bent, **more})
+
+    return make
+
+
+def strided(make: Callable[..., _Kind], rule: str, **more: Any) -> tuple[_Kind, ...]:
+    """The variants of strides that every interface to host memory has."""
+    adapted = (
+        ("negative-stride", "the last axis runs backwards", plans.reversed_axis),
+        ("zero-stride", "every element of the first axis is the same one", plans.broadcast),
+        ("gaps", "every second element of the last axis", plans.stepped),
+    )
+    return tuple(
+        make(name, rule, "right-or-error", about, adapt=adapt, **more)
+        for name, about, adapt in adapted
+    )
 
 
 class ObservedExport:
@@ -118,7 +167,9 @@ class ObservedExport:
 
     def __init__(self, export: Export, block: Block) -> None:
         self.export = export
+        self.variant = export.variant
         self.block = block
+        self.reads = 0
 
     def info(self) -> ExportInfo:
         """The observations so far, without addresses: counters, keywords, states."""
@@ -127,7 +178,7 @@ class ObservedExport:
     def was_asked(self) -> bool:
         """Whether the consumer has used the interface at all: one that takes anything, and wraps
         what it does not know, has not."""
-        raise NotImplementedError(f"{type(self).__name__}.was_asked() must say so")
+        return self.reads > 0
 
     def is_free(self) -> bool:
         """Whether the consumer has released the memory: it must not be used any more."""

@@ -18,6 +18,7 @@ __all__ = [
     "empty_misfit",
     "filled",
     "not_dense_misfit",
+    "not_empty_misfit",
     "numbers",
     "of_dtype",
     "of_ndim",
@@ -129,6 +130,11 @@ def swapped(plan: Plan) -> Plan:
 def empty_misfit(plan: Plan) -> str:
     """Why a plan has no elements, or nothing."""
     return "it has no elements" if 0 in plan.view_map.shape else ""
+
+
+def not_empty_misfit(plan: Plan) -> str:
+    """Why a plan has elements, or nothing."""
+    return "" if 0 in plan.view_map.shape else "it has elements"
 
 
 def not_dense_misfit(plan: Plan) -> str:

@@ -2,9 +2,8 @@
 
 The file belongs to people: comments, order, reasons and links are theirs. So its text is edited record by
 record and never rewritten. What passes is cut out, with the comment lines right above it; what fails
-otherwise than recorded gets new keys `outcome` and `actual`; new failures are appended with an empty `reason`
-that a person fills in (until then every run notes that it is missing). The result is parsed again and must hold
-exactly the records that it should; if it does not, nothing is written.
+otherwise than recorded gets new values of `outcome` and `actual`; new failures are appended with an empty `reason`
+that a person fills in (until then every run notes that it is missing).
 """
 
 from __future__ import annotations
@@ -18,6 +17,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+import tomlkit
+from tomlkit.items import String
+
 from ..outcomes import FAILED, Outcome
 from ..render.events import Event
 from ..render.report import Report
@@ -29,7 +31,6 @@ __all__ = ["Changes", "changes_by", "edited", "update"]
 
 _MAX_ACTUAL_CHARS = 200
 _HEADER = re.compile(r"[ \t]*\[\[[ \t]*known[ \t]*\]\]")
-_CHANGED_KEYS = re.compile(r"[ \t]*(outcome|actual)[ \t]*=")
 _NEW_FILE = """\
 # Failures on record, for `gridbuf-conformance check --known`. Each needs a reason, and a link where there is one.
 """
@@ -136,30 +137,20 @@ def _piece(actual: str) -> str:
 
 
 def edited(text: str, name: str, changes: Changes) -> str:
-    """The file's text after the changes; raises KnownError if it is not what it should be then."""
+    """The file's text after the changes; raises KnownError for records that have no own lines."""
     before = parse(text, name)
     head, blocks = _blocks(text)
     if len(blocks) != len(before):
         raise KnownError(f"{name} cannot be edited: write each record under its own line [[known]]")
     removed = {known.identity for known in changes.removed}
     changed = {old.identity: new for old, new in changes.changed}
-    parts, after = [head], []
+    parts = [head]
     for known, block in zip(before, blocks):
-        if known.identity in removed:
-            continue
-        now = changed.get(known.identity, known)
-        parts.append(block if now is known else _rewritten(block, now))
-        after.append(now)
+        now = changed.get(known.identity)
+        if known.identity not in removed:
+            parts.append(_rewritten(block, now) if now else block)
     body = "".join(parts).rstrip("\n") + "\n"
-    result = body + "".join(f"\n{_block(known)}" for known in changes.added)
-    expected = [_content(known) for known in (*after, *changes.added)]
-    if [_content(known) for known in parse(result, name)] != expected:
-        raise KnownError(f"{name} cannot be edited: write each key of a record on its own line")
-    return result
-
-
-def _content(known: Known) -> Known:
-    return replace(known, place="")
+    return body + "".join(f"\n{_block(known)}" for known in changes.added)
 
 
 def _blocks(text: str) -> tuple[str, list[str]]:
@@ -178,35 +169,40 @@ def _blocks(text: str) -> tuple[str, list[str]]:
 
 def _rewritten(block: str, known: Known) -> str:
     """A record's text with the keys `outcome` and `actual` of `known`."""
-    lines = [line for line in block.splitlines(keepends=True) if not _CHANGED_KEYS.match(line)]
-    header = next(number for number, line in enumerate(lines) if _HEADER.match(line))
-    last = max(n for n in range(header, len(lines)) if lines[n].strip() and lines[n][0] != "#")
-    lines[last] = lines[last].rstrip("\n") + "\n"
-    return "".join([*lines[: last + 1], _info(known), *lines[last + 1 :]])
+    document, keys = tomlkit.parse(block), _keys(known)
+    record: Any = document["known"]
+    for key in ("outcome", "actual"):
+        if key in keys:
+            record[0][key] = keys[key]
+        else:
+            record[0].pop(key, None)
+    return tomlkit.dumps(document)
 
 
 def _block(known: Known) -> str:
     """A new record's text."""
-    keys = {"rule": known.rule, known.side: known.target, "versions": known.versions.text}
-    keys = {key: value for key, value in keys.items() if value}
-    lines = [f"{key} = {_quoted(value)}\n" for key, value in keys.items()]
-    lines += [f"plan = {_quoted(known.plan.to_json(brief=True))}\n", _info(known)]
-    lines += [f"reason = {_quoted(known.reason)}\n"]
-    lines += [f"link = {_quoted(known.link)}\n"] if known.link else []
+    lines = [f"{key} = {value.as_string()}\n" for key, value in _keys(known).items()]
     return "[[known]]\n" + "".join(lines)
 
 
-def _info(known: Known) -> str:
-    outcome = "" if known.outcome is Outcome.FAIL else f"outcome = {_quoted(str(known.outcome))}\n"
-    return outcome + (f"actual = {_quoted(known.actual)}\n" if known.actual else "")
+def _keys(known: Known) -> dict[str, String]:
+    keys = {
+        "rule": known.rule,
+        known.side: known.target,
+        "versions": known.versions,
+        "plan": known.plan.to_json(brief=True),
+        "outcome": "" if known.outcome is Outcome.FAIL else str(known.outcome),
+        "actual": known.actual,
+        "reason": known.reason,
+        "link": known.link,
+    }
+    return {key: _quoted(text) for key, text in keys.items() if text or key == "reason"}
 
 
-def _quoted(text: str) -> str:
-    """A TOML string: literal where that reads better, for JSON is full of quotes."""
-    is_plain = "'" not in text and text.isprintable()
-    if '"' in text and is_plain:
-        return f"'{text}'"
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+def _quoted(text: str) -> String:
+    """A literal string where that reads better: JSON is full of quotes."""
+    is_literal = '"' in text and "'" not in text and text.isprintable()
+    return tomlkit.string(text, literal=is_literal)
 
 
 def _write(path: Path, text: str) -> None:

@@ -37,12 +37,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import Version
+
 from ..outcomes import Outcome, Verdict
 from ..plan import Plan
 from ..rules import catalogue
 from ..targets import Target
 from ..text import shorten
-from .specifiers import Specifiers
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -86,7 +88,7 @@ class Known:
     target: str
     plan: Plan
     outcome: Outcome = Outcome.FAIL
-    versions: Specifiers = Specifiers("", ())
+    versions: str = ""
     actual: str = ""
     reason: str = ""
     link: str = ""
@@ -95,7 +97,7 @@ class Known:
     @property
     def identity(self) -> tuple[str, str, str, str, Plan]:
         """Of two records with the same identity, the later layer is used."""
-        return self.rule, self.side, self.target, self.versions.text, self.plan
+        return self.rule, self.side, self.target, self.versions, self.plan
 
     @property
     def note(self) -> str:
@@ -169,11 +171,14 @@ class KnownFailures:
 
 
 def _admits(known: Known, version: str) -> bool:
+    if not known.versions:
+        return True
     try:
-        return known.versions.admit(version.partition(" ")[0])
+        public = Version(version.partition(" ")[0])
+        return SpecifierSet(known.versions).contains(public, prereleases=True)
     except ValueError as error:
         raise KnownError(
-            f"{known.place}: versions is {known.versions.text!r}, but {known.target} calls itself "
+            f"{known.place}: versions is {known.versions!r}, but {known.target} calls itself "
             f"{version!r}: {error}; remove the key"
         ) from None
 
@@ -253,7 +258,7 @@ def _known(record: Mapping[str, Any], place: str) -> Known:
             target=Target(record[sides[0]]).shown,
             plan=plan_of(record["plan"], sides[0]),
             outcome=_outcome(record.get("outcome", "FAIL")),
-            versions=Specifiers.of(record.get("versions", "")),
+            versions=_versions(record.get("versions", "")),
             actual=record.get("actual", ""),
             reason=record["reason"].strip(),
             link=record.get("link", "").strip(),
@@ -284,6 +289,17 @@ def _outcome(text: str) -> Outcome:
     if text not in OUTCOMES:
         raise ValueError(f"outcome is {text!r}, must be one of {', '.join(OUTCOMES)}; correct it")
     return Outcome(text)
+
+
+def _versions(text: str) -> str:
+    try:
+        SpecifierSet(text)
+    except InvalidSpecifier:
+        raise ValueError(
+            f"{text!r} is not a version specifier; write clauses such as >=2.0, ==2.1.* or ~=2.1.3, "
+            "with commas between"
+        ) from None
+    return text
 
 
 def plan_of(text: str, side: str) -> Plan:

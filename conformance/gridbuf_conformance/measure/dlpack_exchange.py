@@ -200,10 +200,9 @@ def _imported(obj: Any, table: ExchangeTable, memory: Memory) -> CapsuleInfo:
     return info
 
 
-def _prototype(device: list[int], dtype: tuple[int, int]) -> tuple[Tensor, Any]:
-    """A prototype with junk in every field that an allocator must not look at, and the shape it points to."""
-    shape = (ctypes.c_int64 * len(_NEW_SHAPE))(*_NEW_SHAPE)
-    prototype = Tensor(
+def _prototype(device: list[int], dtype: tuple[int, int]) -> Tensor:
+    """A prototype with junk in every field that an allocator must not look at."""
+    return Tensor(
         data=_JUNK_ADDRESS,
         device_type=device[0],
         device_id=device[1],
@@ -211,19 +210,18 @@ def _prototype(device: list[int], dtype: tuple[int, int]) -> tuple[Tensor, Any]:
         code=dtype[0],
         bits=dtype[1],
         lanes=1,
-        shape=ctypes.addressof(shape),
-        strides=_JUNK_ADDRESS,
+        shape=(ctypes.c_int64 * len(_NEW_SHAPE))(*_NEW_SHAPE),
+        strides=ctypes.cast(_JUNK_ADDRESS, ctypes.POINTER(ctypes.c_int64)),
         byte_offset=_JUNK_OFFSET,
     )
-    return prototype, shape
 
 
 def _allocated(table: ExchangeTable, device: list[int], memory: Memory) -> CapsuleInfo:
     """A new tensor of two by three float32: its fields, and the reported errors."""
-    prototype, shape = _prototype(device, _FLOAT32)
+    prototype = _prototype(device, _FLOAT32)
     enter("dx:allocate")
     answer = table.allocate(prototype)
-    info = replace(_result(answer), reported=answer.reported, asked=list(shape))
+    info = replace(_result(answer), reported=answer.reported, asked=list(_NEW_SHAPE))
     managed = _read(answer.value, memory) if answer.result == 0 else None
     if managed is None:
         return info
@@ -234,7 +232,7 @@ def _allocated(table: ExchangeTable, device: list[int], memory: Memory) -> Capsu
 
 def _refused_allocation(table: ExchangeTable, device: list[int], memory: Memory) -> CapsuleInfo:
     """The same for an element type that does not exist."""
-    prototype, _ = _prototype(device, _NO_TYPE)
+    prototype = _prototype(device, _NO_TYPE)
     enter("dx:allocate")
     answer = table.allocate(prototype)
     if answer.result == 0 and answer.value:

@@ -171,21 +171,12 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   return guarded(-1, [&] {
     StorageObject& object = *object_of(self);
     check_has_buffer(object, Side::kHost, "that of a device alone");
-    const BufferFields fields =
-        value_of(answer_buffer_request(shown_memory(object, Side::kHost).memory, flags));
+    const Py_buffer answer = answer_of(shown_memory(object, Side::kHost).memory, flags);
     up_to_date(object.storage, Side::kHost);
-    if (!fields.readonly) object.storage.add_export(Side::kHost);
-    *view = {.buf = fields.buf,
-             .obj = Py_NewRef(self),
-             .len = fields.len_bytes,
-             .itemsize = fields.itemsize_bytes,
-             .readonly = fields.readonly ? 1 : 0,
-             .ndim = fields.ndim,
-             .format = const_cast<char*>(fields.format),
-             .shape = const_cast<Py_ssize_t*>(fields.shape),
-             .strides = const_cast<Py_ssize_t*>(fields.strides_bytes),
-             .suboffsets = nullptr,
-             .internal = fields.readonly ? nullptr : &counted_mark};
+    if (answer.readonly == 0) object.storage.add_export(Side::kHost);
+    *view = answer;
+    view->obj = Py_NewRef(self);
+    view->internal = answer.readonly != 0 ? nullptr : &counted_mark;
     return 0;
   });
 }

@@ -11,6 +11,9 @@ from ..consumer_common import taken
 from ..registry import consumer_check
 from ..verdicts import advise, fail, ok, unsupported
 
+consumer_check("DL-12", "DL-13")(taken)
+
+
 _NEVER_VERSIONED = "it never asks for a versioned capsule"
 
 
@@ -42,16 +45,6 @@ def offset_is_added(c: Consumption, control: Consumption | None) -> Verdict:
     if verdict.failed and not c.accepted and not c.unclean:
         return advise("the array, as from the plain export", c.refusal)
     return verdict
-
-
-@consumer_check("DL-12")
-def empty_tensors_are_taken(c: Consumption, control: Consumption | None) -> Verdict:
-    return taken(c, control)
-
-
-@consumer_check("DL-13")
-def scalars_have_no_shape_to_read(c: Consumption, control: Consumption | None) -> Verdict:
-    return taken(c, control)
 
 
 @consumer_check("DL-14")

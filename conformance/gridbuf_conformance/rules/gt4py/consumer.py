@@ -8,15 +8,7 @@ from ..consumer_common import taken
 from ..registry import consumer_check
 from ..verdicts import advise, fail, ok, unsupported
 
-
-@consumer_check("GT-02")
-def four_keys_are_enough(c: Consumption, control: Consumption | None) -> Verdict:
-    return taken(c, control)
-
-
-@consumer_check("GT-06")
-def other_keys_have_no_effect(c: Consumption, control: Consumption | None) -> Verdict:
-    return taken(c, control)
+consumer_check("GT-02", "GT-06", "GT-08")(taken)
 
 
 @consumer_check("GT-07")
@@ -38,11 +30,6 @@ def hooks_are_called_in_order(c: Consumption, control: Consumption | None) -> Ve
             f"release for each of {acquires} acquire", f"release was called {releases} times"
         )
     return ok()
-
-
-@consumer_check("GT-08")
-def array_interface_stands_for_the_entry(c: Consumption, control: Consumption | None) -> Verdict:
-    return taken(c, control)
 
 
 @consumer_check("GT-10")
