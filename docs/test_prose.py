@@ -47,7 +47,7 @@ PHRASES = {
     r"likewise|ado|in peace": "too, also, the same for; normally",
     r"anew|afresh|once more": "again",
     r"hence|thus|thereby|thereof|therein|whence|lest|upon|till": "so, with it, in it, on, until",
-    r"merely|mere|in vain|to be had|none but|all but": "only, all except, without a use, is not available",
+    r"merely|mere|in vain|to be had|none but": "only, without a use, is not available",
     r"may mean (?:more|less)": "name what it can have besides",
     r"as (?:it|they) (?:is|are)(?=[.,;:)]|$)": "unchanged, in its present form",
     r"by (?:itself|themselves)": "alone, without a caller",

@@ -163,7 +163,7 @@ def test_an_odd_array_breaks_nothing(name: str, interface: str) -> None:
 
 
 class _Rows(array.array):  # type: ignore[type-arg]
-    """Two rows over a buffer of one dimension, which is plain memory."""
+    """Two rows over a buffer of one dimension, which is only memory."""
 
     @property
     def __array_interface__(self) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,7 +19,7 @@ from typing import Any
 
 from records import FOLDER, Environment
 
-__all__ = ["SILENT", "CannotMake", "discard", "interpreter", "make", "suite", "without_paths"]
+__all__ = ["PIP", "SILENT", "CannotMake", "discard", "interpreter", "make", "suite", "without_paths"]
 
 SUITE = Path(os.environ.get("GRIDBUF_CONFORMANCE", FOLDER.parent))
 """The suite that judges: this tree, or another one that the variable names."""
@@ -27,6 +28,8 @@ TOOLS = (
     *("tomli==2.2.1", "tomlkit==0.13.3"),
 )
 """The dependencies of the suite. `packaging` has no fixed version, because some libraries fix it."""
+PIP = (sys.executable, "-m", "pip", "--python")
+"""The pip of this Python, for another one, whose path comes next. Debian's Python has no pip."""
 _STAMP = "zoo-requirements.txt"
 _INSTALL_LIMIT_S = 1800
 _RUN_LIMIT_S = 1800
@@ -54,7 +57,7 @@ def make(environment: Environment, folder: Path, tools: Sequence[str] = TOOLS) -
     shutil.rmtree(home, ignore_errors=True)
     base = str(interpreter(environment.python))
     _run([base, "-m", "venv", "--without-pip", str(home)], environment.name)
-    pip = [base, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-compile"]
+    pip = [*PIP, str(python), "install", "--quiet", "--no-compile"]
     pip_sources = [f"--no-binary={name}" for name in environment.sources]
     requirements = [*tools, *environment.requirements]
     _run([*pip, "--only-binary=:all:", *pip_sources, *requirements], environment.name)

@@ -36,7 +36,7 @@ def releases(environment: Environment, python: Path) -> list[str]:
       venvs.CannotMake: the library is not a package of the index, or pip fails.
     """
     name = _requirement(environment).partition("==")[0].partition("[")[0]
-    command = [str(python), "-m", "pip", "index", "versions", "--only-binary=:all:", name]
+    command = [*venvs.PIP, str(python), "index", "versions", "--only-binary=:all:", name]
     done = subprocess.run(command, capture_output=True, text=True)
     found = re.search(r"Available versions: (.*)", done.stdout)
     if found is None:

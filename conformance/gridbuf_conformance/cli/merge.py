@@ -81,7 +81,7 @@ def _read(path: Path) -> tuple[list[ReportDict], list[Absent]]:
         _require_schema(document, SURVEY_SCHEMA, path)
         reports, absent = document.get("reports"), document.get("absent") or []
         if not isinstance(reports, list) or not isinstance(absent, list):
-            raise MergeError(f"{str(path)!r} is not a whole survey; write it anew")
+            raise MergeError(f"{str(path)!r} is not a whole survey; write it again")
         return [_report(report, path) for report in reports], [_absent(one, path) for one in absent]
     return [_report(document, path)], []
 
@@ -109,7 +109,7 @@ def _report(document: Any, path: Path) -> ReportDict:
     rules = document["rules"] if is_whole else []
     if not is_whole or not all(map(_is_rule, rules)) or "name" not in document["target"]:
         what = f"the key {missing[0]!r}" if missing else "a part of it"
-        raise MergeError(f"{str(path)!r} is not a whole report: {what} is missing; make it anew")
+        raise MergeError(f"{str(path)!r} is not a whole report: {what} is missing; make it again")
     return document
 
 
@@ -133,7 +133,7 @@ def _absent(library: Any, path: Path) -> Absent:
     try:
         return Absent(**library)
     except TypeError:
-        raise MergeError(f"{str(path)!r} is not a whole survey; write it anew") from None
+        raise MergeError(f"{str(path)!r} is not a whole survey; write it again") from None
 
 
 def _report_of_events(text: str, path: Path) -> ReportDict:

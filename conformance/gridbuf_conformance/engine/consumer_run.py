@@ -248,7 +248,7 @@ class ConsumerRun(Run):
         """A process that dies while it ends is a failure of the consumer, too."""
         if end is not None:
             actual = scrubbed(end.reason)
-            died = Verdict(Outcome.CRASH, expected="the process ends in peace", actual=actual)
+            died = Verdict(Outcome.CRASH, expected="the process ends normally", actual=actual)
             self.take_verdict(_EXIT_RULE, None, died)
 
     def simplifications(self, plan: Plan) -> Iterable[Plan]:

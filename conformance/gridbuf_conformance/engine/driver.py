@@ -4,7 +4,7 @@
 sanitizers); both answer a plan with a `Result`. A worker that dies or hangs is an ordinary result
 here:
 
-- it died: the plan is asked once more in a fresh worker. If that dies too the result is "crash",
+- it died: the plan runs again in a fresh worker. If that dies too the result is "crash",
   else "unstable". (Once a death at some step has repeated, the next ones there are believed at
   once);
 - it did not answer in time: "timeout". The process gets SIGABRT first, so that faulthandler says
@@ -182,7 +182,7 @@ class Worker:
         return plan
 
     def _result(self, plan: Plan, groups: list[str]) -> Result:
-        """The answer. After a crash the plan runs once more, unless a crash at the same step has repeated
+        """The answer. After a crash the plan runs again, unless a crash at the same step has repeated
         before.
         """
         first = self._once()
@@ -462,7 +462,7 @@ def _innermost_frame(text: str) -> str:
 def opened(
     producer: Any, isolate: bool, time_limit_s: float, side: str = "producer"
 ) -> Worker | LocalWorker:
-    """A started worker; without isolation, classes and objects are taken as they are."""
+    """A started worker; without isolation, classes and objects are passed unchanged."""
     if side == "consumer" and sys.platform == "win32":
         raise CannotLoad(
             "exports to consumers need mmap and mprotect, absent on Windows; use Linux"

@@ -236,7 +236,7 @@ class Run:
             )
 
     def _shown(self, plan: Plan | None) -> dict[str, Any] | None:
-        """The plan in events: one dict for all the events of a plan, for there are many of both."""
+        """The plan in events: one dict for all the events of a plan, because there are many of both."""
         if plan is None:
             return None
         if self._last_shown is None or self._last_shown[0] is not plan:

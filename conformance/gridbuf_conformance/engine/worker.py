@@ -166,7 +166,7 @@ def _consume(consumer: Consumer, request: dict[str, Any], devices: Devices) -> d
 
 
 def _produce(producer: Any, plan: Plan) -> tuple[Any] | dict[str, Any]:
-    """The object (in a tuple, for it may itself be anything), or the message that says why there is
+    """The object (in a tuple, because it can be any object), or the message that says why there is
     none.
     """
     steps.enter("produce")

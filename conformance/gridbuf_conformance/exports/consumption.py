@@ -170,7 +170,7 @@ class Consumption:
     def _mistake_of_bytes(self, name: str, array: Descriptor) -> tuple[str, str] | None:
         """The same for a consumer that turns everything into one dimension: contents alone count.
 
-        Row-major, or in the order of the memory: a consumer that asks for contiguous memory of any order
+        Row-major, or in the order of memory: a consumer that asks for contiguous memory of any order
         is given just that.
         """
         shape = self.export.view_map.shape

@@ -1,7 +1,7 @@
 """Which exports a consumer gets: the simplest of each variant, then drawn ones.
 
 As for producers, every export is fixed before the consumer is called, and Hypothesis draws the
-arrays; each is then adapted to a variant, so that each drawn plan is used. The first exports of an
+arrays; each is then adapted to a variant, so that every one is used. The first exports of an
 interface find out whether it is taken at all.
 """
 

@@ -1,6 +1,7 @@
 """The exported memory: the array of one plan, in separate pages.
 
-The pages hold other bytes around the array, which no content has, so
+A block is between two inaccessible pages, so that a consumer that reads far outside the
+array dies there and then. Around the array, in its pages, are bytes that no content has, so
 a consumer that reads close to it shows wrong values. A read-only array is in pages that refuse
 writing. Nothing is taken from any library's allocator, and a block is given back only when the
 suite has seen the consumer let go of it.

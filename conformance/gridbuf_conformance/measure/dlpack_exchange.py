@@ -71,7 +71,7 @@ def exchange_table(obj: Any, memory: Memory) -> ExchangeTable | None:
 
 
 def _is_callable(info: ExchangeInfo) -> bool:
-    """Whether the functions are where this version of the struct has them, and are functions."""
+    """Whether the functions are at the places of this version of the struct, and are functions."""
     entries = dict(info.entries)
     optional = entries.pop("dltensor_from_py_object_no_sync")
     return (

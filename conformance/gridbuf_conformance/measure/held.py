@@ -134,7 +134,7 @@ class Held:
         return host.address != device.address
 
     def _settled(self, walks: dict[str, str | None]) -> dict[str, str | None]:
-        """Device content again after the whole device is idle; "late" says where it had not."""
+        """Device content again after a synchronisation of the whole device; "late" says where it differs."""
         on_device = [name for name, array in self.found.items() if array.device[0] != CPU]
         access = self.memory.devices.access if on_device else None
         if access is None:
@@ -178,7 +178,7 @@ class Held:
 
 
 def _is_small(capsule: CapsuleInfo) -> bool:
-    """Whether the tensor of a capsule is small enough for a copy."""
+    """Whether the tensor of a capsule can be copied directly."""
     try:
         return of_dlpack(capsule).nbytes < TOUCH_LIMIT_BYTES
     except Rejected:  # refused, or no array: there is nothing large to copy

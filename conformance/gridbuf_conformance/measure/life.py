@@ -259,7 +259,7 @@ def _growth(action: Callable[[], None], settle: Callable[[], None]) -> GrowthInf
     `settle` lets a device finish what it was given before anything is counted.
 
     A first, uncounted round fills caches. What grows in every round by at least one block an iteration is
-    never given back. Only where something seems to grow is it repeated with a collection after each
+    never given back. Only where something seems to grow is it done again with a collection after each
     round, which frees reference cycles and empties the interpreter's free lists: collecting is by
     far the dearest part. With other Python threads about, which allocate as they please, nothing is counted.
     """

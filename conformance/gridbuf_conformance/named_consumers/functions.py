@@ -99,7 +99,7 @@ def pyarrow_readinto(exporter: Any) -> Any:
 
     with memoryview(exporter) as view:
         if not view.c_contiguous:
-            raise BufferError("these bytes do not lie in row-major order")
+            raise BufferError("these bytes are not in row-major order")
     pyarrow.BufferReader(bytes(exporter)).readinto(exporter)
     return memoryview(exporter)
 

@@ -124,7 +124,7 @@ def fill_bytes(seed: int, flat_index: int, itemsize: int, count: int = 1) -> byt
 
 
 def packed(values: bytes, bits: int) -> bytes:
-    """Elements of less than a byte as they lie in memory, the lowest bits of `values` one after the other.
+    """Elements of less than a byte in memory, the lowest bits of `values` one after the other.
 
     Little-endian bit order: element 0 takes the lowest bits of byte 0 (DL-25).
     """

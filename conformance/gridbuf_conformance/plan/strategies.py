@@ -350,7 +350,7 @@ def _placement(
     can: Capabilities,
     alignment_bytes: int,
 ) -> dict[str, Any]:
-    """The keys that say where elements lie and what the axes are called, from the axes' numbers."""
+    """The keys for the places of elements and the names of axes, from the axes' numbers."""
     placement: dict[str, Any] = {}
     if asked.layout:
         placement["layout"] = _layout_map([axis.place for axis in axes], can)

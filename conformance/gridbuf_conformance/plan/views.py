@@ -1,4 +1,4 @@
-"""View operations: what each does to a shape, and where a view's elements lie in the produced
+"""View operations: what each does to a shape, and where a view's elements are in the produced
 array.
 
 An operation is a short JSON list:
@@ -30,7 +30,7 @@ _NDIM_LIMIT = 64
 
 @dataclass(frozen=True)
 class ViewMap:
-    """Where the elements of a view lie in the produced array ("base").
+    """Where the elements of a view are in the produced array ("base").
 
     Element `index` of the view is element `start + Σ index[a] · step[a]` (along base axis
     `axis[a]`) of the base. `axes[a]` is None for a new axis; `steps[a]` is then 0, as it is for a
@@ -99,7 +99,7 @@ class ViewMap:
     def _existing(self, axis: int) -> None:
         if axis >= len(self.shape):
             raise ValueError(
-                f"axis {axis} must lie in 0..{len(self.shape) - 1}; name an existing axis"
+                f"axis {axis} must be in 0..{len(self.shape) - 1}; name an existing axis"
             )
 
     def _slice(self, axis: int, start: int | None, stop: int | None, step: int) -> ViewMap:
@@ -138,7 +138,7 @@ class ViewMap:
     def _newaxis(self, axis: int) -> ViewMap:
         if axis > len(self.shape) or len(self.shape) >= _NDIM_LIMIT:
             raise ValueError(
-                f"axis {axis} must lie in 0..{len(self.shape)}, with at most {_NDIM_LIMIT} axes"
+                f"axis {axis} must be in 0..{len(self.shape)}, with at most {_NDIM_LIMIT} axes"
             )
         return replace(
             self,

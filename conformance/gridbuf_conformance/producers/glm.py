@@ -1,4 +1,4 @@
-"""PyGLM's vectors, matrices and arrays of them; matrices lie column by column, as OpenGL has them."""
+"""PyGLM's vectors, matrices and arrays of them; matrices are in column order, as in OpenGL."""
 
 from __future__ import annotations
 

@@ -149,12 +149,12 @@ def _target(row: dict[str, Any]) -> str:
 def _is_found(name: str) -> bool:
     """Whether a package can be found.
 
-    A mere folder of that name on the path (a namespace package, without origin) is not the library.
+    A folder of that name without a module on the path (a namespace package, without origin) is not the library.
     """
     package, _, module = name.partition(".")
     found = util.find_spec(package)
     if module and found is not None:
-        # Such a package is a mere folder (`mlx`, `iree`), which is the only kind that this imports.
+        # Such a package is only a folder (`mlx`, `iree`), which is the only kind that this imports.
         found = util.find_spec(name)
     return found is not None and found.origin is not None
 

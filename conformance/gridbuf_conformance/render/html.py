@@ -2,7 +2,7 @@
 
 The page is rule-centred: above, the matrix of libraries by rule groups; below, each rule once, with its
 explanation and the result of every library. The script only filters existing content. Templates, styles
-and script lie in `templates/` and are put into the page; a content security policy forbids it to load
+and script are in `templates/` and are put into the page; a content security policy forbids it to load
 anything. Everything that came from a producer is escaped by Jinja and cleaned by `text`.
 """
 
@@ -200,7 +200,7 @@ def _prose(text: str) -> Markup:
 
 
 def _source(environment: Environment, name: str) -> str:
-    """The style sheet or the script, which go into the page as they are."""
+    """The style sheet or the script, which go into the page unchanged."""
     assert environment.loader is not None
     return environment.loader.get_source(environment, name)[0]
 

@@ -289,7 +289,7 @@ class Subject:
     def _describes_own_buffer(self) -> bool:
         """Whether the array interface places the array in the object's own buffer, which describes an array too.
 
-        A buffer of bytes is mere memory, and so is one of a single dimension under an array of several.
+        A buffer of bytes is only memory, and so is one of a single dimension under an array of several.
         """
         data, buffer = self.fields.get("data", NONE), self.arrays.get("PB")
         if data.t != "none" or buffer is None or buffer.itemsize == 1:

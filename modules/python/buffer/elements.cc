@@ -44,8 +44,6 @@ Elements elements_of(const NdarrayFields& fields, std::int64_t itemsize_bytes) {
 
 /// Whether other threads can have the GIL while the target is written.
 bool is_long(const StridedView& target) {
-  // Below this a copy is shorter than handing the GIL to another thread and back.
-  constexpr std::int64_t kLongBytes = std::int64_t{1} << 20;
   return target.itemsize_bytes * checked::product(target.shape.span()).value_or(0) >= kLongBytes;
 }
 

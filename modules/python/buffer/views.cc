@@ -16,8 +16,17 @@ py::object view_through(PyObject* source, const IndexMap& map, bool readonly) {
   const BufferObject& buffer = *object_of(source);
   Array seen = apply(map, buffer.array);
   seen.memory.readonly = seen.memory.readonly || readonly;
-  return new_buffer(std::move(seen), buffer.dtype, buffer.root == nullptr ? source : buffer.root,
-                    {});
+  return new_buffer(std::move(seen), buffer.dtype, buffer.root ? buffer.root.ptr() : source, {});
+}
+
+py::object view_of(const BufferObject& buffer, const IndexMap& map) {
+  return view_through(self_of(buffer), map);
+}
+
+py::object element_at(const BufferObject& buffer, const IndexMap& map) {
+  const py::object view = view_of(buffer, map);
+  const bool on_host = is_host_readable(buffer.array.memory.device.type);
+  return ndarray_of(on_host ? view.ptr() : copy_of(view.ptr(), DeviceType::kHost).ptr());
 }
 
 namespace {
@@ -56,10 +65,10 @@ py::object readonly_view(PyObject* buffer) {
 py::object reduced(PyObject* self, std::int64_t protocol) {
   const BufferObject& buffer = *object_of(self);
   const BufferDescriptor& memory = buffer.array.memory;
-  const py::object arguments = py::make_tuple(
-      pickled_elements(self, protocol), from_integers(memory.view.shape.span()),
-      buffer.dtype->numpy, make_text(memory_name(memory.device.type)), memory.readonly,
-      pickled_parameters(buffer.array.layout));
+  const py::object arguments =
+      py::make_tuple(pickled_elements(self, protocol), from_integers(memory.view.shape.span()),
+                     buffer.dtype->numpy, make_text(memory_name(memory.device.type)),
+                     memory.readonly, pickled_parameters(buffer.array.layout));
   return pack(py::module_::import("gridbuf._pickles").attr("restore_buffer"), arguments);
 }
 

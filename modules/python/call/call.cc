@@ -1,7 +1,7 @@
 // The compiled part of a stencil's call. `gridbuf.call` (Python) declares a stencil and runs the
 // protocol of its calls: hooks of foreign fields, warnings, copies, the function, the order of what
-// follows. Here all fields of a call are read, bound and checked by the rules of gridbuf.call (C++),
-// once and together, and the arrays are made that the function gets.
+// follows. Here all fields of a call are read, bound and checked by the rules of gridbuf.call
+// (C++), once and together, and the arrays are made that the function gets.
 //
 // Nothing is kept between calls: `StencilRules` holds the declaration, and no field, shape or
 // verdict.

@@ -102,7 +102,8 @@ Sides import_sides(const WrapArguments& given) {
 
 /// Explicit, preset, data, fallback. Memory of one side gets its other buffer only where gridbuf
 /// keeps two in step.
-StorageKind wanted_kind(const WrapArguments& given, bool found_device, std::optional<StorageKind> found) {
+StorageKind wanted_kind(const WrapArguments& given, bool found_device,
+                        std::optional<StorageKind> found) {
   return storage_kind(wished_device(given.keywords.shared).value_or(found_device),
                       given.keywords.managed, found);
 }
@@ -359,8 +360,8 @@ void add_wrapping_functions(PyObject* module) {
   const py::handle core = module;
   core.attr("_storage_as_storage") = py::cpp_function(
       as_storage, py::name("as_storage"), py::scope(package), doc("_storage_as_storage"));
-  core.attr("_storage_storage") = py::cpp_function(storage, py::name("storage"), py::scope(package),
-                                                   doc("_storage_storage"));
+  core.attr("_storage_storage") =
+      py::cpp_function(storage, py::name("storage"), py::scope(package), doc("_storage_storage"));
 }
 
 }  // namespace gridbuf::python::storages

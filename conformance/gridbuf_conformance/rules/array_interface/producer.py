@@ -244,7 +244,7 @@ def address_zero_only_without_bytes(s: Subject) -> Verdict:
     extents = [extent.value for extent in s.fields["shape"].items]
     if 0 in extents or typestr.parse(s.fields["typestr"].value).number == 0:
         return ok()
-    return fail("an address, for there are elements", f"address 0 with shape {tuple(extents)}")
+    return fail("an address, because there are elements", f"address 0 with shape {tuple(extents)}")
 
 
 @check("AI-21", needs="AI")

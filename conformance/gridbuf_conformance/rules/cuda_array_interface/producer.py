@@ -100,7 +100,9 @@ def device_can_access_the_pointer(s: Subject) -> Verdict:
     if 0 in shape or parse(s.cuda_fields["typestr"].value).number == 0:
         return unsupported("no byte is touched")
     if not s.cuda_fields["data"].items[0].value:
-        return fail("an address, for there are elements", f"address 0 with shape {tuple(shape)}")
+        return fail(
+            "an address, because there are elements", f"address 0 with shape {tuple(shape)}"
+        )
     pointer = s.pointer("CAI")
     if s.no_driver:
         return untested(s.no_driver)

@@ -103,7 +103,7 @@ def copied_bit_says_what_happened(s: Subject) -> Verdict:
         if held.is_copy and overlap(held, other) and held.address == other.address:
             return fail("the bit clear on shared memory", f"set at the address of {name}")
     if not s.is_view and _copies_share_memory(s):
-        return fail("the bit clear on shared memory", "set, and two exports lie at one address")
+        return fail("the bit clear on shared memory", "set, and two exports are at one address")
     if not s.is_view and _moved_without_bit(s):
         return fail("is-copied set on a copy", "clear, and each export has another address")
     copied = s.info.copied

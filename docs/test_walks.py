@@ -1,0 +1,184 @@
+"""The walks of docs/architecture.md are true: each call is made, and the files that it enters are those of the page, in order.
+
+The call runs in a child process, one processor instruction after the other. The parent reads where the child is. The symbol
+table of the extension names the function at an address, and the symbol tables of the object files name its source. Functions
+that several objects have (templates, inline functions) are left out. Files of Python announce themselves by `sys.setprofile`.
+"""
+
+from __future__ import annotations
+
+import bisect
+import collections
+import ctypes
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import gridbuf
+import numpy as np
+import pytest
+
+DOCS = pathlib.Path(__file__).parent
+OBJECTS = DOCS.parent / "modules"
+PAGE = (DOCS / "architecture.md").read_text()
+
+_TRACEME, _PEEKUSER, _STEP = 0, 3, 9
+_INSTRUCTION_POINTER = 16 * 8  # its offset in <sys/user.h>
+_ptrace = ctypes.CDLL(None, use_errno=True).ptrace
+_ptrace.restype = ctypes.c_long
+_ptrace.argtypes = [ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p]
+
+pytestmark = pytest.mark.skipif(
+    os.uname().machine != "x86_64" or "GRIDBUF_EMULATED" in os.environ,
+    reason="the registers are read as those of x86-64",
+)
+
+
+# ---- The files of a call. ----
+
+
+def functions(file: pathlib.Path) -> Iterator[tuple[str, int]]:
+    """Name and address of the functions that are defined in one object only."""
+    command = ["nm", "--defined-only", str(file)]
+    table = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    for line in table.splitlines():
+        address, kind, name = line.split(maxsplit=2)
+        if kind in "tT":
+            yield name, int(address, 16)
+
+
+def sources() -> dict[str, str]:
+    """The source file of each function. A function in an unnamed namespace may be in several files: those are left out."""
+    found: dict[str, set[str]] = collections.defaultdict(set)
+    for file in OBJECTS.rglob("*.pic.o"):
+        # modules/python/_objs/bindings/hot/buffer.pic.o is of modules/python/hot/buffer.cc.
+        path = re.sub(r"/_objs/[^/]+", "", str(file.relative_to(OBJECTS.parent)))
+        for name, _ in functions(file):
+            found[name].add(path.removesuffix(".pic.o") + ".cc")
+    return {name: files.pop() for name, files in found.items() if len(files) == 1}
+
+
+class Tracer:
+    """Finds the files of modules/ that a call enters, in the order of their first functions."""
+
+    def __init__(self) -> None:
+        self.module = gridbuf._core.__file__
+        source_of = sources()
+        table = sorted((address, name) for name, address in functions(pathlib.Path(self.module)))
+        self.addresses = [address for address, _ in table]
+        self.files = [source_of.get(name) for _, name in table]
+
+    def trace(self, call: Callable[[], Any]) -> list[str]:
+        call()  # What is made by the first call is there.
+        lines = pathlib.Path("/proc/self/maps").read_text().splitlines()
+        mapped = [line.split("-")[0] for line in lines if line.endswith("/_core.so")]
+        start = int(mapped[0], 16)
+        reading, writing = os.pipe()
+        child = os.fork()
+        if child == 0:
+            self._step_through(call, writing)
+        os.waitpid(child, 0)
+        found: list[str] = []
+        while True:
+            _ptrace(_STEP, child, None, None)
+            _, status = os.waitpid(child, 0)
+            if not os.WIFSTOPPED(status) or os.WSTOPSIG(status) == signal.SIGSTOP:
+                break
+            if os.WSTOPSIG(status) == signal.SIGUSR1:
+                file: str | None = os.read(reading, 4096).decode()
+            else:
+                address = _ptrace(_PEEKUSER, child, _INSTRUCTION_POINTER, None) - start
+                file = self._file_at(address)
+            if file is not None and file not in found:
+                found.append(file)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        return found
+
+    def _file_at(self, address: int) -> str | None:
+        if not self.addresses[0] <= address <= self.addresses[-1] + 4096:
+            return None
+        return self.files[bisect.bisect_right(self.addresses, address) - 1]
+
+    @staticmethod
+    def _step_through(call: Callable[[], Any], writing: int) -> None:
+        package = os.path.dirname(gridbuf.__file__)
+        known: set[str] = set()
+
+        def announce(frame: Any, event: str, argument: Any) -> None:
+            file = frame.f_code.co_filename
+            if event == "call" and file not in known and file.startswith(package):
+                known.add(file)
+                os.write(writing, f"modules/python/gridbuf{file[len(package):]}".encode())
+                os.kill(os.getpid(), signal.SIGUSR1)
+
+        _ptrace(_TRACEME, 0, None, None)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        sys.setprofile(announce)
+        call()
+        sys.setprofile(None)
+        os.kill(os.getpid(), signal.SIGSTOP)
+
+
+# ---- The calls. ----
+
+
+def zeros() -> Callable[[], Any]:
+    return lambda: gridbuf.zeros((3, 4, 5), backend="gt:cpu_ifirst")
+
+
+def from_dlpack() -> Callable[[], Any]:
+    buffer = gridbuf.allocate((3, 4))
+    return lambda: np.from_dlpack(buffer)
+
+
+def copyto() -> Callable[[], Any]:
+    target, source = gridbuf.zeros((3, 4)), gridbuf.ones((3, 4), layout=(1, 0))
+    return lambda: gridbuf.copyto(target, source)
+
+
+def add() -> Callable[[], Any]:
+    storage = gridbuf.storage.ones((3, 4))
+    return lambda: storage + storage
+
+
+def stencil() -> Callable[[], Any]:
+    @gridbuf.stencil
+    def double(field: gridbuf.Field[np.float64]) -> None:
+        field *= 2
+
+    storage = gridbuf.storage.ones((3, 4, 5))
+    return lambda: double(storage)
+
+
+CALLS = {
+    '`gridbuf.zeros((3, 4, 5), backend="gt:cpu_ifirst")`': zeros,
+    "`np.from_dlpack(buffer)`": from_dlpack,
+    "`gridbuf.copyto(target, source)` for two arrays": copyto,
+    "`storage + storage`": add,
+    "A stencil call": stencil,
+}
+
+
+def walk(heading: str) -> list[str]:
+    section = PAGE.partition(f"### {heading}\n")[2].partition("\n### ")[0]
+    return re.findall(r"`(modules/[\w/.]+\.(?:py|cc))`", section)
+
+
+@pytest.fixture(scope="module")
+def tracer() -> Tracer:
+    return Tracer()
+
+
+@pytest.mark.parametrize("heading", CALLS)
+def test_the_walk_is_what_the_call_does(heading: str, tracer: Tracer) -> None:
+    import gridbuf.storage
+
+    found = tracer.trace(CALLS[heading]())
+    assert len(found) > 2
+    assert walk(heading) == found, "docs/architecture.md has to name:\n" + "\n".join(found)
