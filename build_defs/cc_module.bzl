@@ -222,6 +222,11 @@ def _cc_module_impl(ctx):
         ),
         OutputGroupInfo(
             compilation_outputs = depset(outputs.pic_objects),
+            all_objects = depset(outputs.pic_objects, transitive = [
+                dep[OutputGroupInfo].all_objects
+                for dep in ctx.attr.deps
+                if ModuleInfo in dep
+            ]),
         ),
     ]
 

@@ -15,13 +15,12 @@ import zipfile
 SUITE_NEEDS = (
     *("attr", "attrs", "hypothesis", "_hypothesis_ftz_detector.py", "_hypothesis_globals.py"),
     *("sortedcontainers", "rich", "markdown_it", "mdurl", "pygments", "jinja2", "markupsafe"),
+    *("packaging", "tomlkit"),
 )
 """The import packages of gridbuf-conformance's dependencies, and of theirs."""
 
 # pluggy asks for its own version by its metadata.
-PYTEST_NEEDS = (
-    *("pytest", "_pytest", "py.py", "pluggy", "pluggy-*.dist-info", "iniconfig", "packaging"),
-)
+PYTEST_NEEDS = (*("pytest", "_pytest", "py.py", "pluggy", "pluggy-*.dist-info", "iniconfig"),)
 
 
 def only_wheel(folder: pathlib.Path) -> pathlib.Path:

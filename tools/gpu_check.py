@@ -19,7 +19,7 @@ The report is written again after each step, so that a run that ends early also 
 To prepare a machine with Python 3.12 and no network, use Debian 12 with a network, the CUDA toolkit and a Python 3.12:
   export GRIDBUF_PYTHON=/path/to/python3.12
   $GRIDBUF_PYTHON -m pip wheel . -w dist
-  $GRIDBUF_PYTHON -m pip download -d dist numpy pytest hypothesis rich jinja2
+  $GRIDBUF_PYTHON -m pip download -d dist numpy pytest hypothesis rich jinja2 packaging tomlkit
 The GPU's driver must be new enough for the toolkit: 13.0 needs driver 580; the report shows both versions.
 Copy this checkout and the folder dist to the machine. For C++ tests and benchmarks, also run the command of the step
 `build` (see --list), and copy the programs of the other steps, with their folders, from bazel-bin to a folder.
@@ -121,7 +121,7 @@ class Outcome:
 
 # ---- The steps. ----
 
-TOOLS = ("numpy", "pytest", "hypothesis", "rich", "jinja2")
+TOOLS = ("numpy", "pytest", "hypothesis", "rich", "jinja2", "packaging", "tomlkit")
 """What the Python tests and the conformance suite import."""
 
 CC_TESTS = (

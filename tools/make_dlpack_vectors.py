@@ -20,7 +20,8 @@ from typing import Any
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT / "conformance"))
 
-from gridbuf_conformance import catalogue  # noqa: E402
+from gridbuf_conformance.abi.dlpack import DEVICE_TYPES, TYPE_CODES  # noqa: E402
+from gridbuf_conformance.rules import catalogue  # noqa: E402
 from gridbuf_conformance.plan import Plan  # noqa: E402
 
 FOLDER = ROOT / "conformance/vectors"
@@ -166,7 +167,9 @@ def document() -> str:
         f'  "{key}": [\n' + ",\n".join("    " + json.dumps(entry) for entry in entries) + "\n  ]"
         for key, entries in listed.items()
     ]
+    facts = {"device_types": sorted(DEVICE_TYPES), "type_code_count": len(TYPE_CODES)}
     head = '{\n  "kind": "dlpack plans",\n'
+    head += "".join(f'  "{key}": {json.dumps(value)},\n' for key, value in facts.items())
     return head + ",\n".join(parts) + "\n}\n"
 
 

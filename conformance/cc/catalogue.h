@@ -21,6 +21,11 @@ struct Rule {
 /// In the order of the catalogue.
 const std::vector<Rule>& rules();
 
+/// The device types that DLPack defines.
+const std::vector<std::int32_t>& device_types();
+/// How many type codes DLPack defines: those from 0 on.
+int type_code_count();
+
 /// The checksum (zlib's) that the vectors give for the content of a plan.
 std::uint32_t expected_crc32(const Plan& plan);
 

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "conformance/cc/catalogue.h"
+
 namespace gridbuf::conformance {
 
 Verdict pass() { return {}; }
@@ -131,6 +133,7 @@ Verdict zero_dimensions_have_memory(const Subject& s) {
 
 Verdict strides_stay_in_the_allocation(const Subject& s) {
   if (!s.info.has_elements) return unsupported("no byte is touched");
+  if (s.info.tensor.data == nullptr) return unsupported("data is NULL (DL-13, DL-27)");
   if (s.info.tensor.device.device_type != abi::kHost) return untested("not host memory");
   if (!s.info.map_known) return untested("this system does not report the mapped pages");
   if (!s.info.hull) return fail("elements inside the address space", "strides leave 64 bits");
@@ -146,9 +149,9 @@ constexpr std::array<int, 18> kFixedBits = {0, 0, 0, 0, 0, 0, 8, 8, 8, 8, 8, 8, 
 
 Verdict type_is_legal(const Subject& s) {
   const abi::DataType& type = s.info.tensor.dtype;
-  if (type.code >= kFixedBits.size()) return fail("a known type code", name_of(type));
+  if (type.code >= type_code_count()) return fail("a known type code", name_of(type));
   if (type.bits == 0 || type.lanes == 0) return fail("bits and lanes >= 1", name_of(type));
-  const int fixed = kFixedBits.at(type.code);
+  const int fixed = type.code < kFixedBits.size() ? kFixedBits.at(type.code) : 0;
   if (fixed == 0 || fixed == type.bits) return pass();
   return fail(std::to_string(fixed) + " bits for type code " + std::to_string(type.code),
               name_of(type));
@@ -160,12 +163,15 @@ Verdict swapped_order_is_refused(const Subject& s) {
   return advise("swapped byte order declined", "the swapped bytes exported as native");
 }
 
-constexpr std::int32_t kLastDeviceType = 18;
+bool is_known_device(const abi::Device& device) {
+  return std::ranges::find(device_types(), device.device_type) != device_types().end();
+}
+
 constexpr std::array<std::int32_t, 4> kHostLike = {1, 3, 11, 13};
 
 Verdict device_is_known(const Subject& s) {
   const abi::Device& device = s.info.tensor.device;
-  if (device.device_type < 1 || device.device_type > kLastDeviceType) {
+  if (!is_known_device(device)) {
     return fail("a known device type", std::to_string(device.device_type));
   }
   const bool is_host_like = std::ranges::find(kHostLike, device.device_type) != kHostLike.end();
@@ -217,6 +223,7 @@ Verdict the_plan_is_met(const Subject& s) {
   if (!plan.dlpack) return fail(plan.dtype + " declined: DLPack has no word for it", "a tensor");
   if (plan.swapped) return fail("swapped byte order declined", "elements of native order");
   if (!s.info.is_described()) return unsupported("the tensor describes no array (DL-07)");
+  if (!is_known_device(s.info.tensor.device)) return unsupported("the device is unknown (DL-17)");
   if (s.info.shape != plan.view.shape) {
     return fail("shape " + joined(plan.view.shape), "shape " + joined(s.info.shape));
   }

@@ -1,7 +1,8 @@
 // gridbuf's own buffers under the suite: described by gridbuf.interface, exported by
 // gridbuf.interface.dlpack, in both forms; and its reader takes what it made back.
 //
-// The reader is asked first and gets a separate tensor, so that the tensor of the judge is not touched.
+// The reader is asked first and gets a separate tensor, so that the tensor of the judge is not
+// touched.
 
 #include <gtest/gtest.h>
 

@@ -95,7 +95,7 @@ void disturb(const Producer& producer, const Plan& held) {
   }
 }
 
-// The same plan once more while the first tensor is held (GT-23).
+// The same plan again while the first tensor is held (GT-23).
 std::optional<Info> asked_again(const Producer& producer, const Plan& plan) {
   const std::optional<Answer> answer = asked(producer, plan).first;
   if (!answer || answer->is_unsupported() || answer->tensor() == nullptr) return std::nullopt;

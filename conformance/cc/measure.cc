@@ -81,9 +81,9 @@ std::optional<Hull> hull_of(const Info& info, const std::vector<std::int64_t>& s
   return hull;
 }
 
-// Copies an element from where it would lie. Wrong readings of a tensor (strides in bytes, no
+// Copies an element from its computed address. Wrong readings of a tensor (strides in bytes, no
 // byte_offset) lead into memory that is mapped for other data, which is what they are tried
-// for and nothing for a sanitizer to see: hence no memcpy either, which it watches.
+// for and nothing for a sanitizer to see, so memcpy is not used either, which it watches.
 __attribute__((no_sanitize("address"))) void copy_unwatched(std::byte* to, std::uintptr_t from,
                                                             std::int64_t length_bytes) {
   const auto* bytes = reinterpret_cast<const volatile unsigned char*>(from);  // NOLINT: mapped

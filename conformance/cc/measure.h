@@ -1,4 +1,5 @@
-// The fields of a tensor, and the memory that they describe, read only after a check of the memory map.
+// The fields of a tensor, and the memory that they describe, read only after a check of the memory
+// map.
 //
 // Measuring is one step and judging another: no check follows an address, and an address is
 // followed here only where the system says that it is mapped.

@@ -87,7 +87,7 @@ Plan plan_of(const Json& entry) {
 constexpr std::size_t kPeriod = 4093;
 constexpr std::uint64_t kSeedStep = 769;
 
-// The content's table, as gridbuf_conformance/dtypes.py defines it (step 1).
+// The content's table, as gridbuf_conformance/plan/dtypes.py defines it (step 1).
 const std::array<std::uint8_t, kPeriod>& table() {
   static const std::array<std::uint8_t, kPeriod> made = [] {
     std::array<std::uint8_t, kPeriod> values{};
@@ -147,6 +147,16 @@ const std::vector<Rule>& rules() {
     return list;
   }();
   return made;
+}
+
+const std::vector<std::int32_t>& device_types() {
+  static const auto made = vectors().at("device_types").get<std::vector<std::int32_t>>();
+  return made;
+}
+
+int type_code_count() {
+  static const int count = vectors().at("type_code_count");
+  return count;
 }
 
 std::uint32_t expected_crc32(const Plan& plan) {

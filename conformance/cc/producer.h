@@ -19,7 +19,7 @@
 
 namespace gridbuf::conformance {
 
-/// Where the elements of a view lie in the array that it is of: element `index` of the view is
+/// Where the elements of a view are in its array: element `index` of the view is
 /// element start + Σ index[i] · steps[i] along axes[i]. An axis of -1 is new (its step is 0).
 struct View {
   std::vector<std::int64_t> shape;

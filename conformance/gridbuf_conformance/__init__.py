@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any
 
 from .outcomes import ExitCode, Outcome
 from .plan import Plan
-from .producer import Capabilities, Producer, Unsupported
+from .plan.producer import Capabilities, Producer, Unsupported
 from .version import __version__
 
 if TYPE_CHECKING:
     from .api import check, check_consumer, check_producer
-    from .report import Report
+    from .render.report import Report
     from .targets import CannotLoad
 
 __all__ = [
@@ -44,7 +44,7 @@ __all__ = [
 
 _HOMES = {
     "CannotLoad": "targets",
-    "Report": "report",
+    "Report": "render.report",
     "check": "api",
     "check_consumer": "api",
     "check_producer": "api",

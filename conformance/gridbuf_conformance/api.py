@@ -10,11 +10,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from . import consumer_run, producer_run
-from .driver import PLAN_LIMIT_S
-from .events import Listener
+from .engine import consumer_run, producer_run
+from .engine.driver import PLAN_LIMIT_S
 from .known import KnownFailures
-from .report import Report
+from .render.events import Listener
+from .render.report import Report
 
 __all__ = ["check", "check_consumer", "check_producer"]
 

@@ -1,33 +1,38 @@
 """The findings in released libraries that come with the suite: the scripts that show them, and reports for trackers.
 
-`findings.json` is written by the zoo (`conformance/zoo` in the repository) from its records and results. It has each
-finding with its script, its versions, and the last runs of the script.
+The zoo (`conformance/zoo` in the repository) makes `findings.json` from its scripts and results, when the suite is
+packaged. It has each finding with its script, its versions, and the last runs of the script.
 """
 
 from __future__ import annotations
 
 import difflib
 import json
+import os
+import subprocess
+import sys
+import tempfile
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from importlib.resources import files
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from . import catalogue
-from .catalogue import Rule
+from .rules import catalogue
+from .rules.catalogue import Rule
 from .version import __version__
 
-__all__ = ["Finding", "UnknownFinding", "find", "load", "report", "script"]
+__all__ = ["Finding", "UnknownFinding", "find", "load", "packed", "report", "script"]
 
 _SCHEMA = "gridbuf-conformance-findings/1"
 _MAX_MATCHES = 4
 _IMPACT = {
     "memory": "The process reads or writes memory that does not belong to the array, or it ends.",
-    "values": "A program gets other numbers than those of the array, or loses what it writes. There is no error.",
+    "values": "A program reads wrong numbers, or loses its writes, without an error.",
     "leak": "The memory is never freed. A program that exchanges arrays in a loop grows.",
     "refusal": "Arrays that the specification allows cannot be exchanged. The caller has to copy them first.",
-    "form": "The description breaks the specification. No consumer is known to come to harm.",
+    "form": "The description breaks the specification. An effect on a consumer is not known.",
 }
 
 
@@ -72,13 +77,29 @@ class Finding:
 @lru_cache(maxsize=1)
 def load() -> MappingProxyType[str, Finding]:
     """All findings by id."""
-    text = files(__package__).joinpath("findings.json").read_text(encoding="utf-8")
-    data = json.loads(text)
+    data = json.loads(packed())
     if data["schema"] != _SCHEMA:
         raise ValueError(f"findings.json: the schema is {data['schema']!r}, must be {_SCHEMA!r}")
     known = {f.name for f in fields(Finding)}
     rows = ({key: row[key] for key in row if key in known} for row in data["findings"])
     return MappingProxyType({row["id"]: Finding(**row) for row in rows})
+
+
+def packed() -> str:
+    """The file of the package, or, in a checkout of the repository, what the zoo would write into it."""
+    package = Path(str(files("gridbuf_conformance")))
+    file = package / "findings.json"
+    if file.exists():
+        return file.read_text("utf-8")
+    with tempfile.TemporaryDirectory() as folder:
+        made = Path(folder, file.name)
+        program = package.parent / "zoo/published.py"
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(package.parent), *sys.path]),
+        }
+        subprocess.run([sys.executable, str(program), str(made)], env=environment, check=True)
+        return made.read_text("utf-8")
 
 
 def find(name: str) -> Finding:

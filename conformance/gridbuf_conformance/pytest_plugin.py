@@ -40,7 +40,7 @@ import pytest
 from .outcomes import ExitCode
 
 if TYPE_CHECKING:
-    from .report import Report
+    from .render.report import Report
 
 __all__ = ["Check", "Requirement", "Target"]
 
@@ -302,7 +302,7 @@ class Target(pytest.Collector):
 
     def _shared_run(self) -> Report:
         """Runs the suite, or reads the report of another process of this session."""
-        from .report import Report
+        from .render.report import Report
 
         order = f"{[*_SIDES].index(self.side)}{self.session.items.index(self._first()):06}"
         key = hashlib.sha256(f"{self.nodeid}\n{self._tested()}".encode()).hexdigest()[:16]
@@ -390,7 +390,8 @@ def _rendered(rule: Mapping[str, Any]) -> str:
 
 def _rules_of(target: str, side: str, patterns: str | None) -> list[str]:
     """The ids of the rules for a target; a pattern that matches no rule is a usage error."""
-    from . import catalogue, producers
+    from . import producers
+    from .rules import catalogue
 
     if patterns is None and side == "producer" and target in producers.BUILT_IN:
         patterns = producers.BUILT_IN[target].rules

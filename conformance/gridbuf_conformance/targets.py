@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
-from .consumer import Consumer, version_of
-from .producer import Producer
+from .plan.consumer import Consumer, version_of
+from .plan.producer import Producer
 
 __all__ = ["CannotLoad", "Target", "load", "name_of", "shown"]
 

@@ -1,11 +1,12 @@
 """Defects that only show when two interfaces of one object are compared (XA rules)."""
 
 from __future__ import annotations
+from gridbuf_conformance.abi.buffer_exporter import static_text
+from gridbuf_conformance.abi.pybuffer import PyBuffer
 
 import ctypes
 import threading
 
-from gridbuf_conformance.abi.buffer_exporter import PyBuffer
 from gridbuf_conformance.plan import Plan
 
 from .capsules import Export
@@ -162,7 +163,7 @@ class PagesRefuseReading(Mutant):
     def produce(self, plan: Plan) -> object:
         array = super().produce(plan)
         if plan.fill is not None:
-            _libc.mprotect(array.block.low, array.block.high - array.block.low, 0)
+            array.block.protect(0)
         return array
 
     class array_type(DictAndBuffer):
@@ -177,12 +178,8 @@ class PagesRefuseWriting(Mutant):
     def produce(self, plan: Plan) -> object:
         array = super().produce(plan)
         if plan.fill is not None:
-            array.block.protect(writable=False)
+            array.block.allow(writable=False)
         return array
-
-
-_libc = ctypes.CDLL(None)
-_libc.mprotect.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
 
 
 @faulty("XA-11")
@@ -228,7 +225,7 @@ class OtherThreadsGetAnotherFormat(Memory, ExportsBuffer):
         super().describe(view, flags)
         is_main = threading.current_thread() is threading.main_thread()
         if flags & FORMAT and self.element.format == "q" and not self.swapped and not is_main:
-            view.format = b"d"
+            view.format = static_text("d")
 
 
 class FillsAnotherContent(Mutant):

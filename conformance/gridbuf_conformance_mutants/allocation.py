@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import ClassVar
 
 from gridbuf_conformance.plan import Plan
-from gridbuf_conformance.producer import Unsupported
+from gridbuf_conformance.plan.producer import Unsupported
 
 from .elements import Element
 from .memory import Block
@@ -188,7 +188,7 @@ class OneBlockForAll(_Allocator):
         if not usable:
             usable = [Block(max(length_bytes, 2**22))]
             self.shared.extend(usable)
-        usable[0].protect(writable=True)
+        usable[0].allow(writable=True)
         return usable[0]
 
 

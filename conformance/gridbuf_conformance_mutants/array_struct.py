@@ -1,6 +1,7 @@
 """Defects of `__array_struct__` (AS rules). The arrays here have no other interface, except for the last one."""
 
 from __future__ import annotations
+from gridbuf_conformance.abi.arraystruct import ArrayStruct
 
 from gridbuf_conformance.plan import Plan
 
@@ -14,10 +15,10 @@ Base = Exports.ArrayStruct
 class _Edited(Base):
     """A right struct with some fields changed afterwards."""
 
-    def edit(self, struct: capsules.ArrayStruct) -> None:
+    def edit(self, struct: ArrayStruct) -> None:
         raise NotImplementedError(f"{type(self).__name__} must define edit")
 
-    def array_struct(self) -> capsules.ArrayStruct:
+    def array_struct(self) -> ArrayStruct:
         struct = super().array_struct()
         self.edit(struct)
         return struct
@@ -58,7 +59,7 @@ class AddressInsteadOfCapsule(Memory):
 class VersionThree(_Edited):
     """The struct's first number is 3."""
 
-    def edit(self, struct: capsules.ArrayStruct) -> None:
+    def edit(self, struct: ArrayStruct) -> None:
         struct.two = 3
 
 
@@ -66,7 +67,7 @@ class VersionThree(_Edited):
 class NegativeDimensions(_Edited):
     """`nd` is -1."""
 
-    def edit(self, struct: capsules.ArrayStruct) -> None:
+    def edit(self, struct: ArrayStruct) -> None:
         struct.nd = -1
 
 
@@ -74,7 +75,7 @@ class NegativeDimensions(_Edited):
 class UnknownKind(_Edited):
     """`typekind` is "d"."""
 
-    def edit(self, struct: capsules.ArrayStruct) -> None:
+    def edit(self, struct: ArrayStruct) -> None:
         struct.typekind = b"d"
 
 
@@ -82,7 +83,7 @@ class UnknownKind(_Edited):
 class ItemSizeZero(_Edited):
     """`itemsize` is 0."""
 
-    def edit(self, struct: capsules.ArrayStruct) -> None:
+    def edit(self, struct: ArrayStruct) -> None:
         struct.itemsize = 0
 
 
@@ -90,7 +91,7 @@ class ItemSizeZero(_Edited):
 class StridesAreNull(_Edited):
     """`strides` is NULL for arrays with axes."""
 
-    def edit(self, struct: capsules.ArrayStruct) -> None:
+    def edit(self, struct: ArrayStruct) -> None:
         struct.strides = None
 
 
@@ -130,7 +131,7 @@ class DescrBitWithoutDescr(_Flags):
 class DescrOfAnotherSize(_Edited):
     """`descr` describes fields of eight bytes for every element type."""
 
-    def edit(self, struct: capsules.ArrayStruct) -> None:
+    def edit(self, struct: ArrayStruct) -> None:
         struct.flags |= 0x800
         struct.descr = id(_EIGHT_BYTES)
 
@@ -139,7 +140,7 @@ class DescrOfAnotherSize(_Edited):
 class DescrIsNoList(_Edited):
     """`descr` points to a dict."""
 
-    def edit(self, struct: capsules.ArrayStruct) -> None:
+    def edit(self, struct: ArrayStruct) -> None:
         struct.flags |= 0x800
         struct.descr = id(_NO_LIST)
 
@@ -179,7 +180,7 @@ class CapsuleOutlivesTheMemory(Memory):
 class StructHasOtherStrides(ExportsArrayInterface, ExportsArrayStruct, Memory):
     """The struct has row-major strides for every layout; the dict has the real strides."""
 
-    def array_struct(self) -> capsules.ArrayStruct:
+    def array_struct(self) -> ArrayStruct:
         struct = super().array_struct()
         distance = self.item_bytes
         for axis in reversed(range(self.ndim)):

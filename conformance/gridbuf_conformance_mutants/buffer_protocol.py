@@ -1,13 +1,14 @@
 """Defects of the buffer protocol (PB rules). The arrays here have no other interface."""
 
 from __future__ import annotations
+from gridbuf_conformance.abi.pybuffer import PyBuffer
 
 import ctypes
 import threading
 from ctypes import c_ssize_t
 from typing import ClassVar
 
-from gridbuf_conformance.abi.buffer_exporter import BufferExporter, PyBuffer, static_text
+from gridbuf_conformance.abi.buffer_exporter import BufferExporter, static_text
 from gridbuf_conformance.plan import Plan
 
 from .memory import Block
@@ -174,7 +175,7 @@ class FormatOfAnotherSize(_Edited):
 
     def edit(self, view: PyBuffer, flags: int) -> None:
         if flags & FORMAT and self.item_bytes == 8:
-            view.format = b"f"
+            view.format = static_text("f")
 
 
 @faulty("PB-05")
@@ -209,7 +210,7 @@ class FormatOfAnotherKind(ExportsArrayInterface, Memory, ExportsBuffer):
     def describe(self, view: PyBuffer, flags: int) -> None:
         super().describe(view, flags)
         if flags & FORMAT and self.element.format == "d":
-            view.format = b">q" if self.swapped else b"q"
+            view.format = static_text(">q" if self.swapped else "q")
 
 
 @faulty("PB-22")
@@ -219,7 +220,7 @@ class ComplexCalledFloat(ExportsArrayInterface, Memory, ExportsBuffer):
     def describe(self, view: PyBuffer, flags: int) -> None:
         super().describe(view, flags)
         if flags & FORMAT and self.element.format == "Zf":
-            view.format = b">d" if self.swapped else b"d"
+            view.format = static_text(">d" if self.swapped else "d")
 
 
 @faulty("PB-20")
@@ -237,7 +238,7 @@ class LongIsFourBytes(_Edited):
 
     def edit(self, view: PyBuffer, flags: int) -> None:
         if flags & FORMAT and self.element.format == "i" and not self.swapped:
-            view.format = b"l"
+            view.format = static_text("l")
 
 
 # --- shape, strides, suboffsets ---------------------------------------------------------------------------

@@ -8,29 +8,14 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
-from ctypes import (
-    CFUNCTYPE,
-    POINTER,
-    PYFUNCTYPE,
-    Structure,
-    c_char,
-    c_char_p,
-    c_int,
-    c_int32,
-    c_int64,
-    c_uint8,
-    c_uint16,
-    c_uint32,
-    c_uint64,
-    c_void_p,
-)
+from ctypes import CFUNCTYPE, PYFUNCTYPE, c_char_p, c_int64, c_void_p
+
+from gridbuf_conformance.abi.arraystruct import ArrayStruct
+from gridbuf_conformance.abi.dlpack import Managed, VersionedManaged
 
 __all__ = [
-    "ArrayStruct",
     "Export",
-    "Managed",
-    "Tensor",
-    "VersionedManaged",
+    "filled_struct",
     "live_exports",
     "new_capsule",
 ]
@@ -47,42 +32,6 @@ _api.PyCapsule_GetName.restype = c_char_p
 _api.PyCapsule_GetName.argtypes = [c_void_p]
 _api.PyCapsule_GetPointer.restype = c_void_p
 _api.PyCapsule_GetPointer.argtypes = [c_void_p, c_char_p]
-
-
-class Tensor(Structure):
-    """`DLTensor`."""
-
-    _fields_ = [
-        ("data", c_void_p),
-        ("device_type", c_int32),
-        ("device_id", c_int32),
-        ("ndim", c_int32),
-        ("code", c_uint8),
-        ("bits", c_uint8),
-        ("lanes", c_uint16),
-        ("shape", POINTER(c_int64)),
-        ("strides", POINTER(c_int64)),
-        ("byte_offset", c_uint64),
-    ]
-
-
-class Managed(Structure):
-    """`DLManagedTensor`, the struct of a capsule named `dltensor`."""
-
-    _fields_ = [("tensor", Tensor), ("manager_ctx", c_void_p), ("deleter", c_void_p)]
-
-
-class VersionedManaged(Structure):
-    """`DLManagedTensorVersioned`, the struct of a capsule named `dltensor_versioned`."""
-
-    _fields_ = [
-        ("major", c_uint32),
-        ("minor", c_uint32),
-        ("manager_ctx", c_void_p),
-        ("deleter", c_void_p),
-        ("flags", c_uint64),
-        ("tensor", Tensor),
-    ]
 
 
 _NAMES = {Managed: b"dltensor", VersionedManaged: b"dltensor_versioned"}  # static storage: DP-10
@@ -120,7 +69,7 @@ class Export:
         self, deleter: object = None, destructor: object = None, name_address: int | None = None
     ) -> object:
         """The capsule. `deleter` and `destructor` (ctypes functions) replace the right ones."""
-        destructor = _destructor if destructor is None else destructor
+        destructor = call_deleter if destructor is None else destructor
         self.publish(deleter)
         name = ctypes.cast(c_char_p(self.name), c_void_p) if name_address is None else name_address
         return _api.PyCapsule_New(self.address, name, ctypes.cast(destructor, c_void_p))
@@ -134,9 +83,10 @@ class Export:
         return self.address
 
 
-def new_capsule(address: int, name: bytes) -> object:
-    """A capsule without destructor; `name` has to live as long as it does."""
-    return _api.PyCapsule_New(address, ctypes.cast(c_char_p(name), c_void_p), None)
+def new_capsule(address: int, name: bytes, destructor: object = None) -> object:
+    """A capsule, without destructor unless one is given; `name` has to live as long as it does."""
+    name_address = ctypes.cast(c_char_p(name), c_void_p)
+    return _api.PyCapsule_New(address, name_address, ctypes.cast(destructor, c_void_p))
 
 
 def delete(address: int) -> None:
@@ -169,43 +119,27 @@ def destructor_callback(function: Callable[[int], None]) -> object:
 
 
 _deleter = deleter_callback(delete)
-_destructor = destructor_callback(call_deleter_of)
+call_deleter = destructor_callback(call_deleter_of)
+"""The destructor of a right capsule."""
 
 
 # --- the array struct of the first array interface -------------------------------------------------------
 
 
-class ArrayStruct(Structure):
-    """`PyArrayInterface`. `two` is the struct's version."""
-
-    _fields_ = [
-        ("two", c_int),
-        ("nd", c_int),
-        ("typekind", c_char),
-        ("itemsize", c_int),
-        ("flags", c_int),
-        ("shape", POINTER(ctypes.c_ssize_t)),
-        ("strides", POINTER(ctypes.c_ssize_t)),
-        ("data", c_void_p),
-        ("descr", c_void_p),
-    ]
-
-    @classmethod
-    def of(
-        cls,
-        shape: Sequence[int],
-        strides: Sequence[int],
-        *,
-        kind: str,
-        item_bytes: int,
-        flags: int,
-        address: int,
-    ) -> ArrayStruct:
-        """A filled struct; the arrays it points to live as long as it does."""
-        arrays = [(ctypes.c_ssize_t * max(1, len(n)))(*n) for n in (shape, strides)]
-        struct = cls(2, len(shape), kind.encode(), item_bytes, flags, *arrays, address, None)
-        struct.kept = arrays
-        return struct
+def filled_struct(
+    shape: Sequence[int],
+    strides: Sequence[int],
+    *,
+    kind: str,
+    item_bytes: int,
+    flags: int,
+    address: int,
+) -> ArrayStruct:
+    """A filled struct; the arrays it points to live as long as it does."""
+    arrays = [(ctypes.c_ssize_t * max(1, len(n)))(*n) for n in (shape, strides)]
+    struct = ArrayStruct(2, len(shape), kind.encode(), item_bytes, flags, *arrays, address, None)
+    struct.kept = arrays
+    return struct
 
 
 _structs: dict[int, tuple[ArrayStruct, object]] = {}

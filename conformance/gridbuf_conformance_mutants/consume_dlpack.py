@@ -1,6 +1,7 @@
 """Consumers that import DLPack tensors wrongly, each in one way."""
 
 from __future__ import annotations
+from gridbuf_conformance.abi.dlpack import Managed, Tensor, VersionedManaged
 
 import ctypes
 import os
@@ -8,7 +9,6 @@ import time
 from contextlib import nullcontext
 from typing import Any
 
-from .capsules import Managed, Tensor, VersionedManaged
 from .consumer import wrong
 from .elements import ELEMENTS, Element
 from .importer import Imported, Importer

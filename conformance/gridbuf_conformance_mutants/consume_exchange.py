@@ -1,13 +1,13 @@
 """Consumers that use DLPack's C exchange table, one of them rightly."""
 
 from __future__ import annotations
+from gridbuf_conformance.abi.dlpack import VersionedManaged
+from gridbuf_conformance.abi.dlpack_exchange import ExchangeTable
 
 import ctypes
 from typing import Any
 
-from .capsules import VersionedManaged
 from .consumer import wrong
-from .exchange_table import Table
 from .importer import Importer
 
 _NAME = b"dlpack_exchange_api"
@@ -27,9 +27,9 @@ class TableImporter(Importer):
         capsule = self.table_of(type(exporter))
         if capsule is None:
             return super().__call__(exporter)
-        table = Table.from_address(_api.PyCapsule_GetPointer(capsule, _NAME))
+        table = ExchangeTable.from_address(_api.PyCapsule_GetPointer(capsule, _NAME))
         address = ctypes.c_void_p()
-        if not self.knows(table) or _FROM_OBJECT(table.from_object)(
+        if not self.knows(table) or _FROM_OBJECT(table.managed_tensor_from_py_object_no_sync)(
             exporter, ctypes.byref(address)
         ):
             return super().__call__(exporter)

@@ -24,7 +24,7 @@ from . import capsules
 from .capsules import Export
 from .elements import Element
 from .exchange_table import ExportsExchange
-from .memory import Block, protect_pages
+from .memory import Block
 from .reference import (
     CPU,
     SHIFT_BYTES,
@@ -68,24 +68,25 @@ class DeviceBlock(Block):
     def __init__(self, length_bytes: int, kind: str) -> None:
         self.kind = kind
         super().__init__(length_bytes)
+        self.allow(writable=True)
         DEVICE.blocks[self.low] = self
 
-    def protect(self, *, writable: bool) -> None:
+    def allow(self, *, writable: bool) -> None:
         """Only memory that the host reaches has a permission to lose."""
         if self.kind == "gpu":
-            protect_pages(self.low, self.high, 0)
+            self.protect(0)
         else:
-            super().protect(writable=writable)
+            super().allow(writable=writable)
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[None]:
         """Lets this process read and write the pages, as the device would."""
         with DEVICE.lock:  # what one thread opens, another must not close
-            protect_pages(self.low, self.high, mmap.PROT_READ | mmap.PROT_WRITE)
+            self.protect(mmap.PROT_READ | mmap.PROT_WRITE)
             try:
                 yield
             finally:
-                self.protect(writable=True)
+                self.allow(writable=True)
 
 
 class Device:

@@ -4,6 +4,7 @@ The arrays here have no other interface, except where a defect can only be told 
 """
 
 from __future__ import annotations
+from gridbuf_conformance.abi.dlpack import Tensor
 
 import ctypes
 import functools
@@ -39,7 +40,7 @@ class WithBuffer(ExportsDLPack, Memory, ExportsBuffer):
 class _EditedTensor(Base):
     """A right tensor with some fields changed afterwards."""
 
-    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+    def edit(self, export: Export, tensor: Tensor) -> None:
         raise NotImplementedError(f"{type(self).__name__} must define edit")
 
     def describe_tensor(self, export: Export) -> None:
@@ -134,7 +135,7 @@ class PaddedBitOnWholeBytes(_EditedFlags):
 class ShapeIsNull(_EditedTensor):
     """`shape` is NULL for arrays with axes."""
 
-    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+    def edit(self, export: Export, tensor: Tensor) -> None:
         tensor.shape = None
 
 
@@ -142,7 +143,7 @@ class ShapeIsNull(_EditedTensor):
 class ExtentIsNegative(_EditedTensor):
     """The first extent is -1."""
 
-    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+    def edit(self, export: Export, tensor: Tensor) -> None:
         if self.ndim:
             tensor.shape[0] = -1
 
@@ -151,7 +152,7 @@ class ExtentIsNegative(_EditedTensor):
 class NewVersionWithoutStrides(_EditedTensor):
     """A capsule of version 1.2 leaves `strides` NULL for row-major arrays."""
 
-    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+    def edit(self, export: Export, tensor: Tensor) -> None:
         if self.is_contiguous("C"):
             tensor.strides = None
 
@@ -166,7 +167,7 @@ class NewVersionWithoutStrides(_EditedTensor):
 class StridesInBytes(_EditedTensor):
     """Strides count bytes."""
 
-    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+    def edit(self, export: Export, tensor: Tensor) -> None:
         if self.ndim and not self.is_untouched:
             export.set_metadata(self.shape, self.strides)
 
@@ -175,7 +176,7 @@ class StridesInBytes(_EditedTensor):
 class StrideOfMinusOneWraps(_EditedTensor):
     """A stride of -1 element is divided as an unsigned number."""
 
-    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+    def edit(self, export: Export, tensor: Tensor) -> None:
         for axis, stride in enumerate(self.strides):
             if stride < 0:
                 tensor.strides[axis] = (stride % 2**64) // self.item_bytes
@@ -185,7 +186,7 @@ class StrideOfMinusOneWraps(_EditedTensor):
 class StridesLeaveTheBlock(_EditedTensor):
     """The first stride is a mebi-element too long."""
 
-    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+    def edit(self, export: Export, tensor: Tensor) -> None:
         if self.ndim and not self.is_untouched:
             tensor.strides[0] += 2**20
 
@@ -225,7 +226,7 @@ class MetadataBelongsToTheArray(Base):
 class LanesZero(_EditedTensor):
     """`lanes` is 0."""
 
-    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+    def edit(self, export: Export, tensor: Tensor) -> None:
         tensor.lanes = 0
 
 
@@ -233,7 +234,7 @@ class LanesZero(_EditedTensor):
 class BooleanOfOneBit(_EditedTensor):
     """Booleans have 1 bit."""
 
-    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+    def edit(self, export: Export, tensor: Tensor) -> None:
         if self.element.kind == "b":
             tensor.bits = 1
 
@@ -321,7 +322,7 @@ class OffsetCountedTwice(_RemembersItsBase):
 class ScalarWithoutData(_EditedTensor):
     """`data` is NULL for a 0-d array."""
 
-    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+    def edit(self, export: Export, tensor: Tensor) -> None:
         if not self.ndim:
             tensor.data = None
 
@@ -330,7 +331,7 @@ class ScalarWithoutData(_EditedTensor):
 class ByteOffsetWraps(_EditedTensor):
     """`byte_offset` is 2^64 - 40, relative to an address behind the first element."""
 
-    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+    def edit(self, export: Export, tensor: Tensor) -> None:
         if not self.is_empty:
             tensor.data, tensor.byte_offset = self.address + 40, 2**64 - 40
 
@@ -339,7 +340,7 @@ class ByteOffsetWraps(_EditedTensor):
 class DataIsNull(_EditedTensor):
     """`data` is NULL for arrays with axes that hold elements."""
 
-    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+    def edit(self, export: Export, tensor: Tensor) -> None:
         if self.ndim:
             tensor.data = None
 
@@ -348,7 +349,7 @@ class DataIsNull(_EditedTensor):
 class EmptyArrayWithAddress(_EditedTensor):
     """`data` of an array without elements is not NULL."""
 
-    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+    def edit(self, export: Export, tensor: Tensor) -> None:
         tensor.data = self.address
 
 
@@ -516,7 +517,7 @@ class CapsuleOfAnotherName(_Capsule):
 class CapsuleOfAnotherDevice(_EditedTensor):
     """The tensor says page-locked memory (3, 0), the query says (1, 0)."""
 
-    def edit(self, export: Export, tensor: capsules.Tensor) -> None:
+    def edit(self, export: Export, tensor: Tensor) -> None:
         tensor.device_type = 3
 
 

@@ -1,6 +1,7 @@
 """Producers that take their process down, hold it up, or speak out of turn: the run must go on and say so."""
 
 from __future__ import annotations
+from gridbuf_conformance.abi.pybuffer import PyBuffer
 
 import ctypes
 import os
@@ -8,7 +9,6 @@ import sys
 import time
 import weakref
 
-from gridbuf_conformance.abi.buffer_exporter import PyBuffer
 from gridbuf_conformance.plan import Plan
 
 from .memory import Block

@@ -1,11 +1,13 @@
 """Defects of DLPack's C exchange table (DX rules). The arrays here have DLPack and the table."""
 
 from __future__ import annotations
+from gridbuf_conformance.abi.dlpack import Tensor, VersionedManaged
+from gridbuf_conformance.abi.dlpack_exchange import ExchangeTable
 
 import ctypes
 
 from . import capsules
-from .capsules import Export, Tensor, VersionedManaged
+from .capsules import Export
 from .device import (
     DEVICE,
     DeviceMemory,
@@ -13,13 +15,13 @@ from .device import (
     ExportsDeviceDLPack,
     ExportsDeviceExchange,
 )
-from .exchange_table import ExportsExchange, Table
+from .exchange_table import ExportsExchange
 from .memory import Block
 from .mutant import faulty, faulty_on
 from .reference import ExportsDLPack, Memory
 
 _OTHER_NAME = b"c_dlpack_exchange_api"
-_fresh: list[Table] = []
+_fresh: list[ExchangeTable] = []
 _never_freed: list[object] = []
 _first_stream: dict[str, int] = {}
 
@@ -40,7 +42,7 @@ class TableIsAnAddress(Base):
     """The attribute is the table's address as an int."""
 
     @classmethod
-    def exchange_attribute(cls, table: Table) -> object:
+    def exchange_attribute(cls, table: ExchangeTable) -> object:
         return ctypes.addressof(table)
 
 
@@ -49,7 +51,7 @@ class TableHasAnotherName(Base):
     """The capsule has another name."""
 
     @classmethod
-    def exchange_attribute(cls, table: Table) -> object:
+    def exchange_attribute(cls, table: ExchangeTable) -> object:
         return capsules.new_capsule(ctypes.addressof(table), _OTHER_NAME)
 
 
@@ -87,7 +89,7 @@ class TableOfVersionTwo(Base):
     """The table has major version 2."""
 
     @classmethod
-    def exchange_table(cls) -> Table:
+    def exchange_table(cls) -> ExchangeTable:
         table = super().exchange_table()
         table.major = 2
         return table
@@ -98,7 +100,7 @@ class ChainOfTablesIsALoop(Base):
     """The table is its own predecessor."""
 
     @classmethod
-    def exchange_table(cls) -> Table:
+    def exchange_table(cls) -> ExchangeTable:
         table = super().exchange_table()
         table.prev_api = ctypes.addressof(table)
         return table
@@ -109,9 +111,9 @@ class NoCurrentStream(Base):
     """The function for the current stream is NULL, as the memory is the host's."""
 
     @classmethod
-    def exchange_table(cls) -> Table:
+    def exchange_table(cls) -> ExchangeTable:
         table = super().exchange_table()
-        table.current_stream = None
+        table.current_work_stream = None
         return table
 
 

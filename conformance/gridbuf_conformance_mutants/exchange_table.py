@@ -7,6 +7,8 @@ written for Linux on x86-64 and aarch64; on other systems the zoo's arrays have 
 """
 
 from __future__ import annotations
+from gridbuf_conformance.abi.dlpack import Tensor, VersionedManaged
+from gridbuf_conformance.abi.dlpack_exchange import ExchangeTable
 
 import ctypes
 from collections.abc import Callable
@@ -14,11 +16,9 @@ from ctypes import (
     CFUNCTYPE,
     POINTER,
     PYFUNCTYPE,
-    Structure,
     c_char_p,
     c_int,
     c_int32,
-    c_uint32,
     c_void_p,
 )
 from typing import ClassVar
@@ -33,11 +33,11 @@ from gridbuf_conformance.abi.machine_code import (
 )
 
 from . import capsules
-from .capsules import Export, Tensor, VersionedManaged
+from .capsules import Export
 from .elements import ELEMENTS, Element
 from .memory import Block
 
-__all__ = ["AVAILABLE", "ExportsExchange", "Table"]
+__all__ = ["AVAILABLE", "ExportsExchange"]
 
 _NAME = b"dlpack_exchange_api"
 _SET_ERROR = CFUNCTYPE(None, c_void_p, c_char_p, c_char_p)
@@ -49,21 +49,6 @@ _DELETER = PYFUNCTYPE(None, c_void_p)
 
 _api = ctypes.PyDLL(None)
 _api.Py_IncRef.argtypes = [ctypes.py_object]
-
-
-class Table(Structure):
-    """`DLPackExchangeAPI`."""
-
-    _fields_ = [
-        ("major", c_uint32),
-        ("minor", c_uint32),
-        ("prev_api", c_void_p),
-        ("allocator", c_void_p),
-        ("from_object", c_void_p),
-        ("to_object", c_void_p),
-        ("bare_from_object", c_void_p),
-        ("current_stream", c_void_p),
-    ]
 
 
 _code = code_pages(2**20)
@@ -109,11 +94,11 @@ class ExportsExchange:
             cls.__dlpack_c_exchange_api__ = cls.exchange_attribute(cls.exchange_table())
 
     @classmethod
-    def exchange_attribute(cls, table: Table) -> object:
+    def exchange_attribute(cls, table: ExchangeTable) -> object:
         return capsules.new_capsule(ctypes.addressof(table), _NAME)
 
     @classmethod
-    def exchange_table(cls) -> Table:
+    def exchange_table(cls) -> ExchangeTable:
         callbacks = (
             _ALLOCATE(cls._allocate),
             _FROM_OBJECT(_status(cls._from_object)),
@@ -123,7 +108,7 @@ class ExportsExchange:
         )
         errors = (None, *(cls.error_of_refusals,) * 4)
         functions = [_with_error(c, e, _REFUSAL) for c, e in zip(callbacks, errors)]
-        table = Table(1, 3, None, *functions)
+        table = ExchangeTable(1, 3, None, *functions)
         _kept.extend((table, callbacks))
         return table
 

@@ -14,8 +14,8 @@ from typing import Any
 
 from gridbuf_conformance.abi import pep3118
 from gridbuf_conformance.abi.arraystruct import ArrayStruct
+from gridbuf_conformance.abi.descriptors import c_strides
 from gridbuf_conformance.abi.pybuffer import PyBuffer
-from gridbuf_conformance.descriptors import c_strides
 
 __all__ = [
     "ArrayInterfaceConsumer",
@@ -167,9 +167,7 @@ class View:
     def numbers(self, field: str) -> tuple[int, ...] | None:
         """One of the arrays behind the struct, None for NULL."""
         pointer = getattr(self.struct, field)
-        if not pointer:
-            return None
-        return tuple((ctypes.c_ssize_t * self.struct.ndim).from_address(pointer))
+        return tuple(pointer[: self.struct.ndim]) if pointer else None
 
 
 # -- the array struct ------------------------------------------------------------------------------
@@ -219,7 +217,7 @@ class ArrayStructConsumer:
         pointer = getattr(struct, field)
         if struct.nd and not pointer:
             raise ValueError(f"{field} is NULL, must hold {struct.nd} numbers")
-        return _numbers(pointer, struct.nd)
+        return tuple(pointer[: struct.nd]) if struct.nd else ()
 
     def read_descr(self, struct: ArrayStruct) -> Any:
         announced = struct.flags & 0x800
@@ -236,10 +234,6 @@ class ArrayStructConsumer:
 
     def kept(self, exporter: Any, capsule: Any) -> Any:
         return capsule
-
-
-def _numbers(pointer: int | None, count: int) -> tuple[int, ...]:
-    return tuple((ctypes.c_ssize_t * count).from_address(pointer)) if count else ()
 
 
 # -- the buffer protocol ---------------------------------------------------------------------------

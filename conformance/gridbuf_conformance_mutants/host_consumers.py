@@ -6,8 +6,8 @@ import ctypes
 import os
 from typing import Any
 
+from gridbuf_conformance.abi.descriptors import c_strides
 from gridbuf_conformance.abi.pybuffer import PyBuffer
-from gridbuf_conformance.descriptors import c_strides
 
 from .consumer import wrong
 from .host_consumer import (
@@ -305,7 +305,7 @@ class FollowsNullInAStruct(_TakesArrayStruct):
     def numbers(self, struct, field):
         pointer = getattr(struct, field)
         if struct.nd:
-            ctypes.string_at(pointer or 8, 8)
+            ctypes.string_at(ctypes.cast(pointer, ctypes.c_void_p).value or 8, 8)
         return super().numbers(struct, field)
 
 
@@ -526,8 +526,7 @@ class WritesIntoTheMetadata(_TakesBuffer):
     def strides(self, view):
         strides = super().strides(view)
         if strides:
-            array = (ctypes.c_ssize_t * len(strides)).from_address(view.struct.strides)
-            array[0] += 1
+            view.struct.strides[0] += 1
         return strides
 
 

@@ -5,13 +5,13 @@ It checks everything before it takes anything: what it refuses is left unconsume
 """
 
 from __future__ import annotations
+from gridbuf_conformance.abi.dlpack import Managed, Tensor, VersionedManaged
 
 import ctypes
 import threading
 from contextlib import AbstractContextManager
 from typing import Any
 
-from .capsules import Managed, Tensor, VersionedManaged
 from .elements import ELEMENTS, Element
 
 __all__ = ["Imported", "Importer", "Owner", "reference"]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from gridbuf_conformance import catalogue
+from gridbuf_conformance.rules import catalogue
 
 from . import Mutant, consumer_zoo, zoo
 

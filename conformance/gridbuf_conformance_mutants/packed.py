@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from gridbuf_conformance.plan import Plan
-from gridbuf_conformance.producer import Capabilities, Unsupported
+from gridbuf_conformance.plan.producer import Capabilities, Unsupported
 
 from . import capsules
 from .elements import Element

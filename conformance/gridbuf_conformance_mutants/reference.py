@@ -6,6 +6,8 @@ exactly the answer it gets wrong. An array with fewer interfaces is a different 
 """
 
 from __future__ import annotations
+from gridbuf_conformance.abi.dlpack import Managed, VersionedManaged
+from gridbuf_conformance.abi.pybuffer import PyBuffer
 
 import ctypes
 import itertools
@@ -14,10 +16,11 @@ from collections.abc import Sequence
 from ctypes import c_ssize_t
 from typing import ClassVar
 
-from gridbuf_conformance.abi.buffer_exporter import BufferExporter, PyBuffer, retained, static_text
+from gridbuf_conformance.abi.arraystruct import ArrayStruct
+from gridbuf_conformance.abi.buffer_exporter import BufferExporter, retained, static_text
 from gridbuf_conformance.plan import ALIGNMENT_LIMIT_BYTES, UNTOUCHED_FROM_BYTES, Plan
-from gridbuf_conformance.producer import Capabilities, Unsupported
-from gridbuf_conformance.views import ViewMap
+from gridbuf_conformance.plan.producer import Capabilities, Unsupported
+from gridbuf_conformance.plan.views import ViewMap
 
 from . import capsules
 from .elements import ELEMENTS, Element
@@ -163,7 +166,7 @@ class Memory:
         block = Block(length_bytes + SHIFT_BYTES)
         low = block.low + (old.low - block.low) % SHIFT_BYTES
         ctypes.memmove(low, old.low, length_bytes)
-        block.protect(writable=not self.readonly)
+        block.allow(writable=not self.readonly)
         flags = {"swapped": self.swapped, "readonly": self.readonly}
         address = low + self.address - old.low
         return type(self)(block, self.element, self.shape, self.strides, address, **flags)
@@ -208,8 +211,8 @@ class ExportsArrayStruct:
     def __array_struct__(self) -> object:
         return capsules.array_struct_capsule(self.array_struct(), self)
 
-    def array_struct(self) -> capsules.ArrayStruct:
-        return capsules.ArrayStruct.of(
+    def array_struct(self) -> ArrayStruct:
+        return capsules.filled_struct(
             self.shape,
             self.strides,
             kind=self.element.kind,
@@ -306,7 +309,7 @@ class ExportsDLPack:
             raise BufferError("a legacy capsule cannot say read-only; pass max_version=(1, 0)")
 
     def export(self, versioned: bool, *, copied: bool) -> capsules.Export:
-        managed = capsules.VersionedManaged() if versioned else capsules.Managed()
+        managed = VersionedManaged() if versioned else Managed()
         export = capsules.Export(managed, owner=self)
         self.describe_tensor(export)
         if versioned:
@@ -382,7 +385,7 @@ class Reference:
         if plan.fill is not None:
             self.fill(array, plan)
         if plan.readonly:
-            array.block.protect(writable=False)
+            array.block.allow(writable=False)
         return array
 
     def element(self, plan: Plan) -> Element | None:

@@ -12,7 +12,7 @@ import sys
 import time
 from pathlib import Path
 
-from gridbuf_conformance.producer import Capabilities, Unsupported
+from gridbuf_conformance.plan.producer import Capabilities, Unsupported
 
 _CODES = {"float64": "d", "float32": "f", "int64": "q", "int32": "i", "int16": "h", "uint8": "B"}
 

@@ -7,8 +7,8 @@ from functools import cache
 import pytest
 
 from gridbuf_conformance import producers
-from gridbuf_conformance.producer_run import check_producer
-from gridbuf_conformance.report import Report
+from gridbuf_conformance.engine.producer_run import check_producer
+from gridbuf_conformance.render.report import Report
 
 __all__ = ["NUMPY", "NUMPY_VERSION", "advice", "checked", "failure", "report"]
 

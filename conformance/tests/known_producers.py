@@ -6,7 +6,7 @@ import ctypes
 import os
 import signal
 
-from gridbuf_conformance.producer import Capabilities, Unsupported
+from gridbuf_conformance.plan.producer import Capabilities, Unsupported
 
 
 class _Exporting(bytearray):

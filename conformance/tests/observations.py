@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from gridbuf_conformance.abi.device import Devices
+from gridbuf_conformance.engine.judge import judge as judge_observation
 from gridbuf_conformance.info import Observation, from_json, to_json
-from gridbuf_conformance.judge import judge as judge_observation
-from gridbuf_conformance.measure import observe
+from gridbuf_conformance import measure
 from gridbuf_conformance.outcomes import Verdict
 from gridbuf_conformance.plan import Plan
+from gridbuf_conformance.rules.catalogue import GROUPS
 from gridbuf_conformance_mutants.device import DeviceReference
 from gridbuf_conformance_mutants.packed import PackedReference
 from gridbuf_conformance_mutants.reference import Reference
 
-__all__ = ["PLANS", "fresh_observation", "judge", "place", "remove"]
+__all__ = ["PLANS", "fresh_observation", "judge", "observe", "place", "remove"]
 
 PLANS = {
     "matrix": Plan(shape=(3, 4)),
@@ -49,6 +50,8 @@ PLANS = {
     "packed": Plan(shape=(5,), dtype="uint4"),
     "managed": Plan(shape=(3, 4), device="managed"),
 }
+
+observe = partial(measure.observe, groups=frozenset(GROUPS))
 
 
 @cache

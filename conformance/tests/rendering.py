@@ -15,8 +15,8 @@ import os
 from pathlib import Path
 from typing import Any
 
-from gridbuf_conformance.catalogue import Rule, Source
 from gridbuf_conformance.render.summary import Absent
+from gridbuf_conformance.rules.catalogue import Rule, Source
 
 GOLDEN = Path(__file__).parent / "golden"
 CASES = sorted(path.stem for path in (GOLDEN / "inputs").glob("*.json"))
@@ -26,7 +26,7 @@ def _rule(id_: str, level: str, requirement: str, section: str, **more: Any) -> 
     """A rule on a sentence of a published text; "storage spec" is the specification of gridbuf."""
     document = "storage-spec" if section.startswith("storage spec") else "pep-3118"
     source = Source(document, section, "#there", "must", "It has to be so.")
-    return Rule(id_, level, requirement, source, **more)
+    return Rule(id_, level, "form", requirement, source, **more)
 
 
 # Its own words, so that editing the real catalogue changes no golden file.

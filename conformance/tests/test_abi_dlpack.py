@@ -70,7 +70,7 @@ def test_consumed_capsule_leaves_the_deleter_to_the_consumer(array, keywords: di
     exported = Exported(array.__dlpack__(**keywords), MEMORY)
     counter = exported.count_deletions()
     exported.mark_used()
-    assert capsule_name(exported.capsule, MEMORY).startswith("used_dltensor")
+    assert capsule_name(exported.capsule, MEMORY.text).startswith("used_dltensor")
     assert capsule_pointer(exported.capsule) == exported.pointer
     exported.capsule = None
     assert counter.calls == 0

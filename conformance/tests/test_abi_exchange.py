@@ -8,10 +8,15 @@ import sys
 import pytest
 
 from gridbuf_conformance.abi.dlpack import Tensor, VersionedManaged
-from gridbuf_conformance.abi.exchange import ATTRIBUTE, ExchangeTable, read_header, read_table
+from gridbuf_conformance.abi.dlpack_exchange import (
+    ATTRIBUTE,
+    ExchangeTable,
+    read_header,
+    read_table,
+)
 from gridbuf_conformance.abi.memory import Memory
 from gridbuf_conformance.info import ExchangeInfo
-from gridbuf_conformance.measure.exchange import exchange_info
+from gridbuf_conformance.measure.dlpack_exchange import exchange_info
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance_mutants import capsules, exchange_table
 from gridbuf_conformance_mutants.reference import Reference
@@ -77,10 +82,10 @@ def test_import_gives_the_only_reference() -> None:
 def test_allocator_reports_through_its_callback() -> None:
     shape = (ctypes.c_int64 * 1)(5)
     table = table_of(made())
-    wrong = Tensor(ndim=1, code=200, bits=8, lanes=1, shape=ctypes.addressof(shape), device_type=1)
+    wrong = Tensor(ndim=1, code=200, bits=8, lanes=1, shape=shape, device_type=1)
     answer = table.allocate(wrong)
     assert (answer.result, answer.reported, answer.value) == (-1, ["BufferError"], None)
-    right = Tensor(ndim=1, code=2, bits=64, lanes=1, shape=ctypes.addressof(shape), device_type=1)
+    right = Tensor(ndim=1, code=2, bits=64, lanes=1, shape=shape, device_type=1)
     answer = table.allocate(right)
     assert (answer.result, answer.reported) == (0, [])
     assert VersionedManaged.from_address(answer.value).tensor.shape

@@ -6,11 +6,11 @@ import ctypes
 import mmap
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gridbuf_conformance.abi.maps import AddressMap
 from gridbuf_conformance.abi.memory import Memory
+from hypothesis import given
+from hypothesis import strategies as st
 
 PAGE = mmap.PAGESIZE
 _libc = ctypes.CDLL(None, use_errno=True)

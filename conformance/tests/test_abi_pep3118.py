@@ -8,10 +8,10 @@ import struct
 import sys
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from gridbuf_conformance.abi.pep3118 import BadFormat, parse
+from hypothesis import given
+from hypothesis import strategies as st
 
 NATIVE = "<" if sys.byteorder == "little" else ">"
 LONG_DOUBLE = ctypes.sizeof(ctypes.c_longdouble)

@@ -81,10 +81,11 @@ def test_release_gives_back_once() -> None:
 
 def test_arrays_behind_bad_pointers_are_not_followed() -> None:
     held = request(bytearray(8), REQUESTS["FULL_RO"])
-    true_shape, true_format = held.view.shape, held.view.format
-    held.view.shape, held.view.format = 16, 24
+    true_view = PyBuffer.from_buffer_copy(held.view)
+    held.view.shape = ctypes.cast(16, ctypes.POINTER(ctypes.c_ssize_t))
+    held.view.format = 24
     info = held.info(MEMORY)
-    held.view.shape, held.view.format = true_shape, true_format
+    held.view = true_view
     held.release()
     assert info.shape == UNMAPPED
     assert info.format is None and info.format_unmapped

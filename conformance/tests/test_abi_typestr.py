@@ -7,8 +7,8 @@ import ctypes
 import pytest
 
 from gridbuf_conformance.abi.typestr import BadTypestr, descr_bytes, legal_sizes, parse
-from gridbuf_conformance.dtypes import DTYPES
-from gridbuf_conformance.values import describe
+from gridbuf_conformance.info.values import describe
+from gridbuf_conformance.plan.dtypes import DTYPES
 
 
 @pytest.mark.parametrize("dtype", [d for d in DTYPES.values() if d.typestr], ids=lambda d: d.name)

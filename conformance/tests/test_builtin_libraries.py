@@ -12,7 +12,8 @@ from judged import NUMPY, NUMPY_VERSION, advice, checked, failure
 from judged import report as judged_report
 
 from gridbuf_conformance import producers
-from gridbuf_conformance.producer_run import check_producer
+from gridbuf_conformance.abi.gpu import has_gpu
+from gridbuf_conformance.engine.producer_run import check_producer
 from gridbuf_conformance.targets import CannotLoad
 
 TORCH_VERSION, GT4PY_VERSION = "2.13.0", "1.1.12"
@@ -326,5 +327,5 @@ def test_producers_without_a_device_say_so() -> None:
         elif entry.is_installed:
             with pytest.raises(CannotLoad, match="needs a CUDA device"):
                 judged_report(name)
-    if not producers.has_gpu():
+    if not has_gpu():
         pytest.skip("UNTESTED here: no CUDA device; CuPy and Numba are judged where there is one")

@@ -12,9 +12,10 @@ import sys
 import pytest
 from judged import NUMPY, NUMPY_VERSION, advice, checked, failure
 
-from gridbuf_conformance import catalogue, check
+from gridbuf_conformance import check
+from gridbuf_conformance.engine.producer_run import check_plans
 from gridbuf_conformance.plan import Plan
-from gridbuf_conformance.producer_run import check_plans
+from gridbuf_conformance.rules import catalogue
 
 # A packed Structure of 13 bytes is exported with format "B", one byte, and a padded one without its padding; both are
 # right from Python 3.12 on.

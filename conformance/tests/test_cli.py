@@ -12,11 +12,11 @@ from xml.etree import ElementTree
 
 import pytest
 from command_line import PACKAGE_FOLDER, run
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from gridbuf_conformance import cli, producers
 from gridbuf_conformance.plan import KEYS
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 COMMANDS = ("survey", "check", "list", "explain", "replay", "merge", "known")
 
@@ -216,7 +216,7 @@ def test_no_words_end_in_a_traceback(words):
     )
 )
 def test_any_json_as_a_plan_is_a_plan_or_a_usage_error(plan):
-    from gridbuf_conformance.commands import UsageError, plan_of
+    from gridbuf_conformance.cli.commands import UsageError, plan_of
 
     try:
         assert plan_of(json.dumps(plan)).to_dict()
@@ -309,6 +309,7 @@ def known_libraries(monkeypatch):
         "absent", "absent:Producer", "nothing", "a_module_that_is_absent", "pip install absent"
     )
     monkeypatch.setattr(producers, "entries", lambda: entries)
+    monkeypatch.setattr(producers, "find", entries.__getitem__)
     monkeypatch.delitem(sys.modules, "gridbuf", raising=False)
     monkeypatch.setattr(sys, "path", [*sys.path])
 

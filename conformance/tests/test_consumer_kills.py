@@ -10,8 +10,9 @@ from typing import Any
 import pytest
 from forked import ForkDied, in_fork
 
-from gridbuf_conformance import catalogue, consumer_run
-from gridbuf_conformance.report import Report
+from gridbuf_conformance.engine import consumer_run
+from gridbuf_conformance.render.report import Report
+from gridbuf_conformance.rules import catalogue
 from gridbuf_conformance_mutants import consumer_zoo, target
 from gridbuf_conformance_mutants.consumer import exports_for
 from gridbuf_conformance_mutants.kills import UNKILLED_BY_CONSUMERS, rules_without_consumer

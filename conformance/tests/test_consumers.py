@@ -12,12 +12,13 @@ import pytest
 from command_line import run as run_command
 
 import gridbuf_conformance as gc
-from gridbuf_conformance import catalogue, consumer_run
-from gridbuf_conformance.consumer import Consumer, version_of
+from gridbuf_conformance.engine import consumer_run
 from gridbuf_conformance.exports import Export
 from gridbuf_conformance.outcomes import ExitCode
-from gridbuf_conformance.profiles import PROFILES, Profile
-from gridbuf_conformance.report import Report
+from gridbuf_conformance.plan.consumer import Consumer, version_of
+from gridbuf_conformance.plan.profiles import PROFILES, Profile
+from gridbuf_conformance.render.report import Report
+from gridbuf_conformance.rules import catalogue
 from gridbuf_conformance.targets import CannotLoad
 from gridbuf_conformance_mutants.consume_dlpack import IgnoresByteOffset
 from gridbuf_conformance_mutants.importer import reference

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 import gridbuf_conformance
-from gridbuf_conformance import named_consumers, producers
+from gridbuf_conformance import findings, named_consumers, producers
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -68,21 +68,23 @@ def built(kind: str, project: Path, out: Path) -> Path:
 
 
 def contents(wheel: Path) -> dict[str, bytes]:
+    """The files of a wheel. Their order, which the file RECORD repeats, is not part of it."""
     with zipfile.ZipFile(wheel) as archive:
-        return {name: archive.read(name) for name in archive.namelist()}
+        files = {name: archive.read(name) for name in archive.namelist()}
+    record = next(name for name in files if name.endswith(".dist-info/RECORD"))
+    return {**files, record: b"".join(sorted(files[record].splitlines(keepends=True)))}
 
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory) -> Path:
-    """The project's folder as a user has it, with what must not be packed; a test's inputs are links."""
+    """The project's folder as a checkout has it, with what must not be packed; a test's inputs are links."""
     folder = tmp_path_factory.mktemp("project") / "conformance"
     folder.mkdir()
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):
         shutil.copyfile(PACKAGE.parent / name, folder / name)
-    for name in ("gridbuf_conformance", "gridbuf_conformance_mutants", "tests"):
-        shutil.copytree(
-            PACKAGE.parent / name, folder / name, ignore=shutil.ignore_patterns("__pycache__")
-        )
+    derived = shutil.ignore_patterns("__pycache__", "findings.json")
+    for name in ("gridbuf_conformance", "gridbuf_conformance_mutants", "tests", "zoo"):
+        shutil.copytree(PACKAGE.parent / name, folder / name, ignore=derived)
     return folder
 
 
@@ -98,6 +100,7 @@ def test_the_wheel_holds_the_package_and_the_license_and_nothing_else(wheel):
         for path in PACKAGE.rglob("*")
         if path.is_file() and path.suffix != ".pyc"
     }
+    files["gridbuf_conformance/findings.json"] = findings.packed().encode()
     packed = contents(wheel)
     info = f"gridbuf_conformance-{PROJECT['version']}.dist-info"
     about = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"}
@@ -115,10 +118,27 @@ def test_the_source_distribution_gives_the_same_wheel(tree, wheel, tmp_path):
         archive.extractall(tmp_path)
     (unpacked,) = (path for path in tmp_path.iterdir() if path.is_dir())
     top = {path.name for path in unpacked.iterdir()}
-    assert top == {"LICENSE", "PKG-INFO", "README.md", "gridbuf_conformance", "pyproject.toml"}
+    hook = {"hatch_build.py", "pyproject.toml"}
+    assert top == {"LICENSE", "PKG-INFO", "README.md", "gridbuf_conformance", *hook}
     again = built("wheel", unpacked, tmp_path)
     assert again.name == wheel.name
     assert contents(again) == contents(wheel)
+
+
+def test_a_checkout_has_the_findings_without_the_file(tree):
+    """The zoo makes them: the folder has no `findings.json`."""
+    command = "from gridbuf_conformance import findings; print(findings.packed())"
+    path = os.pathsep.join([str(tree), *filter(None, sys.path)])
+    done = subprocess.run(
+        [sys.executable, "-c", command],
+        cwd=tree,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == findings.packed().strip()
+    assert not list(tree.rglob("findings.json"))
 
 
 def test_the_version_stands_in_two_places_and_is_one():
@@ -151,7 +171,8 @@ def test_the_judge_never_imports_the_judged():
     """Even where they are installed: judging, rendering and the command do not import them."""
     script = (
         "import sys, io, contextlib, gridbuf_conformance as gc\n"
-        "from gridbuf_conformance import cli, judge, producer_run, render\n"
+        "from gridbuf_conformance import cli, render\n"
+        "from gridbuf_conformance.engine import judge, producer_run\n"
         "report = gc.check(bytearray(8))\n"
         "render.FORMATS['.html']([report.data], ()), str(report)\n"
         f"sys.exit(' '.join({JUDGED | HELPERS!r} & set(sys.modules)) or 0)"

@@ -6,7 +6,9 @@ import doctest
 
 import pytest
 
-from gridbuf_conformance import api, catalogue, plan, producer
+from gridbuf_conformance import api
+from gridbuf_conformance.plan import plan, producer
+from gridbuf_conformance.rules import catalogue
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbuf_conformance import driver
-from gridbuf_conformance.driver import LocalWorker, Worker
+from gridbuf_conformance.engine import driver
+from gridbuf_conformance.engine.driver import LocalWorker, Worker
 from gridbuf_conformance.info import to_json
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance.targets import CannotLoad, Target, load, name_of
@@ -220,7 +220,7 @@ def test_a_forgotten_worker_ends_with_its_last_reference():
 _DRIVER_PROGRAM = """
 import sys
 sys.path[:0] = {path!r}
-from gridbuf_conformance.driver import Worker
+from gridbuf_conformance.engine.driver import Worker
 from gridbuf_conformance.plan import Plan
 with Worker({target!r}, time_limit_s=100) as worker:
     print(worker._process._popen.pid, flush=True)

@@ -10,13 +10,14 @@ from typing import Any
 
 import pytest
 
-from gridbuf_conformance import consumer_run
 from gridbuf_conformance.abi import pybuffer
 from gridbuf_conformance.abi.arraystruct import ArrayStruct, read_array_struct
 from gridbuf_conformance.abi.capsule import capsule_pointer
+from gridbuf_conformance.abi.descriptors import Descriptor, descriptors_of, of_array_struct
 from gridbuf_conformance.abi.device import Devices
 from gridbuf_conformance.abi.memory import Memory
-from gridbuf_conformance.descriptors import Descriptor, descriptors_of, of_array_struct
+from gridbuf_conformance.engine import consumer_run
+from gridbuf_conformance.engine.judge import judge_export
 from gridbuf_conformance.exports import Block, Export, Interface, Variant, export_of, interfaces
 from gridbuf_conformance.exports.cuda_interface import (
     PENDING_BYTE,
@@ -25,7 +26,6 @@ from gridbuf_conformance.exports.cuda_interface import (
 )
 from gridbuf_conformance.exports.drawing import adapted, listed
 from gridbuf_conformance.info import ConsumerObservation, ConsumptionInfo, ErrorInfo
-from gridbuf_conformance.judge import judge_export
 from gridbuf_conformance.measure.observation import light_info
 from gridbuf_conformance.plan import Plan
 
@@ -185,7 +185,7 @@ class TestBuffer:
     def test_changed_metadata_is_seen(self) -> None:
         subject = put("buffer", shape=(2, 3))
         held = pybuffer.request(subject.exporter, pybuffer.REQUESTS["FULL_RO"])
-        ctypes.c_ssize_t.from_address(held.view.strides).value += 1
+        held.view.strides[0] += 1
         held.release()
         assert not subject.info().metadata_unchanged
 

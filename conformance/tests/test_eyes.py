@@ -10,12 +10,11 @@ from typing import Any
 
 import pytest
 
-from gridbuf_conformance import printed
-from gridbuf_conformance.exports import Export
+from gridbuf_conformance.exports import Export, array_repr
+from gridbuf_conformance.exports.expected_values import mistake
 from gridbuf_conformance.info import LookInfo
 from gridbuf_conformance.measure import eyes, forks
 from gridbuf_conformance.measure.keywords import keywords_for
-from gridbuf_conformance.own_eyes import mistake
 
 
 class Dies:
@@ -76,7 +75,7 @@ def test_an_object_without_values_has_no_looks():
     ],
 )
 def test_printed_values_are_nested_as_the_brackets(text: str, values: Any):
-    assert printed.values(text) == values
+    assert array_repr.values(text) == values
 
 
 def test_a_printed_number_is_as_exact_as_its_digits():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from gridbuf_conformance.producer_run import check_producer
+from gridbuf_conformance.engine.producer_run import check_producer
 
 pytest.importorskip("gridbuf", reason="gridbuf is not installed")
 pytest.importorskip("gt4py.next", reason="gt4py is not installed")

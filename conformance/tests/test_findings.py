@@ -7,7 +7,8 @@ import sys
 
 import pytest
 
-from gridbuf_conformance import catalogue, cli, findings
+from gridbuf_conformance import cli, findings
+from gridbuf_conformance.rules import catalogue
 
 ALL = list(findings.load().values())
 SEVERITIES = {"memory", "values", "leak", "refusal", "form"}

@@ -14,6 +14,38 @@ import gridbuf_conformance_mutants
 
 PACKAGES = (gridbuf_conformance, gridbuf_conformance_mutants)
 
+COMMON = ("outcomes", "text", "version")
+LAYERS: dict[str, tuple[str, ...]] = {
+    "outcomes": (),
+    "text": (),
+    "version": (),
+    "info": (),
+    "plan": (),
+    "producer": ("plan",),
+    "abi": ("info", "plan"),
+    "exports": ("abi", "info", "plan"),
+    "measure": ("abi", "exports", "info", "plan"),
+    "rules": ("abi", "exports", "info", "plan"),
+    "producers": ("abi", "plan", "producer"),
+    "named_consumers": ("producers",),
+    "targets": ("named_consumers", "plan", "producers"),
+    "findings": ("rules",),
+    "render": ("plan", "rules"),
+    "known": ("exports", "named_consumers", "plan", "producers", "render", "rules", "targets"),
+    "engine": (
+        *("abi", "exports", "info", "known", "measure", "plan", "producers", "render", "rules"),
+        "targets",
+    ),
+    "cli": (
+        *("engine", "exports", "findings", "known", "named_consumers", "plan", "producers"),
+        *("render", "rules", "targets"),
+    ),
+    "api": ("engine", "known", "render"),
+    "pytest_plugin": ("", "api", "producers", "render", "rules", "targets"),
+}
+"""What each folder, and each module of the top, may import besides itself and `COMMON`. Above all: nothing that measures
+imports the rules, no rule imports the measurement, and no export imports a producer."""
+
 
 def modules_of(folder: Path) -> dict[str, Path]:
     """The source of each module by its full name."""
@@ -25,12 +57,10 @@ def modules_of(folder: Path) -> dict[str, Path]:
 
 
 def import_nodes(node: ast.AST) -> Iterator[ast.Import | ast.ImportFrom]:
-    """Every import, those in functions included; not those that only type checkers see."""
-    for child in ast.iter_child_nodes(node):
+    """Every import, also those in functions and those that only type checkers see."""
+    for child in ast.walk(node):
         if isinstance(child, (ast.Import, ast.ImportFrom)):
             yield child
-        elif not (isinstance(child, ast.If) and ast.unparse(child.test) == "TYPE_CHECKING"):
-            yield from import_nodes(child)
 
 
 def imported_by(name: str, modules: dict[str, Path]) -> set[str]:
@@ -70,16 +100,29 @@ def test_no_module_is_in_an_import_cycle(package):
     assert cycle_in({name: imported_by(name, modules) for name in modules}) == []
 
 
+def folder_of(name: str) -> str:
+    """The first part of a module's name inside its package: a folder, or a module of the top."""
+    return name.split(".")[1] if "." in name else ""
+
+
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)
 def test_no_folder_is_in_an_import_cycle(package):
     """The same for the package's folders, each taken as one."""
     modules = modules_of(Path(package.__file__).parent)
     graph: dict[str, set[str]] = {}
     for name in modules:
-        short = ".".join(name.split(".")[:2])
-        imported = {".".join(other.split(".")[:2]) for other in imported_by(name, modules)}
-        graph.setdefault(short, set()).update(imported - {short, package.__name__})
+        imported = {folder_of(other) for other in imported_by(name, modules)}
+        graph.setdefault(folder_of(name), set()).update(imported - {folder_of(name), ""})
     assert cycle_in(graph) == []
+
+
+def test_a_folder_imports_only_what_its_layer_may():
+    modules = modules_of(Path(gridbuf_conformance.__file__).parent)
+    assert {folder_of(name) for name in modules} - {"", "__main__"} == LAYERS.keys()
+    for name in modules.keys() - {"gridbuf_conformance", "gridbuf_conformance.__main__"}:
+        folder = folder_of(name)
+        imported = {folder_of(other) for other in imported_by(name, modules)} - {folder}
+        assert imported <= {*LAYERS[folder], *COMMON}, name
 
 
 def test_a_cycle_is_found(tmp_path):
@@ -88,7 +131,7 @@ def test_a_cycle_is_found(tmp_path):
     (package / "__init__.py").write_text("")
     (package / "a.py").write_text("def later():\n    from .b import x\n")
     (package / "b.py").write_text(
-        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from . import c\nfrom . import a\n"
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from . import a\n"
     )
     (package / "c.py").write_text("import p.b\n")
     modules = modules_of(package)

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 from observations import PLANS, fresh_observation, judge, place, remove
 
-from gridbuf_conformance import catalogue
+from gridbuf_conformance.info.values import describe
 from gridbuf_conformance.outcomes import Outcome, Verdict
-from gridbuf_conformance.values import describe
+from gridbuf_conformance.rules import catalogue
 
 VALUE_ERROR = {"type": "ValueError", "mro": ["ValueError", "Exception"], "text": ""}
 RUNTIME_ERROR = {"type": "RuntimeError", "mro": ["RuntimeError", "Exception"], "text": ""}

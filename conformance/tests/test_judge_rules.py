@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 from observations import PLANS, fresh_observation, judge, place, remove
 
-from gridbuf_conformance import catalogue
+from gridbuf_conformance.info.values import describe
 from gridbuf_conformance.outcomes import Outcome
-from gridbuf_conformance.rules import CHECKS
-from gridbuf_conformance.values import describe
+from gridbuf_conformance.rules import CHECKS, catalogue
 
 REMOVED = object()
 VALUE_ERROR = {"type": "ValueError", "mro": ["ValueError", "Exception"], "text": ""}

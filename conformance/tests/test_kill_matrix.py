@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 from forked import ForkDied, in_fork
 
-from gridbuf_conformance import catalogue
+from gridbuf_conformance.engine.producer_run import check_plans, check_producer
 from gridbuf_conformance.plan import Plan
-from gridbuf_conformance.producer_run import check_plans, check_producer
-from gridbuf_conformance.profiles import PROFILES, Profile
-from gridbuf_conformance.report import Report
+from gridbuf_conformance.plan.profiles import PROFILES, Profile
+from gridbuf_conformance.render.report import Report
+from gridbuf_conformance.rules import catalogue
 from gridbuf_conformance_mutants import Mutant, exchange_table, target, zoo
 from gridbuf_conformance_mutants.kills import KILLS_FILE, UNKILLED, render, rules_without_mutant
 from gridbuf_conformance_mutants.plans import PLANS, on_device

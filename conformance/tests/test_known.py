@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from gridbuf_conformance import cli, consumer_run, known_edit, producer_run, profiles, run
-from gridbuf_conformance.known import Known, KnownError, KnownFailures, parse
+from gridbuf_conformance import cli
+from gridbuf_conformance.engine import consumer_run, producer_run, run
+from gridbuf_conformance.known import Known, KnownError, KnownFailures, edit, parse
 from gridbuf_conformance.outcomes import Outcome
-from gridbuf_conformance.plan import Plan
-from gridbuf_conformance.report import Report
+from gridbuf_conformance.plan import Plan, profiles
+from gridbuf_conformance.render.report import Report
 
 PRODUCERS = Path(__file__).parent / "known_producers.py"
 RULES = "AI-0*,XA-11,XA-18,GT-20"
@@ -160,6 +161,21 @@ def test_what_another_failure_hides_is_noted_and_fails_nothing():
     assert any(note.startswith("AI-03: the failure on record") for note in report.data["notes"])
 
 
+@pytest.mark.parametrize("clause", ["2.0", "=2.0", ">=two", "~=2", ">=2.*", "==2.0rc1.*", ">= "])
+def test_a_wrong_version_specifier_is_named(clause):
+    with pytest.raises(KnownError, match="is not a version specifier; write clauses such as >=2.0"):
+        parse(record(versions=f">=1,{clause}"), "known.toml")
+
+
+@pytest.mark.parametrize(
+    ("version", "versions"),
+    [("2.0rc1", ">=2.0rc1"), ("2.13.0+cpu", "==2.13.*"), ("1.5 (emulated)", ">1,<2")],
+)
+def test_prereleases_and_local_parts_are_in_a_range_by_their_number(version, versions):
+    known = KnownFailures(tuple(parse(record(versions=versions), "known.toml")))
+    assert known.concerning("producer", ["faulty"], version)
+
+
 def test_versions_select():
     assert check("Faulty", record(versions=">=1.5,<2")).exit_code == 0
     assert check("Faulty", record(versions="<1.5")).exit_code == 1
@@ -281,7 +297,7 @@ reason = "another library's"
 """
 
 
-def updated(path: Path, *names: str) -> known_edit.Changes:
+def updated(path: Path, *names: str) -> edit.Changes:
     known = KnownFailures.load([path] if path.exists() else [])
     reports = {
         f"{PRODUCERS.name}:{name}": producer_run.check_producer(
@@ -292,7 +308,7 @@ def updated(path: Path, *names: str) -> known_edit.Changes:
         )
         for name in names
     }
-    return known_edit.update(path, known.entries, reports)
+    return edit.update(path, known.entries, reports)
 
 
 def test_what_stays_is_left_to_the_byte(tmp_path):
@@ -341,8 +357,8 @@ def test_what_is_declined_hands_its_reason_on(tmp_path):
         rule="GT-20", producer="dying", plan='{"shape":[1,1],"dtype":"uint8"}', outcome="CRASH"
     )
     producer = Known("GT-20", "producer", "dying", Plan())
-    changes = known_edit.Changes(removed=parse(declined, path.name), added=[producer])
-    heir = known_edit._heir(
+    changes = edit.Changes(removed=parse(declined, path.name), added=[producer])
+    heir = edit._heir(
         producer, changes.removed, {(changes.removed[0].place, "GT-20"): {"state": "declined"}}
     )
     assert heir.reason == "lists are fine" and heir.plan == Plan()
@@ -352,7 +368,7 @@ def test_strings_of_any_kind_survive(tmp_path):
     path = tmp_path / "known.toml"
     hard = 'it\'s "quoted"\n\ttwice \\ \x7f \x1b[2J ü 🙂'
     known = Known("AI-03", "producer", "a'b\"c", Plan(), actual=hard, reason=hard, link=hard)
-    text = known_edit.edited("# x\n", path.name, known_edit.Changes(added=[known]))
+    text = edit.edited("# x\n", path.name, edit.Changes(added=[known]))
     (again,) = parse(text, path.name)
     assert (again.actual, again.reason, again.target) == (hard, hard.strip(), "a'b\"c")
 
@@ -361,12 +377,17 @@ def test_a_file_that_cannot_be_edited_safely_is_left_alone(tmp_path):
     text = 'known = [{rule="AI-03", producer="faulty", plan="{}", reason=""}]\n'
     (known,) = parse(text, "known.toml")
     with pytest.raises(KnownError, match=r"under its own line \[\[known\]\]"):
-        known_edit.edited(text, "known.toml", known_edit.Changes(removed=[known]))
-    text = record().replace('"lists are fine"', '"""\nactual = 1\n"""')
+        edit.edited(text, "known.toml", edit.Changes(removed=[known]))
+
+
+def test_a_value_of_several_lines_is_not_read_as_keys():
+    text = record(outcome="CRASH").replace('"lists are fine"', '"""\nactual = 1\n"""')
     (known,) = parse(text, "known.toml")
-    changed = Known(**{**vars(known), "actual": "else"})
-    with pytest.raises(KnownError, match="each key of a record on its own line"):
-        known_edit.edited(text, "known.toml", known_edit.Changes(changed=[(known, changed)]))
+    changed = Known(**{**vars(known), "outcome": Outcome.FAIL, "actual": "else"})
+    (now,) = parse(
+        edit.edited(text, "known.toml", edit.Changes(changed=[(known, changed)])), "known.toml"
+    )
+    assert (now.outcome, now.actual, now.reason) == (Outcome.FAIL, "else", "actual = 1")
 
 
 def test_consumers_have_known_failures_too(tmp_path):
@@ -375,7 +396,7 @@ def test_consumers_have_known_failures_too(tmp_path):
     rules = "PB-*,GT-20"
     report = consumer_run.check_consumer(written, rules=rules)
     assert report.exit_code == 1, report
-    known_edit.update(path, [], {written: report})
+    edit.update(path, [], {written: report})
     text = path.read_text()
     assert "consumer = " in text and "producer = " not in text
     known = KnownFailures.load([path])

@@ -8,14 +8,14 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
-from gridbuf_conformance import consumer_run
-from gridbuf_conformance.catalogue import select
-from gridbuf_conformance.commands import _matching
+from gridbuf_conformance.cli.commands import _matching
+from gridbuf_conformance.engine import consumer_run
 from gridbuf_conformance.known import KnownError, parse
 from gridbuf_conformance.outcomes import ExitCode, Outcome, Verdict, exit_code_of, graded, worst
 from gridbuf_conformance.render import badge, console, html, junit, markdown
+from gridbuf_conformance.render.report import Report
 from gridbuf_conformance.render.summary import conclusion
-from gridbuf_conformance.report import Report
+from gridbuf_conformance.rules.catalogue import select
 from gridbuf_conformance_mutants.consumer import exports_for
 
 HOST = "gridbuf_conformance_mutants.host_consumers"

@@ -9,8 +9,9 @@ import pytest
 from command_line import run
 from rendering import load_case
 
-from gridbuf_conformance import check, producer_run
-from gridbuf_conformance.merge import MergeError, merged
+from gridbuf_conformance import check
+from gridbuf_conformance.cli.merge import MergeError, merged
+from gridbuf_conformance.engine import producer_run
 from gridbuf_conformance.render import FORMATS, to_json
 
 

@@ -16,9 +16,9 @@ from typing import Any, NamedTuple
 import pytest
 
 from gridbuf_conformance import check
+from gridbuf_conformance.engine.producer_run import check_plans
 from gridbuf_conformance.plan import Plan
-from gridbuf_conformance.producer_run import check_plans
-from gridbuf_conformance.report import Report
+from gridbuf_conformance.render.report import Report
 from gridbuf_conformance_mutants import capsules
 from gridbuf_conformance_mutants.device import DeviceReference
 from gridbuf_conformance_mutants.elements import ELEMENTS, Element
@@ -143,7 +143,7 @@ def made(kind: type[Memory], odd: Oddity) -> Memory:
     """The array of an oddity, filled with bytes that are legal for every element type of the list."""
     block = Block(4096)
     ctypes.memset(block.low, 1, block.high - block.low)
-    block.protect(writable=not odd.readonly)
+    block.allow(writable=not odd.readonly)
     address = 0 if odd.at_null else block.low + odd.start_bytes
     flags = {"swapped": odd.swapped, "readonly": odd.readonly}
     return kind(block, odd.element, odd.shape, odd.strides, address, **flags)
@@ -163,7 +163,7 @@ def test_an_odd_array_breaks_nothing(name: str, interface: str) -> None:
 
 
 class _Rows(array.array):  # type: ignore[type-arg]
-    """Two rows over a buffer of one dimension, which is mere memory."""
+    """Two rows over a buffer of one dimension, which is only memory."""
 
     @property
     def __array_interface__(self) -> dict[str, Any]:

@@ -9,15 +9,15 @@ import sys
 from importlib.resources import files
 
 import pytest
+from jsonschema import Draft202012Validator
+
+from gridbuf_conformance.plan import KEYS, UNTOUCHED_FROM_BYTES, Plan
+from gridbuf_conformance.plan.dtypes import DTYPES, fill_bytes
+from gridbuf_conformance.plan.views import OPERATIONS, ViewMap
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from schema_subset import faults
 
-from gridbuf_conformance.dtypes import DTYPES, fill_bytes
-from gridbuf_conformance.plan import KEYS, UNTOUCHED_FROM_BYTES, Plan
-from gridbuf_conformance.views import OPERATIONS, ViewMap
-
-SCHEMA = json.loads(files("gridbuf_conformance").joinpath("plan.schema.json").read_text())
+SCHEMA = json.loads(files("gridbuf_conformance.plan").joinpath("plan.schema.json").read_text())
 
 
 def test_the_default_is_the_simplest_plan():
@@ -310,8 +310,13 @@ def test_the_schema_says_what_the_plan_says():
 
 @pytest.mark.parametrize(
     "key, changes",
-    [case for case in BAD if case[0] in ("dtype", "alignment_size", "device", "readonly")],
+    [
+        (key, changes)
+        for key, changes in BAD
+        # For JSON Schema 8.0 is an integer.
+        if key in ("dtype", "alignment_size", "device", "readonly") and changes.get(key) != 8.0
+    ],
 )
 def test_the_schema_refuses_what_one_key_can_show(key, changes):
     text = json.loads(json.dumps(Plan().to_dict() | changes))
-    assert any(f".{key}" in fault for fault in faults(text, SCHEMA))
+    assert any(key in error.path for error in Draft202012Validator(SCHEMA).iter_errors(text))

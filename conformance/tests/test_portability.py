@@ -30,7 +30,7 @@ MODULES = [
 # The dependencies are portable, and are loaded before anything is taken away.
 WITHOUT_POSIX = """
 import ctypes, mmap, os, select, signal, sys
-import hypothesis.strategies, jinja2, pytest, rich.console, rich.progress, rich.table
+import hypothesis.strategies, jinja2, packaging.specifiers, pytest, rich.console, rich.progress, rich.table, tomlkit
 
 for name in ("fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"):
     sys.modules[name] = None

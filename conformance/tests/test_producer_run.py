@@ -11,12 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from gridbuf_conformance import catalogue, producer_run, profiles
-from gridbuf_conformance import run as run_module
+from gridbuf_conformance.engine import producer_run
+from gridbuf_conformance.engine import run as run_module
 from gridbuf_conformance.outcomes import ExitCode, Outcome, Verdict, exit_code_of, worst
-from gridbuf_conformance.plan import Plan
-from gridbuf_conformance.producer import Capabilities
-from gridbuf_conformance.report import Report
+from gridbuf_conformance.plan import Plan, profiles
+from gridbuf_conformance.plan.producer import Capabilities
+from gridbuf_conformance.render.report import Report
+from gridbuf_conformance.rules import catalogue
 from gridbuf_conformance.targets import CannotLoad
 
 HOSTILE = Path(__file__).parent / "hostile_producers.py"
@@ -187,7 +188,7 @@ def test_a_lack_of_memory_is_a_reason_to_decline():
 
 
 def test_a_fault_of_the_suite_is_an_error_and_exit_code_3(monkeypatch):
-    from gridbuf_conformance import judge
+    from gridbuf_conformance.engine import judge
 
     def broken(*_):
         raise KeyError("an error of the suite")
@@ -264,7 +265,7 @@ def test_replay_needs_no_hypothesis(tmp_path):
     program = (
         "import sys; sys.modules['hypothesis'] = None; "
         f"sys.path[:0] = {[str(HOSTILE.parent.parent), *filter(None, sys.path)]!r}; "
-        "from gridbuf_conformance import producer_run, Plan; "
+        "from gridbuf_conformance import Plan; from gridbuf_conformance.engine import producer_run; "
         f"print(producer_run.replay({target('Good')!r}, 'PB-03', Plan(shape=(3,))).outcomes)"
     )
     done = subprocess.run(

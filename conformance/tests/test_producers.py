@@ -12,9 +12,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from gridbuf_conformance import producers, strategies
-from gridbuf_conformance.plan import Plan
-from gridbuf_conformance.producer import Capabilities, Producer, Unsupported
+from gridbuf_conformance import producers
+from gridbuf_conformance.plan import Plan, strategies
+from gridbuf_conformance.plan.producer import Capabilities, Producer, Unsupported
 from gridbuf_conformance.producers.base import declined
 
 STANDARD = ("array", "bytes", "bytearray", "memoryview", "ctypes", "mmap")
@@ -169,7 +169,7 @@ def test_listing_imports_no_library() -> None:
     ("name", "absent", "remedy"),
     [
         ("torch", "torch", "pip install torch"),
-        ("gridbuf.xarray", "xarray", f"{producers.FROM_SOURCE} xarray"),
+        ("gridbuf.xarray", "xarray", "in gridbuf's repository: pip install . xarray"),
     ],
 )
 def test_absent_library_says_how_to_install(

@@ -7,9 +7,10 @@ import io
 import pytest
 from rich.console import Console
 
-from gridbuf_conformance import producer_run, progress
+from gridbuf_conformance.cli import progress
+from gridbuf_conformance.cli.progress import progress_on
+from gridbuf_conformance.engine import producer_run
 from gridbuf_conformance.plan import Plan
-from gridbuf_conformance.progress import progress_on
 
 
 def shown(is_terminal: bool, encoding: str = "utf-8", runs: int = 2) -> str:

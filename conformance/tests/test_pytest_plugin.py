@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 import pytest
 
 import gridbuf_conformance
-from gridbuf_conformance import profiles
+from gridbuf_conformance.plan import profiles
 
 pytest_plugins = ["pytester"]
 
@@ -309,7 +309,7 @@ def test_a_project_that_asks_for_nothing_notices_nothing(project, pytester):
     (pytester.path / "test_own.py").write_text(
         "import sys\n"
         "def test_own(pytestconfig):\n"
-        "    assert 'gridbuf_conformance.run' not in sys.modules\n"
+        "    assert 'gridbuf_conformance.engine.run' not in sys.modules\n"
         "    assert 'rich' not in sys.modules\n"
     )
     done = project(rules="", alone=True)

@@ -65,7 +65,7 @@ def test_the_exit_codes_are_all_there():
     from gridbuf_conformance import ExitCode, cli
 
     table = README.split("## Exit codes")[1].split("##")[0]
-    codes = [*map(int, ExitCode), cli._INTERRUPTED]
+    codes = [*map(int, ExitCode), cli.INTERRUPTED]
     assert re.findall(r"^\| (\d+) \|", table, re.MULTILINE) == list(map(str, codes))
 
 

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from gridbuf_conformance import ExitCode, cli, producers, profiles, pytest_plugin, render
+from gridbuf_conformance import ExitCode, cli, producers, pytest_plugin, render
+from gridbuf_conformance.plan import profiles
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "conformance.md").read_text(encoding="utf-8")
 (COMMANDS,) = (
@@ -65,7 +66,7 @@ def test_profiles_formats_and_exit_codes():
     formats = re.findall(r"^\| `(\.\w+)` \|", section("Report formats"), re.MULTILINE)
     assert sorted(formats) == sorted(render.FORMATS)
     codes = re.findall(r"^\| (\d+) \|", section("Exit codes"), re.MULTILINE)
-    assert codes == [*(str(int(code)) for code in ExitCode), str(cli._INTERRUPTED)]
+    assert codes == [*(str(int(code)) for code in ExitCode), str(cli.INTERRUPTED)]
 
 
 def test_the_number_of_producers():

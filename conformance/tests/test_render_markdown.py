@@ -5,12 +5,12 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from rendering import CASES, CATALOGUE, assert_golden, load_case, report_of, rule_of
 
 from gridbuf_conformance.render import markdown
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 _GITHUB = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"])
 _OWN_TAGS = re.compile(r"</?(?:details|summary|b|code)>")

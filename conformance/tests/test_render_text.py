@@ -6,13 +6,13 @@ import unicodedata
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from rendering import assert_golden
 
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance.render.drawing import Scene, to_svg, to_text
 from gridbuf_conformance.text import clean, describe_plan, plural, shorten
+from hypothesis import given
+from hypothesis import strategies as st
 
 DRAWINGS = {
     "outside": {

@@ -9,8 +9,8 @@ import pytest
 from command_line import run
 from markdown_it import MarkdownIt
 
-from gridbuf_conformance import catalogue
 from gridbuf_conformance.render import rule_pages
+from gridbuf_conformance.rules import catalogue
 
 RULES = list(catalogue.load().values())
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "rules.md"

@@ -7,15 +7,14 @@ import json
 import sys
 from importlib.resources import files
 
-import hypothesis
 import pytest
-from schema_subset import faults
+from jsonschema import Draft202012Validator
 
-from gridbuf_conformance import strategies
-from gridbuf_conformance.plan import UNTOUCHED_FROM_BYTES, Plan
-from gridbuf_conformance.producer import Capabilities
+import hypothesis
+from gridbuf_conformance.plan import UNTOUCHED_FROM_BYTES, Plan, strategies
+from gridbuf_conformance.plan.producer import Capabilities
 
-SCHEMA = json.loads(files("gridbuf_conformance").joinpath("plan.schema.json").read_text())
+SCHEMA = json.loads(files("gridbuf_conformance.plan").joinpath("plan.schema.json").read_text())
 
 EVERYTHING = Capabilities(
     layouts="any",
@@ -62,8 +61,9 @@ def test_plans_stay_inside_the_capabilities(can, kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_plans_fit_the_published_schema(kind):
+    validator = Draft202012Validator(SCHEMA)
     for plan in drawn(EVERYTHING, kind):
-        assert list(faults(plan.to_dict(), SCHEMA)) == []
+        validator.validate(plan.to_dict())
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -11,7 +11,8 @@ from typing import Any
 
 import pytest
 
-from gridbuf_conformance import catalogue, producer_run
+from gridbuf_conformance.rules import catalogue
+from gridbuf_conformance.engine import producer_run
 from gridbuf_conformance.plan import Plan
 
 VECTORS = Path(__file__).parent

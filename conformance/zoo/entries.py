@@ -4,32 +4,22 @@ from __future__ import annotations
 
 import json
 import shlex
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import runs
 import scripts
-import severity
 import versions
 from records import GROUPS, RESULTS, Environment, Finding, Zoo, read_json
 
-from gridbuf_conformance import catalogue
-from gridbuf_conformance.catalogue import Rule
+from gridbuf_conformance.rules import catalogue
+from gridbuf_conformance.rules.catalogue import Rule
 
-__all__ = ["Entry", "counted", "entries", "of_form", "worst"]
+__all__ = ["Entry", "counted", "entries", "most_severe", "of_form", "worst"]
 
 _WORST = 10
-_INTERFACES = {
-    "AI": "array interface",
-    "AS": "array struct",
-    "CAI": "CUDA array interface",
-    "PB": "buffer protocol",
-    "DL": "DLPack",
-    "DP": "DLPack",
-    "DX": "DLPack",
-    "XA": "agreement",
-    "GT": "allocation",
-}
+_SEVERITIES = tuple(catalogue.SEVERITIES)
 
 
 @dataclass(frozen=True)
@@ -44,11 +34,15 @@ class Entry:
 
     @property
     def severity(self) -> str:
-        return severity.of(self.finding, self.proof, self.shown)
+        """A process that died makes every finding one of memory. Otherwise the worst rule decides."""
+        if self.crashed:
+            return "memory"
+        rules = catalogue.load()
+        return most_severe(rules[id_].severity_of(self.finding.side) for id_ in self.finding.rules)
 
     @property
     def interface(self) -> str:
-        return _INTERFACES[self.rule.group]
+        return catalogue.GROUPS[self.rule.group].interface
 
     @property
     def rule(self) -> Rule:
@@ -93,14 +87,6 @@ class Entry:
         return runs.is_verified(self.proof)
 
     @property
-    def has_script(self) -> bool:
-        return self.finding.script.exists()
-
-    @property
-    def script(self) -> str:
-        return self.finding.script.read_text("utf-8") if self.has_script else ""
-
-    @property
     def told(self) -> str:
         """What the replay came to, in the report's words."""
         broken = self.proof.get("affected", {})
@@ -115,7 +101,7 @@ class Entry:
 
     @property
     def replay(self) -> str:
-        """The command of the suite, as it is typed in the finding's environment."""
+        """The command of the suite, to be run in the finding's environment."""
         side = ["--consumer"] if self.finding.side == "consumer" else []
         plan = json.dumps(json.loads(self.finding.plan), separators=(",", ":"))
         words = [
@@ -151,6 +137,10 @@ def entries(zoo: Zoo) -> list[Entry]:
     return sorted(made, key=_rank)
 
 
+def most_severe(severities: Iterable[str]) -> str:
+    return min(severities, key=_SEVERITIES.index)
+
+
 def counted(all_: list[Entry]) -> list[Entry]:
     """What the headline counts: neither contested nor of form."""
     return [e for e in all_ if not e.finding.is_contested and e.severity != "form"]
@@ -171,7 +161,7 @@ def worst(all_: list[Entry]) -> list[Entry]:
 def _rank(entry: Entry) -> tuple[int, bool, bool, bool, str, int, str]:
     finding = entry.finding
     return (
-        severity.SEVERITIES.index(entry.severity),
+        _SEVERITIES.index(entry.severity),
         not entry.newest,
         not entry.crashed,
         finding.status != "new",

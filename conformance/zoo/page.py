@@ -1,4 +1,4 @@
-"""The pages: docs/zoo.md, a page for each library in docs/zoo, and the chart, from the records and the results."""
+"""The pages, from the records and the results: docs/zoo.md with its chart, and a page for each library for the site."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-import scripts
-import severity
-from entries import Entry, counted, entries, of_form, worst
-from records import FOLDER, GROUPS, RESULTS, Environment, Zoo, read_json
+import versions
+from entries import Entry, counted, entries, most_severe, of_form, worst
+from records import FOLDER, GROUPS, RESULTS, Environment, Finding, Zoo, read_json
 
-from gridbuf_conformance import catalogue
+from gridbuf_conformance.rules import catalogue
 
-__all__ = ["CHART", "chart_data", "counts", "draw", "render", "slug", "written"]
+__all__ = ["CHART", "PAGE", "chart_data", "counts", "draw", "libraries", "render"]
 
 _DOCS = FOLDER.parents[1] / "docs"
-_PAGES = _DOCS / "zoo"
+PAGE = _DOCS / "zoo.md"
 CHART = _DOCS / "images/zoo.svg"
 _MARKUP = re.compile(r"(?<![A-Za-z0-9])_+|_+(?![A-Za-z0-9])|[*<]")
 """Underscores at the edge of a word, asterisks and angle brackets."""
@@ -32,8 +31,44 @@ _COLORS = {
 }
 
 
-def render(zoo: Zoo) -> dict[Path, str]:
-    """Every page, by the path that it is written to."""
+def render(zoo: Zoo) -> str:
+    """The text of docs/zoo.md. A finding is a link to its script."""
+    all_ = entries(zoo)
+    return _template("zoo.md.j2").render(
+        zoo=zoo,
+        groups=GROUPS,
+        rows=[_row(zoo, environment) for environment in _in_order(zoo)],
+        counts=counts(zoo),
+        worst=worst(all_),
+        counted=counted(all_),
+        contested=[entry for entry in all_ if entry.finding.is_contested],
+        form=of_form(all_),
+        rules=_by_rule(all_),
+    )
+
+
+def libraries(zoo: Zoo) -> dict[str, str]:
+    """The page of each library by the name of its file: all findings, with results and scripts.
+
+    "Cython (in scikit-learn)" has cython-in-scikit-learn.md.
+    """
+    own: dict[str, list[Entry]] = {}
+    for entry in entries(zoo):
+        own.setdefault(entry.finding.library, []).append(entry)
+    template = _template("library.md.j2")
+    return {
+        re.sub(r"[^a-z0-9]+", "-", library.lower()).strip("-") + ".md": template.render(
+            library=library,
+            project=zoo.projects[library],
+            environments=[e for e in _in_order(zoo) if e.library == library],
+            entries=own[library],
+            zoo=zoo,
+        )
+        for library in sorted(own, key=str.lower)
+    }
+
+
+def _template(name: str) -> jinja2.Template:
     jinja = jinja2.Environment(
         loader=jinja2.FileSystemLoader(FOLDER),
         trim_blocks=True,
@@ -42,47 +77,9 @@ def render(zoo: Zoo) -> dict[Path, str]:
         undefined=jinja2.StrictUndefined,
         autoescape=False,
     )
-    jinja.filters.update(code=_code, cell=_cell, prose=_prose, tracker=_tracker)
-    jinja.globals.update(
-        meaning=severity.MEANING, slug=slug, outcome=scripts.outcome, SHOWN=scripts.SHOWN
-    )
-    all_ = entries(zoo)
-    contested = [entry for entry in all_ if entry.finding.is_contested]
-    pages = {
-        _DOCS / "zoo.md": jinja.get_template("zoo.md.j2").render(
-            zoo=zoo,
-            groups=GROUPS,
-            rows=[_row(zoo, environment) for environment in _in_order(zoo)],
-            counts=counts(zoo),
-            worst=worst(all_),
-            counted=counted(all_),
-            contested=contested,
-            form=of_form(all_),
-            rules=_by_rule(all_),
-        )
-    }
-    template = jinja.get_template("library.md.j2")
-    for library in sorted({entry.finding.library for entry in all_}, key=str.lower):
-        own = [entry for entry in all_ if entry.finding.library == library]
-        environments = [e for e in _in_order(zoo) if e.library == library]
-        pages[_PAGES / f"{slug(library)}.md"] = template.render(
-            library=library,
-            project=zoo.projects[library],
-            environments=environments,
-            entries=own,
-            zoo=zoo,
-        )
-    return pages
-
-
-def written() -> list[Path]:
-    """The pages of libraries that are there, current or not."""
-    return sorted(_PAGES.glob("*.md"))
-
-
-def slug(library: str) -> str:
-    """The name of a library's page: "Cython (in scikit-learn)" has cython-in-scikit-learn.md."""
-    return re.sub(r"[^a-z0-9]+", "-", library.lower()).strip("-")
+    jinja.filters.update(code=_code, cell=_cell, place=_place, prose=_prose, tracker=_tracker)
+    jinja.globals.update(meaning=catalogue.SEVERITIES)
+    return jinja.get_template(name)
 
 
 def counts(zoo: Zoo) -> dict[str, Any]:
@@ -107,7 +104,7 @@ def chart_data(zoo: Zoo) -> dict[str, dict[str, int]]:
     data: dict[str, dict[str, int]] = {}
     for entry in entries(zoo):
         if not entry.finding.is_contested:
-            of_interface = data.setdefault(entry.interface, dict.fromkeys(severity.SEVERITIES, 0))
+            of_interface = data.setdefault(entry.interface, dict.fromkeys(catalogue.SEVERITIES, 0))
             of_interface[entry.severity] += 1
     return dict(sorted(data.items(), key=lambda item: sum(item[1].values())))
 
@@ -126,7 +123,7 @@ def draw(zoo: Zoo) -> None:
 
     figure, axes = pyplot.subplots(figsize=(7, 0.5 + 0.45 * len(data)), layout="constrained")
     left = [0] * len(data)
-    for name in severity.SEVERITIES:
+    for name in catalogue.SEVERITIES:
         widths = [of_interface[name] for of_interface in data.values()]
         axes.barh(list(data), widths, left=left, color=_COLORS[name], label=name)
         left = [start + width for start, width in zip(left, widths)]
@@ -156,22 +153,18 @@ def _by_rule(all_: list[Entry]) -> list[dict[str, Any]]:
                 "rule": rule,
                 "requirement": catalogue.load()[rule].requirement,
                 "libraries": len({entry.finding.library for entry in broken}),
-                "severity": severity.worst(entry.severity for entry in broken),
+                "severity": most_severe(entry.severity for entry in broken),
             }
         )
-    order = severity.SEVERITIES.index
+    order = list(catalogue.SEVERITIES).index
     return sorted(rows, key=lambda r: (-r["libraries"], order(r["severity"]), r["rule"]))
 
 
 def _in_order(zoo: Zoo) -> list[Environment]:
     def key(environment: Environment) -> tuple[str, list[int], str]:
-        return environment.library.lower(), _numbers(environment.version), environment.name
+        return environment.library.lower(), versions.order(environment.version), environment.name
 
     return sorted(zoo.environments.values(), key=key)
-
-
-def _numbers(version: str) -> list[int]:
-    return [int(part) for part in version.replace("+", ".").split(".") if part.isdigit()]
 
 
 def _row(zoo: Zoo, environment: Environment) -> dict[str, Any]:
@@ -204,8 +197,13 @@ def _group_cell(zoo: Zoo, environment: Environment, targets: list[Any], group: s
     return f"✓ {judged}" if judged else "–"
 
 
-def _link(text: str, finding: Any) -> str:
-    return f"[{text}](zoo/{slug(finding.library)}.md#{finding.id})"
+def _link(text: str, finding: Finding) -> str:
+    return f"[{text}]({_place(finding)})"
+
+
+def _place(finding: Finding) -> str:
+    """The finding's script; the site has its section on the page of the library instead."""
+    return f"../conformance/zoo/reproducers/{finding.script.name}"
 
 
 def _remark(rule: str) -> str:

@@ -1,21 +1,24 @@
-"""The findings as the suite ships them: `gridbuf_conformance/findings.json`, for `reproduce` and `report`."""
+"""The findings as the suite ships them, for `reproduce` and `report`: `published.py FILE` writes them as JSON.
+
+Wheels and source distributions have the file as `gridbuf_conformance/findings.json` (hatch_build.py); Bazel makes it, too.
+"""
 
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 from typing import Any
 
 from entries import Entry, entries
-from records import FOLDER, Zoo
+from records import Zoo, load
 
-__all__ = ["PATH", "text"]
-
-PATH = FOLDER.parent / "gridbuf_conformance/findings.json"
+__all__ = ["text"]
 
 
 def text(zoo: Zoo) -> str:
-    """The file: every finding that has a script, by id."""
-    findings = [_published(zoo, entry) for entry in entries(zoo) if entry.has_script]
+    """The file: every finding, by id."""
+    findings = [_published(zoo, entry) for entry in entries(zoo)]
     findings.sort(key=lambda finding: str(finding["id"]))
     data = {"schema": "gridbuf-conformance-findings/1", "date": zoo.date, "findings": findings}
     return json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
@@ -48,5 +51,9 @@ def _published(zoo: Zoo, entry: Entry) -> dict[str, Any]:
         "security": project.security,
         "replay": entry.replay,
         "runs": entry.runs,
-        "script": entry.script,
+        "script": finding.code,
     }
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(text(load()), "utf-8")

@@ -1,13 +1,15 @@
 """The zoo's data: the libraries, the findings in them, and the results of runs.
 
-`environments.toml` has what is installed and judged, and where each project takes issues. `findings.toml` has what is
-wrong, compared with the text of the specification, and `reproducers/ID.py` shows it without the suite. These are
-written by hand, so this module checks them. `zoo.py` writes the rest: `results/NAME.json` is a run of one environment,
+`environments.toml` has the packages, the targets, and where each project takes issues. `reproducers/ID.py` is a
+finding: a script that shows the defect without the suite. Its header is inline script metadata (PEP 723): its
+dependencies are those of an environment, and the table `tool.gridbuf-finding` has the record. These are written by hand,
+so this module checks them. `zoo.py` writes the rest: `results/NAME.json` is a run of one environment,
 `results/verified.json` has the replays of every finding, `results/reproduced.json` the runs of its script.
 """
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 import sys
@@ -15,6 +17,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
+
+from gridbuf_conformance.render import summary
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -25,7 +29,6 @@ __all__ = [
     "AGES",
     "FOLDER",
     "GROUPS",
-    "REPRODUCERS",
     "RESULTS",
     "SIDES",
     "STATUSES",
@@ -42,21 +45,24 @@ __all__ = [
 
 FOLDER = Path(__file__).resolve().parent
 RESULTS = FOLDER / "results"
-REPRODUCERS = FOLDER / "reproducers"
 SIDES = ("producer", "consumer")
 AGES = ("newest", "old")
 STATUSES = ("new", "reported", "acknowledged", "fixed")
 """`new`: a search did not find it in a tracker. The others have a link to a tracker; `fixed` has a version too."""
-GROUPS = ("AI", "AS", "CAI", "PB", "DL", "DP", "DX", "XA", "GT")
-"""The rule groups, in the order of the catalogue."""
+GROUPS = tuple(summary.GROUPS)
+"""The rule groups, in the order of the reports."""
 
+_HEADER = re.compile(r"# /// script\n(?P<toml>(?:#(?: .*)?\n)+?)# ///\n")
+_RECORD = "gridbuf-finding"
+_LEVELS = 4
+"""A result has targets, a target has failures, and each failure is a line."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9._+-]*")
 _Record = TypeVar("_Record")
 
 
 @dataclass(frozen=True)
 class Environment:
-    """One library at one version under one Python: a virtual environment, and what is judged in it.
+    """One library at one version under one Python: a virtual environment, and the targets that are judged in it.
 
     `python` is a minor version ("3.13"), or a full one where the interpreter itself is the library. `age` is
     "newest" if the version was its library's newest release on the day of the run, else "old". `extensions` says that
@@ -95,22 +101,27 @@ class Project:
 class Finding:
     """One cause in one library: what one change of the library would repair, with every rule that it breaks.
 
-    `rule` and `plan` are the replay that shows it, `also_rules` the other rules that the cause breaks. `affected` is
-    the environment in which the replay fails. `passes` is an environment in which the same plan passes: a fixed
-    version, or another released library; without one it is empty. `seen` is what happens, without the suite.
+    `script` shows it: exit code 1 while the defect is there, 0 when it is gone. Its docstring is the title, its header has
+    the other fields, and the name of the file is the id. `affected` is the environment in which the replay fails. It is
+    the environment that judges the target and has the Python and the requirements of the header.
 
-    `replayed_as` is the rule of the replay where that is another one: for the same requirement at sizes that only a rule
-    of this suite's own judges. `searched` says when, where and for which words a tracker was searched for a `new` finding. `counter` is the
+    `rule` and `plan` are the replay that shows it, `also_rules` the other rules that the cause breaks. `passes` is an
+    environment in which the same plan passes: a fixed version, or another released library; without one it is empty.
+    `seen` is what happens, without the suite.
+
+    `replayed_as` is the rule of the replay if it is not `rule`: only a rule of this suite judges the requirement at such
+    sizes. `searched` says when, where and for which words a tracker was searched for a `new` finding. `counter` is the
     argument against a contested finding, with a link. `picture` is a drawing of the memory.
     """
 
     id: str
+    script: Path
+    affected: str
     library: str
     side: str
     target: str
     rule: str
     plan: str
-    affected: str
     title: str
     why: str
     seen: str
@@ -154,9 +165,9 @@ class Finding:
         return bool(self.counter)
 
     @property
-    def script(self) -> Path:
-        """The program that shows it: exit code 1 while the defect is there, 0 when it is gone."""
-        return REPRODUCERS / f"{self.id}.py"
+    def code(self) -> str:
+        """The script without its header."""
+        return _HEADER.sub("", self.script.read_text("utf-8"), count=1)
 
     def covers(self, environment: Environment, side: str, target: str, rule: str) -> bool:
         """Whether a failure that a run met is this finding."""
@@ -207,20 +218,20 @@ class Zoo:
 
 
 def load(folder: Path = FOLDER) -> Zoo:
-    """Reads both files. Raises ValueError, naming the record, for what does not fit together."""
-    environments = _toml(folder / "environments.toml")
-    findings = _toml(folder / "findings.toml")
+    """Reads the environments and the scripts. Raises ValueError, naming the record, for what does not fit together."""
+    tables = tomllib.loads((folder / "environments.toml").read_text("utf-8"))
+    environments = {e.name: e for e in _records(Environment, tables, "environment")}
+    scripts = sorted((folder / "reproducers").glob("*.py"))
     zoo = Zoo(
-        date=str(environments["date"]),
-        environments={e.name: e for e in _records(Environment, environments, "environment")},
-        projects={p.library: p for p in _records(Project, environments, "project")},
-        findings=tuple(_records(Finding, findings, "finding")),
-        remarks=tuple(_records(Remark, findings, "remark")),
-        untried=tuple(_records(Untried, environments, "untried")),
+        date=str(tables["date"]),
+        environments=environments,
+        projects={p.library: p for p in _records(Project, tables, "project")},
+        findings=tuple(_finding(script, environments.values()) for script in scripts),
+        remarks=tuple(_records(Remark, tables, "remark")),
+        untried=tuple(_records(Untried, tables, "untried")),
     )
-    _require_unique("environment", [raw["name"] for raw in environments["environment"]])
-    _require_unique("finding", [finding.id for finding in zoo.findings])
-    for environment in zoo.environments.values():
+    _require_unique("environment", [raw["name"] for raw in tables["environment"]])
+    for environment in environments.values():
         _require(environment.age in AGES, environment.name, f"age must be one of {AGES}")
     for finding in zoo.findings:
         _require_consistent(finding, zoo)
@@ -233,17 +244,30 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def write_json(path: Path, data: Mapping[str, Any]) -> None:
-    """Writes a result file: sorted keys, so that the same results are the same bytes."""
+    """Writes a result file: sorted keys, and a line for each record, so that a diff shows what changed."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    text = json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False)
-    path.write_text(f"{text}\n", "utf-8")
+    path.write_text(_compact(data) + "\n", "utf-8")
+
+
+def _compact(value: Any, depth: int = 0) -> str:
+    """JSON with a line for each entry, except in what has only plain values or is on the fourth level."""
+    is_table = isinstance(value, dict)
+    inner = value.values() if is_table else value if isinstance(value, list) else ()
+    if depth == _LEVELS or not any(isinstance(entry, (dict, list)) for entry in inner):
+        return json.dumps(value, sort_keys=True, ensure_ascii=False)
+    if is_table:
+        lines = [f"{json.dumps(key)}: {_compact(value[key], depth + 1)}" for key in sorted(value)]
+    else:
+        lines = [_compact(entry, depth + 1) for entry in value]
+    start, end = "{}" if is_table else "[]"
+    margin = "\n" + " " * depth
+    return f"{start}{margin} " + f",{margin} ".join(lines) + f"{margin}{end}"
 
 
 def _require_consistent(finding: Finding, zoo: Zoo) -> None:
     def require(condition: bool, text: str) -> None:
         _require(condition, finding.id, text)
 
-    require(finding.side in SIDES, f"side must be one of {SIDES}")
     for name in (*finding.environments, *filter(None, [finding.passes])):
         require(name in zoo.environments, f"no environment is called {name!r}")
     for name in finding.environments:
@@ -259,8 +283,30 @@ def _require_consistent(finding: Finding, zoo: Zoo) -> None:
     require(finding.is_contested == has_link, "counter needs counter_link, a link")
 
 
-def _toml(path: Path) -> dict[str, Any]:
-    return tomllib.loads(path.read_text("utf-8"))
+def _finding(script: Path, environments: Iterable[Environment]) -> Finding:
+    """The finding of a script, from its header."""
+    text = script.read_text("utf-8")
+    header = _HEADER.match(text)
+    lines = header["toml"].splitlines() if header else ()
+    metadata = tomllib.loads("\n".join(line[2:] for line in lines))
+    try:
+        record = metadata["tool"][_RECORD]
+        python = metadata["requires-python"].removeprefix("==").removesuffix(".*")
+        needs = (record["library"], python, tuple(metadata["dependencies"]))
+        judged = (record["side"], record["target"])
+    except KeyError as error:
+        raise ValueError(f"{script.name}: its header, # /// script, has no key {error}") from None
+    fitting = [
+        e.name
+        for e in environments
+        if (e.library, e.python, e.requirements) == needs and judged in e.targets
+    ]
+    need = "no environment has its library, Python and dependencies, and judges its target"
+    _require(len(fitting) == 1, script.name, need)
+    title = ast.get_docstring(ast.parse(text))
+    _require(bool(title), script.name, "the docstring must be the title of the finding")
+    own = {"id": script.stem, "script": script, "affected": fitting[0], "title": title}
+    return _record(Finding, {**record, **own}, script.name)
 
 
 def _records(kind: type[_Record], raw: Mapping[str, Any], key: str) -> Iterable[_Record]:

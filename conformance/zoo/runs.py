@@ -1,4 +1,4 @@
-"""What a run comes to: reports reduced to what the zoo keeps, and the two replays of a finding.
+"""The results of runs: reports reduced to what the zoo keeps, and the two replays of a finding.
 
 A reduced report has counts, and for each rule that failed the smallest plan with expected and found values.
 Everything that may differ between two runs of the same versions (timing) is left out.
@@ -48,7 +48,6 @@ def reduced(report: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "version": report["target"]["version"],
         "judged": {group: judged[group] for group in GROUPS if judged[group]},
-        "summary": report["summary"],
         "failures": {
             rule["id"]: _smallest(rule) for rule in report["rules"] if rule["outcome"] in FAILED
         },
@@ -56,7 +55,7 @@ def reduced(report: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def verified(finding: Finding, zoo: Zoo, folder: Path) -> dict[str, Any]:
-    """The finding's plan, replayed where it is broken and, if there is such a place, where it is right."""
+    """The finding's plan, replayed on the affected version and, if the record names one, on the peer."""
     passes, target = finding.peer
     replays = {"affected": _replayed(finding, zoo.environments[finding.affected], folder)}
     if passes:

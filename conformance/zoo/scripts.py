@@ -1,4 +1,4 @@
-"""The reproducers: a program for each finding that needs the library and nothing of the suite.
+"""The reproducers: a program for each finding that needs the library and not the suite.
 
 A reproducer ends with exit code 1 and a line `defect: …` while the defect is there, and with 0 when it is gone. Any
 other end (a traceback, which is exit code 1 without that line) says nothing about the defect.

@@ -35,9 +35,7 @@ def test_the_first_and_the_last_release_with_a_defect_are_found(first: int, last
         shown = [name for name in names if tried.get(name) == scripts.SHOWN]
         assert (shown[0], shown[-1]) == (names[first], names[last])
         assert len(asked) == len({*asked}) <= 8
-        told = versions.told(
-            {"tried": {n: tried[n] for n in names if n in tried}, "releases": names}
-        )
+        told = versions.told({"tried": tried, "releases": 9})
         before = f"not in {names[first - 1]}" if first else "the oldest that runs"
         after = f"not in {names[last + 1]}" if last < 8 else "the newest"
         assert f"since {names[first]} ({before}), until {names[last]} ({after});" in told
@@ -45,9 +43,18 @@ def test_the_first_and_the_last_release_with_a_defect_are_found(first: int, last
 
 def test_releases_that_do_not_run_say_nothing() -> None:
     tried = {"1": versions.CANNOT_RUN, "2": scripts.SHOWN, "3": versions.CANNOT_RUN}
-    told = versions.told({"tried": tried, "releases": ["1", "2", "3", "4"]})
+    told = versions.told({"tried": tried, "releases": 4})
     assert told == (
         "since 2 (the oldest that runs), until 2 (the newest); tried 3 of 4 releases: 1 –, 2 ✗, 3 –"
+    )
+
+
+def test_releases_are_told_from_the_oldest_on() -> None:
+    """A result file has them in the order of their letters."""
+    tried = {"1.10.0": scripts.SHOWN, "1.9.0": scripts.GONE}
+    told = versions.told({"tried": tried, "releases": 2})
+    assert told == (
+        "since 1.10.0 (not in 1.9.0), until 1.10.0 (the newest); tried 2 of 2 releases: 1.9.0 ✓, 1.10.0 ✗"
     )
 
 
@@ -60,14 +67,14 @@ def test_releases_are_installed_and_tried(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(wheels))
     monkeypatch.setattr(versions, "PATH", tmp_path / "versions.json")
-    monkeypatch.setattr(records, "REPRODUCERS", tmp_path)
-    (tmp_path / "example.py").write_text(SCRIPT)
+    script = tmp_path / "example.py"
+    script.write_text(SCRIPT)
     python = ".".join(map(str, sys.version_info[:2]))
     environment = Environment(
         "example", "Example", "1.3", python, (f"{PACKAGE}==1.3",), "old", producers=("example",)
     )
     keys = "id library side target rule plan affected title why seen status".split()
-    finding = Finding(**{**dict.fromkeys(keys, ""), "id": "example"})
+    finding = Finding(**{**dict.fromkeys(keys, ""), "id": "example", "script": script})
     told: list[str] = []
     try:
         venvs.interpreter(python)
@@ -75,7 +82,7 @@ def test_releases_are_installed_and_tried(tmp_path: Path, monkeypatch: pytest.Mo
         pytest.skip(str(error))
     versions.bisect(environment, [finding], tmp_path / "environments", told.append)
     record = records.read_json(versions.PATH)["example"]
-    assert record["releases"] == [f"1.{number}" for number in range(1, 7)]
+    assert record["releases"] == 6
     assert record["tried"]["1.1"] == record["tried"]["1.5"] == scripts.GONE
     assert {record["tried"][name] for name in ("1.2", "1.3", "1.4")} == {scripts.SHOWN}
     assert len(told) == len(record["tried"]) - 1, "the recorded release was known"

@@ -1,8 +1,7 @@
 """Virtual environments with one library each, and the suite's command run inside them.
 
-The suite is not installed there: it is pure Python and comes along by PYTHONPATH, so that what is judged with is
-the working tree. What its command needs next to it (`TOOLS`) is installed at fixed versions, because the plans that
-Hypothesis draws are part of the result.
+The suite is not installed there: PYTHONPATH names the working tree. The packages that its command needs (`TOOLS`) are
+installed at fixed versions, because the plans that Hypothesis draws are part of the result.
 """
 
 from __future__ import annotations
@@ -12,6 +11,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,11 +19,17 @@ from typing import Any
 
 from records import FOLDER, Environment
 
-__all__ = ["SILENT", "CannotMake", "discard", "interpreter", "make", "suite", "without_paths"]
+__all__ = ["PIP", "SILENT", "CannotMake", "discard", "interpreter", "make", "suite", "without_paths"]
 
 SUITE = Path(os.environ.get("GRIDBUF_CONFORMANCE", FOLDER.parent))
-"""What is judged with: this tree, or another one that the variable names."""
-TOOLS = ("hypothesis==6.155.2", "jinja2==3.1.6", "rich==14.1.0", "tomli==2.2.1")
+"""The suite that judges: this tree, or another one that the variable names."""
+TOOLS = (
+    *("hypothesis==6.155.2", "jinja2==3.1.6", "packaging", "rich==14.1.0"),
+    *("tomli==2.2.1", "tomlkit==0.13.3"),
+)
+"""The dependencies of the suite. `packaging` has no fixed version, because some libraries fix it."""
+PIP = (sys.executable, "-m", "pip", "--python")
+"""The pip of this Python, for another one, whose path comes next. Debian's Python has no pip."""
 _STAMP = "zoo-requirements.txt"
 _INSTALL_LIMIT_S = 1800
 _RUN_LIMIT_S = 1800
@@ -51,7 +57,7 @@ def make(environment: Environment, folder: Path, tools: Sequence[str] = TOOLS) -
     shutil.rmtree(home, ignore_errors=True)
     base = str(interpreter(environment.python))
     _run([base, "-m", "venv", "--without-pip", str(home)], environment.name)
-    pip = [base, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-compile"]
+    pip = [*PIP, str(python), "install", "--quiet", "--no-compile"]
     pip_sources = [f"--no-binary={name}" for name in environment.sources]
     requirements = [*tools, *environment.requirements]
     _run([*pip, "--only-binary=:all:", *pip_sources, *requirements], environment.name)
@@ -92,7 +98,7 @@ def without_paths(text: str) -> str:
 
 
 def _build_extensions(pip: Sequence[str], name: str) -> None:
-    """Compiles the suite's extensions in a copy of their sources, which stay as they are."""
+    """Compiles the suite's extensions in a copy of their sources, so that nothing is written there."""
     with tempfile.TemporaryDirectory() as folder:
         sources = shutil.copytree(SUITE / "extensions", Path(folder, "extensions"))
         _run([*pip, "--no-deps", "--no-build-isolation", str(sources)], name)

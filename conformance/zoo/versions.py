@@ -1,10 +1,10 @@
 """Since when, and until when: the script of each finding on other releases of its library, by bisection.
 
-A release is tried under the Python of the environment in which the finding is recorded. It has to have a wheel for it. What
-else the environment requires is installed in the version that pip chooses for the release. All scripts of an environment run
-on each release that is installed, and each result is written at once, so a later run goes on from there.
+A release is tried under the Python of the environment in which the finding is recorded, for which it must have a wheel. pip
+chooses the versions of the environment's other packages. All scripts of an environment run on each release that is
+installed, and each result is written at once, so that a later run resumes.
 
-The bisection assumes that a defect comes once and goes once. The results have every release that was tried.
+The bisection assumes that a defect appears once and disappears once. The results have every release that was tried.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ import scripts
 import venvs
 from records import RESULTS, Environment, Finding, read_json, write_json
 
-__all__ = ["PATH", "bisected", "releases", "told"]
+__all__ = ["PATH", "bisected", "order", "releases", "told"]
 
 PATH = RESULTS / "versions.json"
 CANNOT_RUN = "does not run"
-"""The release does not install, or the script ends in another way than its two."""
+"""The release does not install, or the script ends with neither of its two outcomes."""
 _FINAL = re.compile(r"\d+(\.\d+)*(\.post\d+)?")
 
 
@@ -36,7 +36,7 @@ def releases(environment: Environment, python: Path) -> list[str]:
       venvs.CannotMake: the library is not a package of the index, or pip fails.
     """
     name = _requirement(environment).partition("==")[0].partition("[")[0]
-    command = [str(python), "-m", "pip", "index", "versions", "--only-binary=:all:", name]
+    command = [*venvs.PIP, str(python), "index", "versions", "--only-binary=:all:", name]
     done = subprocess.run(command, capture_output=True, text=True)
     found = re.search(r"Available versions: (.*)", done.stdout)
     if found is None:
@@ -113,7 +113,7 @@ def bisect(
         known[id_] = {
             "date": datetime.date.today().isoformat(),
             "python": environment.python,
-            "releases": names,
+            "releases": len(names),
             "tried": {name: every[name] for name in names if name in every},
         }
         write_json(PATH, known)
@@ -148,9 +148,14 @@ def _states(
     return states
 
 
+def order(version: str) -> list[int]:
+    """The key that sorts versions, oldest first."""
+    return [int(part) for part in re.findall(r"\d+", version)]
+
+
 def told(record: Mapping[str, Any]) -> str:
     """One sentence: the first and the last release with the defect, of those that ran."""
-    tried: dict[str, str] = record["tried"]
+    tried: dict[str, str] = dict(sorted(record["tried"].items(), key=lambda pair: order(pair[0])))
     ran = [name for name, state in tried.items() if state != CANNOT_RUN]
     shown = [name for name in ran if tried[name] == scripts.SHOWN]
     before, after = ran[: ran.index(shown[0])], ran[ran.index(shown[-1]) + 1 :]
@@ -160,5 +165,5 @@ def told(record: Mapping[str, Any]) -> str:
     list_ = ", ".join(f"{name} {signs[state]}" for name, state in tried.items())
     return (
         f"since {shown[0]} ({since}), until {shown[-1]} ({until}); "
-        f"tried {len(tried)} of {len(record['releases'])} releases: {list_}"
+        f"tried {len(tried)} of {record['releases']} releases: {list_}"
     )

@@ -1,16 +1,17 @@
-"""The zoo: released array libraries, what the suite finds in them, and the proof that it is so.
+"""The zoo: released array libraries, the suite's findings in them, and the evidence.
 
     python conformance/zoo/zoo.py list
     python conformance/zoo/zoo.py run [ENVIRONMENT…]      judge libraries, write results/NAME.json
     python conformance/zoo/zoo.py run --versions […]      bisect findings over releases, write results/versions.json
     python conformance/zoo/zoo.py verify [FINDING…]       replay findings, write results/verified.json
     python conformance/zoo/zoo.py reproduce [FINDING…]    run their scripts, write results/reproduced.json
-    python conformance/zoo/zoo.py docs [--check]          write docs/zoo.md, docs/zoo/*.md, the chart and the data of the suite
+    python conformance/zoo/zoo.py docs [--check]          write docs/zoo.md and its chart
+    python conformance/zoo/zoo.py docs --site FOLDER      write the pages of the libraries for the site
     python conformance/zoo/zoo.py all                     what has no result yet of run, verify and reproduce, then docs
     python conformance/zoo/zoo.py all --again             all of it; interrupted, go on with `all`
 
 `run`, `verify` and `reproduce` make one virtual environment for each library and version, from wheels of the package index. They
-need the interpreters that environments.toml names. Everything else needs neither.
+need the interpreters that environments.toml names. The other commands need neither.
 """
 
 from __future__ import annotations
@@ -25,7 +26,6 @@ from threading import Lock
 from typing import Any, TypeVar
 
 import page
-import published
 import runs
 import scripts
 import venvs
@@ -93,10 +93,10 @@ def _run(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
 def _versions(
     zoo: Zoo, chosen: Sequence[Environment], options: argparse.Namespace, console: Console
 ) -> int:
-    """Bisects the findings that were recorded in these environments; one at a time, for they share a file."""
+    """Bisects the findings that were recorded in these environments; one at a time, because they share a file."""
     code = 0
     for environment in chosen:
-        findings = [f for f in zoo.findings if f.affected == environment.name and f.script.exists()]
+        findings = [f for f in zoo.findings if f.affected == environment.name]
         if options.missing:
             known = read_json(versions.PATH)
             findings = [f for f in findings if "releases" not in known.get(f.id, {})]
@@ -110,7 +110,7 @@ def _versions(
 
 
 def _is_run(environment: Environment) -> bool:
-    """Whether there is a result for just these targets of this version."""
+    """Whether there is a result for exactly these targets of this version."""
     result = read_json(RESULTS / f"{environment.name}.json")
     ran = [(target["side"], target["target"]) for target in result.get("targets", [])]
     return ran == environment.targets and result["version"] == environment.version
@@ -173,7 +173,7 @@ def _reproduce(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
 
 
 def _all(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
-    """Everything that has no result yet, one environment after the other, and then the pages."""
+    """Everything that has no result yet, one environment after another, and then the page."""
     if options.again:
         for path in set(RESULTS.glob("*.json")) - {versions.PATH}:
             path.unlink()
@@ -182,7 +182,7 @@ def _all(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
     for title, step in (("run", _run), ("verify", _verify), ("reproduce", _reproduce)):
         console.print(f"== {title}, after {(time.monotonic() - begin) / 60:.0f} min")
         codes.append(step(zoo, options, console))
-    codes.append(_docs(zoo, argparse.Namespace(check=False), console))
+    codes.append(_docs(zoo, argparse.Namespace(check=False, site=None), console))
     console.print(f"== done, after {(time.monotonic() - begin) / 60:.0f} min")
     return max(codes)
 
@@ -195,31 +195,24 @@ def _made(environment: Environment, options: argparse.Namespace, tell: Tell) -> 
 
 
 def _docs(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
-    """Writes everything that is made from the records, or says which of it is out of date."""
-    texts = {**page.render(zoo), published.PATH: published.text(zoo)}
-    gone = [path for path in page.written() if path not in texts]
-    changed = [path for path, text in texts.items() if _content(path) != text]
+    """Writes docs/zoo.md and its chart, or the pages of the libraries, or says whether docs/zoo.md is current."""
+    if options.site:
+        for name, text in page.libraries(zoo).items():
+            (options.site / name).write_text(text, "utf-8")
+        return 0
+    text = page.render(zoo)
+    is_current = page.PAGE.exists() and page.PAGE.read_text("utf-8") == text
     if options.check:
-        for path in (*changed, *gone):
-            console.print(f"not current: {path.relative_to(_ROOT)}")
-        console.print("run: zoo.py docs" if changed or gone else "current")
-        return 1 if changed or gone else 0
-    for path in gone:
-        path.unlink()
-    for path in changed:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(texts[path], "utf-8")
+        console.print("current" if is_current else "docs/zoo.md is not current; run: zoo.py docs")
+        return 0 if is_current else 1
+    page.PAGE.write_text(text, "utf-8")
     page.draw(zoo)
-    console.print(f"{len(zoo.findings)} findings, {len(changed)} files written")
+    console.print(f"{len(zoo.findings)} findings")
     return 0
 
 
-def _content(path: Path) -> str:
-    return path.read_text("utf-8") if path.exists() else ""
-
-
 def _proof(finding: Finding, result: dict[str, Any]) -> str:
-    """One line: what the affected version and the other one came to."""
+    """One line: the outcome on the affected version and on the peer."""
     sign = "✓" if _is_proved(finding, result) else "✗"
     told = f"{finding.replay_rule} {result['affected']['outcome']} on {finding.affected}"
     if "passes" in result:
@@ -309,8 +302,9 @@ def _parser() -> argparse.ArgumentParser:
             "--discard", action="store_true", help="remove each environment after its use"
         )
         parser.set_defaults(run=act)
-    docs = command.add_parser("docs", help="write the pages, and the data of the suite")
+    docs = command.add_parser("docs", help="write docs/zoo.md and its chart")
     docs.add_argument("--check", action="store_true", help="write nothing; 1 if it is not current")
+    docs.add_argument("--site", type=Path, metavar="FOLDER", help="write the pages of libraries")
     docs.set_defaults(run=_docs)
     return top
 

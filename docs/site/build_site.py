@@ -15,6 +15,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -168,6 +169,21 @@ def rule_pages(text: str) -> dict[str, str]:
         "```\n",
     ]
     pages["reference/rules.md"] = "\n".join(index + toctree)
+    return pages
+
+
+def library_pages() -> dict[str, str]:
+    """The zoo's page of each library. The page of a finding's script is its section there."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run(
+            [sys.executable, ROOT / "conformance/zoo/zoo.py", "docs", "--site", folder],
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+            check=True,
+        )
+        pages = {f"zoo/{path.name}": path.read_text() for path in sorted(Path(folder).iterdir())}
+    for page, text in pages.items():
+        for finding in re.findall(r"^## (\S+)$", text, re.MULTILINE):
+            PAGES[f"conformance/zoo/reproducers/{finding}.py"] = f"{page}#{finding}"
     return pages
 
 
@@ -342,9 +358,11 @@ def make_sources(folder: Path) -> None:
         if not source.startswith("modules/") and not page == "index.md"
     }
     made["docs/index.md"] = "index.md"
+    texts = {source: (ROOT / source).read_text() for source in made}
+    for page, text in library_pages().items():
+        made[f"docs/{page}"], texts[f"docs/{page}"] = page, text
     pages = {
-        page: as_myst(with_links((ROOT / source).read_text(), source, page))
-        for source, page in made.items()
+        page: as_myst(with_links(texts[source], source, page)) for source, page in made.items()
     }
     pages["spec.md"] = with_tests(pages["spec.md"])
     pages.update(rule_pages((ROOT / "docs/reference/rules.md").read_text()))

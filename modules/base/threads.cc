@@ -164,7 +164,7 @@ class Helpers {
 
  private:
   // Not destroyed, because helpers may outlive main(). In a child no helper exists, and another
-  // thread may have held the mutex, so it begins anew.
+  // thread may have held the mutex, so it is made again.
   static Helpers* make() {
     alignas(Helpers) static std::array<std::byte, sizeof(Helpers)> memory;
     one_ = new (memory.data()) Helpers;

@@ -9,9 +9,9 @@
 //   machine   devices, streams, host memory, threads
 //   hot       the entry points that use CPython's C API, because a benchmark shows the need
 //
-// Key decision: pybind11 everywhere but in `hot`. There a call through pybind11 would cost more than
-// the work (docs/adr/0008). The headers are parts of this module and of no other translation unit,
-// so that one library has one interface. All functions need the GIL.
+// Key decision: pybind11 everywhere but in `hot`. There a call through pybind11 would cost more
+// than the work (docs/adr/0008). The headers are parts of this module and of no other translation
+// unit, so that one library has one interface. All functions need the GIL.
 
 module;
 
@@ -32,6 +32,7 @@ module;
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -59,6 +60,8 @@ import gridbuf.storage.sync;
 import gridbuf.transfer;
 
 #include "modules/python/support/support.h"
+//
+#include "modules/python/hot/array_type.h"
 //
 #include "modules/python/buffer/buffer.h"
 //

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from gridbuf_benchmarks.case import Case, Entry, Work, uses, view_of
+from gridbuf_benchmarks.case import Case, Entry, Names, Work, uses, view_of
 
 _SMALL = (8, 8, 8)
 _MEDIUM = (64, 64, 80)
@@ -97,6 +98,49 @@ def _plain() -> Iterator[Case]:
             *_entries("empty", _SMALL)[1:],
         ),
     )
+
+
+_LIKE_NOTE = "The result has the shape and layout of an array of its library."
+_STORAGE_NOTE = (
+    "A storage has names of dimensions, a halo and two sides; NumPy's array has none of them."
+)
+
+
+def _makers(storage: bool) -> Names:
+    """The functions that make arrays, or storages, and an array or a storage for those that end in `_like`."""
+
+    def names(module: ModuleType) -> dict[str, Any]:
+        if storage and module.__name__ == "gridbuf":
+            import gridbuf.storage
+
+            module = gridbuf.storage
+        functions = {name: getattr(module, name) for name in _VALUES}
+        like = {f"{name}_like": getattr(module, f"{name}_like") for name in _VALUES}
+        return {**functions, **like, "shape": _SMALL, "x": module.empty(_SMALL), "value": _FILL}
+
+    return names
+
+
+def _further() -> Iterator[Case]:
+    """Small arrays like another one, and small storages."""
+    for kind, suffix, first in (
+        ("small", "_like", "x"),
+        ("storage", "", "shape"),
+        ("storage", "_like", "x"),
+    ):
+        note = f"{_LIKE_NOTE if suffix else ''} {_STORAGE_NOTE if kind == 'storage' else ''}"
+        for name, values in _VALUES.items():
+            statement = f"{name}{suffix}({first}{', value' if name == 'full' else ''})"
+            yield Case(
+                id=f"allocate/{kind}/{name}{suffix}",
+                title=f"{'storage.' if kind == 'storage' else ''}{name}{suffix} 8×8×8",
+                note=note.strip(),
+                work=Work(_SMALL, values=values),
+                entries=tuple(
+                    Entry(library, statement, _makers(kind == "storage"))
+                    for library in ("gridbuf", "numpy")
+                ),
+            )
 
 
 def _large() -> Iterator[Case]:
@@ -198,4 +242,4 @@ def _aligned() -> Iterator[Case]:
         )
 
 
-CASES: tuple[Case, ...] = (*_plain(), *_aligned(), *_large())
+CASES: tuple[Case, ...] = (*_plain(), *_further(), *_aligned(), *_large())

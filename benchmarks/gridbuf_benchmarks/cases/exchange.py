@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -45,10 +46,14 @@ def _loops(module: ModuleType) -> dict[str, Any]:
     return {**_x("gridbuf")(module), **{one.__name__: one for one in functions}}
 
 
-def _same(statement: str, libraries: str) -> tuple[Entry, ...]:
-    return tuple(Entry(library, statement, _x(library)) for library in libraries.split())
+def _same(statement: str, libraries: str, result: str = "") -> tuple[Entry, ...]:
+    return tuple(
+        Entry(library, statement, _x(library), result=result) for library in libraries.split()
+    )
 
 
+_ATTRIBUTES = "(len(x), x.shape, x.ndim, x.dtype, x.__dlpack_device__())"
+_ATTRIBUTES_NOTE = "What a consumer asks before it takes the memory."
 _ALL, _TWO = "gridbuf numpy torch", "gridbuf numpy"
 _NOTES = {
     "memoryview": "The buffer protocol, exported and released. PyTorch's tensors do not have it.",
@@ -58,6 +63,9 @@ _NOTES = {
     "torch.from_dlpack": "PyTorch as the consumer; needs PyTorch.",
     "as_buffer": "gridbuf as the consumer of an ndarray. NumPy's entry is the cheapest view of one there is, a memoryview, which "
     "knows neither names of dimensions nor a layout map.",
+    "as_numpy": "An ndarray of a Buffer. NumPy's entry is as for np.asarray.",
+    "attributes": _ATTRIBUTES_NOTE,
+    "index": "A view, made and dropped. A Buffer's view has names of dimensions and a layout; NumPy's has none of them.",
     "array_interface": "Building the dict alone, without a consumer. PyTorch's tensors do not have it.",
     "dlpack": "Making and dropping a legacy capsule that is not consumed.",
     "dlpack_versioned": "Making and dropping a versioned capsule that is not consumed.",
@@ -77,6 +85,11 @@ def _exchanges() -> Iterator[Case]:
     )
     to_torch = tuple(Entry(one, "from_dlpack(x)", _to_torch(one)) for one in _ALL.split())
     versioned = _same("x.__dlpack__(max_version=(1, 0))", _ALL)
+    as_numpy = Entry(
+        "gridbuf",
+        "as_numpy(x)",
+        lambda module: {**_x("gridbuf")(module), "as_numpy": module.as_numpy},
+    )
     by_table = Entry("gridbuf", "through_table(x, 1000)", _loops)
     by_method = Entry("gridbuf_dlpack", "through_method(x, 1000)", _loops)
     cases: dict[str, tuple[str, tuple[Entry, ...], str]] = {
@@ -89,6 +102,9 @@ def _exchanges() -> Iterator[Case]:
             (as_buffer, *_same("memoryview(x)", "numpy")),
             "as-buffer",
         ),
+        "as_numpy": ("gridbuf.as_numpy(x)", (as_numpy, asarray[1]), ""),
+        "attributes": ("attributes of x", _same(_ATTRIBUTES, _TWO, "x"), ""),
+        "index": ("x[:, :, :]", _same("x[:, :, :]", _TWO), ""),
         "array_interface": ("x.__array_interface__", _same("x.__array_interface__", _TWO), ""),
         "dlpack": ("x.__dlpack__()", _same("x.__dlpack__()", _ALL), ""),
         "dlpack_versioned": ("x.__dlpack__(max_version=…)", versioned, ""),
@@ -160,35 +176,72 @@ _INDEX_NOTE = (
 _EXPORT_NOTE = "No bytes are copied. The storage is one of the host, so no side is to be updated; gridbuf checks this each time."
 
 
-def _field(module: ModuleType) -> dict[str, Any]:
-    from gridbuf.storage import full
+class _Storage(NamedTuple):
+    """A case on a storage and on an ndarray, both `x`. `theirs` is NumPy's expression, where it is another one."""
 
-    own = module.__name__ == "gridbuf"
-    x = full(_SHAPE, _VALUE, halo=(3, 3, 0)) if own else module.full(_SHAPE, _VALUE)
-    return {"x": x, "from_dlpack": np.from_dlpack, "inner": np.s_[3:-3, 3:-3, :]}
+    title: str
+    statement: str
+    note: str
+    promise: str = ""
+    theirs: str = ""
+    shape: tuple[int, ...] = _SHAPE
+    result: str = ""
+
+
+_STORAGES = {
+    "index/inner": _Storage("s[3:-3, 3:-3, :]", "x[inner]", _INDEX_NOTE, "index", "", (58, 58, 80)),
+    "index/plane": _Storage("s[5]", "x[5]", _INDEX_NOTE, "index", "", (64, 80)),
+    "index/planes": _Storage("list(s)", "[*x]", f"{_INDEX_NOTE} 64 views.", result="x"),
+    "index/assign": _Storage(
+        "s[5, 5, 5] = 2.5", "setitem(x, (5, 5, 5), 2.5)", "One element.", result="x"
+    ),
+    "attributes": _Storage("attributes of s", _ATTRIBUTES, _ATTRIBUTES_NOTE, result="x"),
+    "memoryview": _Storage("memoryview(s)", "memoryview(x)", _EXPORT_NOTE, "storage-export"),
+    "asarray": _Storage(
+        "np.asarray(s)",
+        "asarray(x)",
+        f"{_EXPORT_NOTE} NumPy's entry wraps a memoryview of an ndarray, made beforehand.",
+        "storage-export",
+        "asarray(memory)",
+    ),
+    "from_dlpack": _Storage("np.from_dlpack(s)", "from_dlpack(x)", _EXPORT_NOTE, "storage-export"),
+    "as_storage": _Storage(
+        "as_storage(ndarray)",
+        "as_storage(array)",
+        "A storage over an ndarray. NumPy's entry is a memoryview of one.",
+        theirs="memoryview(array)",
+    ),
+}
+
+
+def _field(module: ModuleType) -> dict[str, Any]:
+    from gridbuf.storage import as_storage, full
+
+    array = np.full(_SHAPE, _VALUE)
+    return {
+        "x": full(_SHAPE, _VALUE, halo=(3, 3, 0)) if module.__name__ == "gridbuf" else array,
+        "array": array,
+        "memory": array.data,
+        "inner": np.s_[3:-3, 3:-3, :],
+        "as_storage": as_storage,
+        "asarray": np.asarray,
+        "from_dlpack": np.from_dlpack,
+        "setitem": operator.setitem,
+    }
 
 
 def _storages() -> Iterator[Case]:
-    for name, title, statement, note, shape, promise in (
-        ("index/inner", "s[3:-3, 3:-3, :]", "x[inner]", _INDEX_NOTE, (58, 58, 80), "index"),
-        ("index/plane", "s[5]", "x[5]", _INDEX_NOTE, (64, 80), "index"),
-        ("memoryview", "memoryview(s)", "memoryview(x)", _EXPORT_NOTE, _SHAPE, "storage-export"),
-        (
-            "from_dlpack",
-            "np.from_dlpack(s)",
-            "from_dlpack(x)",
-            _EXPORT_NOTE,
-            _SHAPE,
-            "storage-export",
-        ),
-    ):
+    for name, case in _STORAGES.items():
         yield Case(
             id=f"storage/{name}",
-            title=title,
-            note=note,
-            work=Work(shape, values=_VALUE),
-            entries=tuple(Entry(library, statement, _field) for library in ("gridbuf", "numpy")),
-            promises=(promise,),
+            title=case.title,
+            note=case.note,
+            work=Work(case.shape, values=_VALUE),
+            entries=(
+                Entry("gridbuf", case.statement, _field, result=case.result),
+                Entry("numpy", case.theirs or case.statement, _field, result=case.result),
+            ),
+            promises=(case.promise,) if case.promise else (),
         )
 
 

@@ -6,7 +6,7 @@ import ctypes
 from dataclasses import replace
 from typing import Any
 
-from ..info import UNMAPPED, Entries, StructInfo
+from ..info import StructInfo
 from .capsule import capsule_name, capsule_pointer, is_capsule
 from .memory import POINTER_BYTES, Memory
 
@@ -21,7 +21,6 @@ FLAG_NAMES = {
     0x800: "has descr",
 }
 _HAS_DESCR = 0x800
-_NDIM_LIMIT = 1024
 
 
 class ArrayStruct(ctypes.Structure):
@@ -33,8 +32,8 @@ class ArrayStruct(ctypes.Structure):
         ("typekind", ctypes.c_char),
         ("itemsize", ctypes.c_int),
         ("flags", ctypes.c_int),
-        ("shape", ctypes.c_void_p),
-        ("strides", ctypes.c_void_p),
+        ("shape", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("strides", ctypes.POINTER(ctypes.c_ssize_t)),
         ("data", ctypes.c_void_p),
         ("descr", ctypes.c_void_p),
     ]
@@ -48,7 +47,7 @@ def read_array_struct(capsule: Any, memory: Memory) -> StructInfo:
     """
     if not is_capsule(capsule):
         return StructInfo()
-    name = capsule_name(capsule, memory)
+    name = capsule_name(capsule, memory.text)
     info = StructInfo(capsule=True, name=name)
     if name is not None:
         return info
@@ -65,8 +64,8 @@ def read_array_struct(capsule: Any, memory: Memory) -> StructInfo:
         flags=struct.flags,
         data=struct.data or 0,
         has_descr_pointer=bool(struct.descr),
-        shape=_entries(memory, struct.shape, struct.nd),
-        strides=_entries(memory, struct.strides, struct.nd),
+        shape=memory.entries(struct.shape, struct.nd),
+        strides=memory.entries(struct.strides, struct.nd),
     )
 
 
@@ -87,12 +86,3 @@ def announced_descr(capsule: Any, memory: Memory) -> Any:
     if memory.integers(place, 1) != [id(list)]:
         return None
     return ctypes.cast(struct.descr, ctypes.py_object).value
-
-
-def _entries(memory: Memory, pointer: int | None, count: int) -> Entries:
-    if not pointer:
-        return None
-    if not 0 <= count <= _NDIM_LIMIT or pointer % POINTER_BYTES:
-        return UNMAPPED
-    entries = memory.integers(pointer, count)
-    return UNMAPPED if entries is None else entries

@@ -24,7 +24,6 @@ from ctypes import (
     byref,
     c_char_p,
     c_int,
-    c_ssize_t,
     c_uint,
     c_void_p,
 )
@@ -32,26 +31,9 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from .libraries import python_api
+from .pybuffer import PyBuffer
 
-__all__ = ["BufferExporter", "PyBuffer", "answering_type", "own", "retained", "static_text"]
-
-
-class PyBuffer(Structure):
-    """CPython's `Py_buffer`, field for field. `obj` is a plain address: its reference is ours to count."""
-
-    _fields_ = [
-        ("buf", c_void_p),
-        ("obj", c_void_p),
-        ("len", c_ssize_t),
-        ("itemsize", c_ssize_t),
-        ("readonly", c_int),
-        ("ndim", c_int),
-        ("format", c_char_p),
-        ("shape", POINTER(c_ssize_t)),
-        ("strides", POINTER(c_ssize_t)),
-        ("suboffsets", POINTER(c_ssize_t)),
-        ("internal", c_void_p),
-    ]
+__all__ = ["BufferExporter", "answering_type", "own", "retained", "static_text"]
 
 
 class _Slot(Structure):
@@ -105,7 +87,7 @@ _spark = ctypes.create_string_buffer(1)
 def _arm(exception_class: int, view: ctypes._Pointer[PyBuffer], flags: int) -> int:
     """One read-only byte: nothing ever reads it, only its release matters."""
     _incref(exception_class)
-    view[0] = PyBuffer(ctypes.addressof(_spark), exception_class, 1, 1, 1, 0, b"B")
+    view[0] = PyBuffer(ctypes.addressof(_spark), exception_class, 1, 1, 1, 0, static_text("B"))
     return 0
 
 
@@ -147,9 +129,11 @@ def retained(*objects: object) -> int:
 
 
 @cache
-def static_text(text: str) -> bytes:
-    """Bytes that live forever: `Py_buffer.format` is a bare address."""
-    return text.encode()
+def static_text(text: str) -> int:
+    """The address of a text that is never freed, for `Py_buffer.format`."""
+    buffer = ctypes.create_string_buffer(text.encode())
+    _immortal.append(buffer)
+    return ctypes.addressof(buffer)
 
 
 def _object_at(address: int) -> BufferExporter:

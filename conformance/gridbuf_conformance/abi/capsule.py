@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import Any
 
 from .libraries import python_api
-
-if TYPE_CHECKING:
-    from .memory import Memory
 
 __all__ = [
     "capsule_name",
@@ -39,12 +37,12 @@ def capsule_name_address(capsule: Any) -> int:
     return _api.PyCapsule_GetName(capsule) or 0
 
 
-def capsule_name(capsule: Any, memory: Memory) -> str | None:
-    """The capsule's name, None for NULL, "(unmapped)" where its address cannot be read."""
+def capsule_name(capsule: Any, text_at: Callable[[int], bytes | None]) -> str | None:
+    """The capsule's name, read by `Memory.text`; None for NULL, "(unmapped)" where its address cannot be read."""
     address = capsule_name_address(capsule)
     if not address:
         return None
-    text = memory.text(address)
+    text = text_at(address)
     return "(unmapped)" if text is None else text.decode("latin-1")
 
 

@@ -65,6 +65,7 @@ __all__ = [
     "DeviceTable",
     "Devices",
     "PointerInfo",
+    "Space",
     "TableAccess",
 ]
 
@@ -429,7 +430,44 @@ class Devices:
             return None
 
 
-class DeviceSpace:
+class Space:
+    """Memory by address. A subclass says what is readable, and reads it."""
+
+    def readable(self, low: int, high: int) -> bool:
+        """Whether [low, high) may be read."""
+        raise NotImplementedError(f"{type(self).__name__} must define readable")
+
+    def read(self, address: int, count: int) -> bytes | None:
+        """`count` bytes at `address`, or None where they cannot be read."""
+        raise NotImplementedError(f"{type(self).__name__} must define read")
+
+    def elements(
+        self,
+        address: int,
+        hull: tuple[int, int] | None,
+        offsets: Sequence[int],
+        itemsize_bytes: int,
+    ) -> bytes | None:
+        """The bytes of the elements at `address + offset`, one after another, or None.
+
+        `hull` is the range of offsets that any element can reach; the whole of it has to be readable.
+        """
+        if hull is None or not offsets:
+            return b""
+        low, high = hull
+        if not self.readable(address + low, address + high):
+            return None
+        if high - low <= _WHOLE_READ_LIMIT_BYTES:
+            whole = self.read(address + low, high - low)
+            if whole is None:
+                return None
+            return b"".join(whole[o - low : o - low + itemsize_bytes] for o in offsets)
+        pieces = [self.read(address + offset, itemsize_bytes) for offset in offsets]
+        found = [piece for piece in pieces if piece is not None]
+        return b"".join(found) if len(found) == len(pieces) else None
+
+
+class DeviceSpace(Space):
     """Device memory as `Memory` shows the host's: the same questions, None or False where nothing can be had.
 
     Bytes move behind the work on `stream`; None uses a separate stream, which does not wait.
@@ -480,28 +518,6 @@ class DeviceSpace:
         return self.writable(address, address + len(data)) and self._moved(
             address, ctypes.addressof(source), len(data)
         )
-
-    def elements(
-        self,
-        address: int,
-        hull: tuple[int, int] | None,
-        offsets: Sequence[int],
-        itemsize_bytes: int,
-    ) -> bytes | None:
-        """The bytes of the elements at `address + offset`, one after another, or None."""
-        if hull is None or not offsets:
-            return b""
-        low, high = hull
-        if not self.readable(address + low, address + high):
-            return None
-        if high - low <= _WHOLE_READ_LIMIT_BYTES:
-            whole = self.read(address + low, high - low)
-            if whole is None:
-                return None
-            return b"".join(whole[o - low : o - low + itemsize_bytes] for o in offsets)
-        pieces = [self.read(address + offset, itemsize_bytes) for offset in offsets]
-        found = [piece for piece in pieces if piece is not None]
-        return b"".join(found) if len(found) == len(pieces) else None
 
     def _moved(self, target: int, source: int, count: int) -> bool:
         access, own = self._access, None

@@ -14,14 +14,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
-from ..info import UNMAPPED, CapsuleInfo, Entries
-from .capsule import (
-    capsule_name,
-    capsule_name_address,
-    capsule_pointer,
-    is_capsule,
-    rename_capsule,
-)
+from ..info import CapsuleInfo
+from .capsule import capsule_name, capsule_name_address, capsule_pointer, is_capsule, rename_capsule
 from .libraries import c_function
 from .memory import POINTER_BYTES, Memory
 
@@ -101,7 +95,6 @@ TYPE_CODES = MappingProxyType(
 NARROW_CODES = frozenset({0, 1, 15, 16, 17})
 """The type codes whose elements may take less than a byte."""
 FLAG_READONLY, FLAG_COPIED, FLAG_PADDED = 0x1, 0x2, 0x4
-_NDIM_LIMIT = 1024
 _USED = {"dltensor": b"used_dltensor", "dltensor_versioned": b"used_dltensor_versioned"}
 
 
@@ -116,8 +109,8 @@ class Tensor(ctypes.Structure):
         ("code", ctypes.c_uint8),
         ("bits", ctypes.c_uint8),
         ("lanes", ctypes.c_uint16),
-        ("shape", ctypes.c_void_p),
-        ("strides", ctypes.c_void_p),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)),
         ("byte_offset", ctypes.c_uint64),
     ]
 
@@ -163,8 +156,8 @@ def read_tensor(info: CapsuleInfo, tensor: Tensor, memory: Memory) -> CapsuleInf
         ndim=tensor.ndim,
         dtype=[tensor.code, tensor.bits, tensor.lanes],
         byte_offset=tensor.byte_offset,
-        shape=_entries(tensor.shape, tensor.ndim, memory),
-        strides=_entries(tensor.strides, tensor.ndim, memory),
+        shape=memory.entries(tensor.shape, tensor.ndim),
+        strides=memory.entries(tensor.strides, tensor.ndim),
     )
 
 
@@ -176,17 +169,6 @@ def read_managed(
     if isinstance(managed, VersionedManaged):
         info = replace(info, version=[managed.major, managed.minor], flags=managed.flags)
     return read_tensor(info, managed.tensor, memory)
-
-
-def _entries(pointer: int | None, count: int, memory: Memory) -> Entries:
-    if not pointer:
-        return None
-    if count == 0:
-        return []
-    if not 0 <= count <= _NDIM_LIMIT or pointer % POINTER_BYTES:
-        return UNMAPPED
-    entries = memory.integers(pointer, count)
-    return UNMAPPED if entries is None else entries
 
 
 def _code_word(address: int | None, memory: Memory) -> str:
@@ -224,7 +206,7 @@ class Exported:
         self.capsule = capsule
         self.memory = memory
         self.is_capsule = is_capsule(capsule)
-        self.name = capsule_name(capsule, memory) if self.is_capsule else None
+        self.name = capsule_name(capsule, memory.text) if self.is_capsule else None
         self._struct = _STRUCTS.get(self.name or "")
         self.pointer = capsule_pointer(capsule) if self._struct else 0
 

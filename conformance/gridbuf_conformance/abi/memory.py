@@ -9,42 +9,26 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import Any
 
-from .device import LEGACY_STREAM, Devices, DeviceSpace
+from ..info import UNMAPPED, Entries
+from .device import Devices, Space
 from .maps import AddressMap
-
-if TYPE_CHECKING:
-    from ..descriptors import Descriptor
 
 __all__ = ["POINTER_BYTES", "Memory"]
 
 POINTER_BYTES = ctypes.sizeof(ctypes.c_void_p)
+_ENTRIES_LIMIT = 1024
 _NAME_LIMIT_BYTES = 4096
 _NAME_STEP_BYTES = 64
-_WHOLE_READ_LIMIT_BYTES = 1 << 16
 
 
-class Memory:
+class Memory(Space):
     """The process's memory, seen through its address map; and the way to the devices' memory."""
 
     def __init__(self, devices: Devices | None = None) -> None:
         self.map = AddressMap()
         self.devices = devices or Devices()
-
-    def space_of(self, array: Descriptor) -> Memory | DeviceSpace:
-        """Where an array's bytes are read and written.
-
-        Of device memory they are read as a consumer would: behind the work on the stream that the interface
-        names, and at once where it names none. What both sides reach is left to the driver if there is one.
-        """
-        if array.is_host and not array.is_managed:
-            return self
-        if array.is_host and self.devices.access is None:
-            return self
-        stream = array.stream if array.interface == "CAI" else LEGACY_STREAM
-        return DeviceSpace(self.devices.access, stream)
 
     def readable(self, low: int, high: int) -> bool:
         """Whether [low, high) may be read."""
@@ -72,6 +56,16 @@ class Memory:
         raw = self.read(address, count * POINTER_BYTES)
         return None if raw is None else list(struct.unpack(f"={count}{_INTEGER}", raw))
 
+    def entries(self, pointer: ctypes._Pointer[Any], count: int) -> Entries:
+        """The integers behind a pointer of a struct; None for NULL, `UNMAPPED` where they cannot be read."""
+        address = ctypes.cast(pointer, ctypes.c_void_p).value
+        if not address:
+            return None
+        if not 0 <= count <= _ENTRIES_LIMIT or (count and address % POINTER_BYTES):
+            return UNMAPPED
+        entries = self.integers(address, count)
+        return UNMAPPED if entries is None else entries
+
     def text(self, address: int) -> bytes | None:
         """The NUL-terminated string at `address` without its NUL, or None if it is not all mapped."""
         found = b""
@@ -87,30 +81,5 @@ class Memory:
             address += room
         return None
 
-    def elements(
-        self,
-        address: int,
-        hull: tuple[int, int] | None,
-        offsets: Sequence[int],
-        itemsize_bytes: int,
-    ) -> bytes | None:
-        """The bytes of the elements at `address + offset`, one after another, or None.
-
-        `hull` is the range of offsets that any element can reach; the whole of it has to be readable.
-        """
-        if hull is None or not offsets:
-            return b""
-        low, high = hull
-        if not self.readable(address + low, address + high):
-            return None
-        if high - low <= _WHOLE_READ_LIMIT_BYTES:
-            whole = ctypes.string_at(address + low, high - low)
-            return _join(whole[offset - low : offset - low + itemsize_bytes] for offset in offsets)
-        return _join(ctypes.string_at(address + offset, itemsize_bytes) for offset in offsets)
-
 
 _INTEGER = "q" if POINTER_BYTES == 8 else "i"
-
-
-def _join(pieces: Iterable[bytes]) -> bytes:
-    return b"".join(pieces)

@@ -11,9 +11,9 @@ import ctypes
 from types import MappingProxyType
 from typing import Any
 
-from ..info import UNMAPPED, Entries, ViewInfo
+from ..info import ViewInfo
 from .libraries import python_api
-from .memory import POINTER_BYTES, Memory
+from .memory import Memory
 
 __all__ = ["REQUESTS", "HeldBuffer", "PyBuffer", "RefusedRequest", "request"]
 
@@ -44,11 +44,12 @@ REQUESTS = MappingProxyType(
 )
 """Name of each request → its flags. CONTIG_RO is ND, STRIDED_RO is STRIDES."""
 
-_METADATA_NDIM_LIMIT = 1024
-
 
 class PyBuffer(ctypes.Structure):
-    """The C struct `Py_buffer` (80 bytes on 64-bit systems)."""
+    """The C struct `Py_buffer` (80 bytes on 64-bit systems).
+
+    `obj` and `format` are plain addresses: ctypes counts no reference, and reads no text.
+    """
 
     _fields_ = [
         ("buf", ctypes.c_void_p),
@@ -58,9 +59,9 @@ class PyBuffer(ctypes.Structure):
         ("readonly", ctypes.c_int),
         ("ndim", ctypes.c_int),
         ("format", ctypes.c_void_p),
-        ("shape", ctypes.c_void_p),
-        ("strides", ctypes.c_void_p),
-        ("suboffsets", ctypes.c_void_p),
+        ("shape", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("strides", ctypes.POINTER(ctypes.c_ssize_t)),
+        ("suboffsets", ctypes.POINTER(ctypes.c_ssize_t)),
         ("internal", ctypes.c_void_p),
     ]
 
@@ -110,19 +111,10 @@ class HeldBuffer:
             ndim=view.ndim,
             format=None if text is None else text.decode("latin-1"),
             format_unmapped=bool(view.format) and text is None,
-            shape=self._entries(memory, view.shape, view.ndim),
-            strides=self._entries(memory, view.strides, view.ndim),
-            suboffsets=self._entries(memory, view.suboffsets, view.ndim),
+            shape=memory.entries(view.shape, view.ndim),
+            strides=memory.entries(view.strides, view.ndim),
+            suboffsets=memory.entries(view.suboffsets, view.ndim),
         )
-
-    @staticmethod
-    def _entries(memory: Memory, pointer: int | None, ndim: int) -> Entries:
-        if not pointer:
-            return None
-        if not 0 <= ndim <= _METADATA_NDIM_LIMIT or pointer % POINTER_BYTES:
-            return UNMAPPED
-        entries = memory.integers(pointer, ndim)
-        return UNMAPPED if entries is None else entries
 
 
 def _owner(obj: int | None, exporter_id: int) -> str | None:

@@ -16,10 +16,21 @@ A new interface is a module that defines `INTERFACES`, and its name in `MODULES`
 
 from __future__ import annotations
 
-from .export import Export, export_of, plan_of_dict
+from .export import (
+    MODULES,
+    PLAIN,
+    Export,
+    Interface,
+    ObservedExport,
+    Variant,
+    export_of,
+    interface_of,
+    interfaces,
+    plan_of_dict,
+    variant_of,
+    variants_about,
+)
 from .memory import Block
-from .registry import MODULES, interface_of, interfaces, variant_of, variants_about
-from .variant import PLAIN, Interface, ObservedExport, Variant
 
 __all__ = [
     "MODULES",

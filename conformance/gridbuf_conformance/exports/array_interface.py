@@ -10,25 +10,26 @@ from __future__ import annotations
 import ctypes
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from ..dtypes import DTYPES
 from ..info import ExportInfo
 from ..plan import Plan
-from ..producer import Capabilities
+from ..plan.dtypes import DTYPES
+from ..plan.producer import Capabilities
 from . import plans
 from .buffer import Answer, BytesExporter, ObservedBuffer
-from .export import Export
+from .export import PLAIN, Export, Interface, ObservedExport, Variant, fits, strided, variants_of
 from .memory import Block
-from .variant import PLAIN, Interface, ObservedExport, Variant
 
 __all__ = [
     "INTERFACES",
     "ObservedArrayInterface",
     "DictVariant",
+    "explicit_strides",
     "record_fields",
     "typestr_of",
+    "without",
 ]
 
 _ROOM_BYTES = 64
@@ -69,8 +70,6 @@ class ObservedArrayInterface(ObservedExport):
 
     def __init__(self, export: Export, block: Block) -> None:
         super().__init__(export, block)
-        self.variant = export.variant
-        self.reads = 0
         self.exported: list[_ObservedBytes] = []
         self.exporter = _Exporter(self)
         self._alive = weakref.ref(self.exporter)
@@ -79,10 +78,9 @@ class ObservedArrayInterface(ObservedExport):
         """A new dict, bent by the variant; raises what the variant raises."""
         self.reads += 1
         entries = self.entries()
-        if isinstance(self.variant, DictVariant):
-            if self.variant.raises is not None:
-                raise self.variant.raises("the suite's exporter raises this on purpose")
-            self.variant.bend(entries, self)
+        if isinstance(self.variant, DictVariant) and self.variant.raises is not None:
+            raise self.variant.raises("the suite's exporter raises this on purpose")
+        self.variant.bend(entries, self)
         return entries
 
     def entries(self) -> dict[str, Any]:
@@ -120,9 +118,6 @@ class ObservedArrayInterface(ObservedExport):
         for exported in self.exported:
             exported.forget()
 
-    def was_asked(self) -> bool:
-        return self.reads > 0
-
     def is_free(self) -> bool:
         return self._alive() is None and all(exported.is_gone for exported in self.exported)
 
@@ -143,9 +138,6 @@ class _ObservedBytes(ObservedBuffer):
         """Whether the object and all its views are released."""
         return self._alive() is None and self.is_free()
 
-    def info(self) -> ExportInfo:
-        return replace(super().info(), is_open=not self.is_free())
-
     def answer(self) -> Answer:
         readonly = self.block.plan.readonly
         return Answer(self._start, self._length, 1, readonly, "B", (self._length,), (1,))
@@ -154,15 +146,10 @@ class _ObservedBytes(ObservedBuffer):
 # -- variants ----------------------------------------------------------------------------------------
 
 
-def _straight(entries: dict[str, Any], observed: ObservedArrayInterface) -> None:
-    return None
-
-
 @dataclass(frozen=True)
 class DictVariant(Variant):
     """A variant of the dict: `bend` edits it, `raises` is raised in its place."""
 
-    bend: Callable[[dict[str, Any], ObservedArrayInterface], None] = _straight
     raises: type[Exception] | None = None
 
 
@@ -175,14 +162,14 @@ def _entry(key: str, value: Any) -> Callable[[dict[str, Any], ObservedArrayInter
     return bend
 
 
-def _without(key: str) -> Callable[[dict[str, Any], ObservedArrayInterface], None]:
+def without(key: str) -> Callable[[dict[str, Any], ObservedArrayInterface], None]:
     def bend(entries: dict[str, Any], observed: ObservedArrayInterface) -> None:
         entries.pop(key)
 
     return bend
 
 
-def _explicit_strides(entries: dict[str, Any], observed: ObservedArrayInterface) -> None:
+def explicit_strides(entries: dict[str, Any], observed: ObservedArrayInterface) -> None:
     entries["strides"] = observed.block.strides
 
 
@@ -283,10 +270,6 @@ def _one_axis(plan: Plan) -> str:
     return "" if plan.view_map.shape else "it has no axis"
 
 
-def _empty_only(plan: Plan) -> str:
-    return "" if 0 in plan.view_map.shape else "it has elements"
-
-
 _SEEN = ("AI-28", "XA-15")
 """The observations of every consumer that takes an array interface."""
 _ANY_ARRAY = ("XA-15", "AI-22", "AI-25", "AI-34", "AI-28", "XA-19")
@@ -298,66 +281,26 @@ def _raising(name: str, error: type[Exception]) -> DictVariant:
     return DictVariant(name, ("AI-29",), "error", about, adapt=plans.plain, raises=error)
 
 
-def _dict_variant(
-    name: str,
-    rule: str,
-    expects: str,
-    about: str,
-    bend: Callable[[dict[str, Any], ObservedArrayInterface], None] = _straight,
-    *,
-    adapt: Callable[[Plan], Plan] = plans.plain,
-    misfit: Callable[[Plan], str] = plans.not_dense_misfit,
-    control: Callable[[Plan], Plan] = plans.plain,
-    also: tuple[str, ...] = (),
-    **more: Any,
-) -> DictVariant:
-    rules = (rule, *also, *(() if expects == "error" else _SEEN))
-    functions: dict[str, Any] = {"adapt": adapt, "misfit": misfit, "control": control, "bend": bend}
-    return DictVariant(name, rules, expects, about, **functions, **more)
-
-
-def _any(plan: Plan) -> str:
-    return ""
-
-
+_variant = variants_of(
+    DictVariant,
+    _SEEN,
+    adapt=plans.plain,
+    misfit=plans.not_dense_misfit,
+    control=plans.plain,
+)
 _VARIANTS: tuple[Variant, ...] = (
     Variant(PLAIN, _ANY_ARRAY, "right-or-error", "as NumPy's documents say", adapt=plans.solid),
     # strides
-    _dict_variant(
-        "absent-strides", "AI-23", "right", "the key strides is missing", _without("strides")
-    ),
-    _dict_variant(
+    _variant("absent-strides", "AI-23", "right", "the key strides is missing", without("strides")),
+    _variant(
         "explicit-strides",
         "AI-23",
         "right",
         "strides are written out, and are those of a row-major array",
-        _explicit_strides,
+        explicit_strides,
     ),
-    _dict_variant(
-        "negative-stride",
-        "AI-22",
-        "right-or-error",
-        "the last axis runs backwards",
-        adapt=plans.reversed_axis,
-        misfit=_any,
-    ),
-    _dict_variant(
-        "zero-stride",
-        "AI-22",
-        "right-or-error",
-        "every element of the first axis is the same one",
-        adapt=plans.broadcast,
-        misfit=_any,
-    ),
-    _dict_variant(
-        "gaps",
-        "AI-22",
-        "right-or-error",
-        "every second element of the last axis",
-        adapt=plans.stepped,
-        misfit=_any,
-    ),
-    _dict_variant(
+    *strided(_variant, "AI-22", misfit=fits),
+    _variant(
         "junk-strides",
         "AI-22",
         "right-or-error",
@@ -365,7 +308,7 @@ _VARIANTS: tuple[Variant, ...] = (
         _junk_strides,
         adapt=plans.of_ndim(3),
     ),
-    _dict_variant(
+    _variant(
         "short-strides",
         "AI-21",
         "error",
@@ -375,51 +318,49 @@ _VARIANTS: tuple[Variant, ...] = (
         misfit=lambda plan: _pair_misfit(plan) or _one_axis(plan),
     ),
     # required keys
-    _dict_variant(
-        "absent-typestr", "AI-02", "error", "the key typestr is missing", _without("typestr")
-    ),
-    _dict_variant("absent-shape", "AI-02", "error", "the key shape is missing", _without("shape")),
+    _variant("absent-typestr", "AI-02", "error", "the key typestr is missing", without("typestr")),
+    _variant("absent-shape", "AI-02", "error", "the key shape is missing", without("shape")),
     # shape
-    _dict_variant(
+    _variant(
         "zero-dim", "AI-24", "right-or-error", "shape is (): one element", adapt=plans.zero_dim
     ),
-    _dict_variant(
+    _variant(
         "zero-dim-strides",
         "AI-24",
         "right-or-error",
         "shape and strides are (): one element",
-        _explicit_strides,
+        explicit_strides,
         adapt=plans.zero_dim,
     ),
-    _dict_variant(
+    _variant(
         "empty",
         "AI-24",
         "right-or-error",
         "no elements, at an inaccessible address",
         _nowhere,
         adapt=plans.empty,
-        misfit=_empty_only,
+        misfit=plans.not_empty_misfit,
     ),
-    _dict_variant(
+    _variant(
         "empty-strides",
         "AI-24",
         "right-or-error",
         "no elements, and strides that mean nothing",
         _empty_strides,
         adapt=plans.empty,
-        misfit=_empty_only,
+        misfit=plans.not_empty_misfit,
     ),
-    _dict_variant(
+    _variant(
         "empty-null",
         "AI-20",
         "right-or-error",
         "no elements, at address 0",
         _null,
         adapt=plans.empty,
-        misfit=_empty_only,
+        misfit=plans.not_empty_misfit,
     ),
     *(
-        _dict_variant(
+        _variant(
             f"dims-{ndim}",
             "AI-04",
             "right-or-error",
@@ -429,43 +370,43 @@ _VARIANTS: tuple[Variant, ...] = (
         )
         for ndim in (65, 1000)
     ),
-    _dict_variant("huge", "AI-05", "error", "2^62 · 8 elements", _shape(2**62, 8)),
-    _dict_variant("wrapping", "AI-05", "error", "2^32 · 2^32 elements", _shape(2**32, 2**32)),
+    _variant("huge", "AI-05", "error", "2^62 · 8 elements", _shape(2**62, 8)),
+    _variant("wrapping", "AI-05", "error", "2^32 · 2^32 elements", _shape(2**32, 2**32)),
     # element type
-    _dict_variant(
+    _variant(
         "swapped",
         "AI-34",
         "right-or-error",
         "numbers of the other byte order",
         adapt=plans.swapped,
-        misfit=_any,
+        misfit=fits,
     ),
-    _dict_variant("bits", "AI-10", "error", "packed bits, eight to a byte", _bits),
-    _dict_variant(
+    _variant("bits", "AI-10", "error", "packed bits, eight to a byte", _bits),
+    _variant(
         "record",
         "XA-15",
         "right-or-error",
         "records of 13 bytes, told by descr",
         adapt=plans.of_dtype("struct"),
         control=plans.numbers,
-        misfit=_any,
+        misfit=fits,
     ),
     # data
-    _dict_variant(
+    _variant(
         "read-only",
         "AI-25",
         "right-or-error",
         "the memory may not be written",
         adapt=plans.readonly,
-        misfit=_any,
+        misfit=fits,
     ),
-    _dict_variant(
+    _variant(
         "odd-address",
         "AI-31",
         "right-or-error",
         "the first element is at an odd address",
     ),
-    _dict_variant(
+    _variant(
         "data-object",
         "AI-16",
         "right-or-error",
@@ -475,7 +416,7 @@ _VARIANTS: tuple[Variant, ...] = (
         also=_EXPORTED,
         misfit=_pair_misfit,
     ),
-    _dict_variant(
+    _variant(
         "data-object-offset",
         "AI-18",
         "right-or-error",
@@ -485,7 +426,7 @@ _VARIANTS: tuple[Variant, ...] = (
         also=_EXPORTED,
         misfit=_pair_misfit,
     ),
-    _dict_variant(
+    _variant(
         "data-object-too-small",
         "AI-16",
         "error",
@@ -494,7 +435,7 @@ _VARIANTS: tuple[Variant, ...] = (
         adapt=_pair,
         misfit=_pair_misfit,
     ),
-    _dict_variant(
+    _variant(
         "data-object-offset-too-large",
         "AI-16",
         "error",
@@ -503,7 +444,7 @@ _VARIANTS: tuple[Variant, ...] = (
         adapt=_pair,
         misfit=_pair_misfit,
     ),
-    _dict_variant(
+    _variant(
         "negative-offset",
         "AI-18",
         "error",
@@ -512,7 +453,7 @@ _VARIANTS: tuple[Variant, ...] = (
         adapt=_pair,
         misfit=_pair_misfit,
     ),
-    _dict_variant(
+    _variant(
         "offset-beside-address",
         "AI-15",
         "right",
@@ -520,11 +461,9 @@ _VARIANTS: tuple[Variant, ...] = (
         _beside,
     ),
     # other keys
-    _dict_variant(
-        "mask", "AI-26", "error", "a mask says that the last element is not valid", _mask
-    ),
-    _dict_variant("version-99", "AI-27", "right", "version is 99", _entry("version", 99)),
-    _dict_variant(
+    _variant("mask", "AI-26", "error", "a mask says that the last element is not valid", _mask),
+    _variant("version-99", "AI-27", "right", "version is 99", _entry("version", 99)),
+    _variant(
         "unknown-key",
         "AI-32",
         "right",

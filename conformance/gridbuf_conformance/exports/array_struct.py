@@ -16,17 +16,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..abi.arraystruct import ArrayStruct
+from ..abi.descriptors import is_contiguous
 from ..abi.libraries import python_api
-from ..descriptors import is_contiguous
-from ..dtypes import DTYPES
 from ..info import ExportInfo
 from ..plan import Plan
-from ..producer import Capabilities
+from ..plan.dtypes import DTYPES
+from ..plan.producer import Capabilities
 from . import plans
 from .array_interface import record_fields
-from .export import Export
+from .export import PLAIN, Export, Interface, ObservedExport, Variant, strided, variants_of
 from .memory import Block
-from .variant import PLAIN, Interface, ObservedExport, Variant
 
 __all__ = ["INTERFACES", "ObservedArrayStruct", "Struct", "StructVariant"]
 
@@ -70,7 +69,7 @@ class Struct:
     def capsule(self) -> Any:
         """The capsule; the struct lives from now on until the suite forgets it."""
         self._arrays = [_array(self.shape), _array(self.strides)]
-        self.raw.shape, self.raw.strides = map(_address, self._arrays)
+        self.raw.shape, self.raw.strides = self._arrays
         if self.descr is not None:
             self.raw.descr = id(self.descr)
         address = ctypes.addressof(self.raw)
@@ -104,10 +103,6 @@ def _array(values: Sequence[int] | None) -> Any:
     return None if values is None else (c_ssize_t * max(1, len(values)))(*values)
 
 
-def _address(array: Any) -> int | None:
-    return None if array is None else ctypes.addressof(array)
-
-
 class _Exporter:
     def __init__(self, observed: ObservedArrayStruct) -> None:
         self._observed = observed
@@ -122,27 +117,21 @@ class ObservedArrayStruct(ObservedExport):
 
     def __init__(self, export: Export, block: Block) -> None:
         super().__init__(export, block)
-        self.variant = export.variant
         self.structs: list[Struct] = []
-        self.reads = 0
         self.exporter = _Exporter(self)
 
     def answer(self) -> Any:
         """A new capsule, bent by the variant."""
         self.reads += 1
         struct = Struct(self.block)
-        if isinstance(self.variant, StructVariant):
-            if self.variant.in_place is not None:
-                return self.variant.in_place
-            self.variant.bend(struct)
+        if isinstance(self.variant, StructVariant) and self.variant.in_place is not None:
+            return self.variant.in_place
+        self.variant.bend(struct)
         self.structs.append(struct)
         return struct.capsule()
 
     def info(self) -> ExportInfo:
         return ExportInfo(reads=self.reads, destroyed=[s.destroyed for s in self.structs])
-
-    def was_asked(self) -> bool:
-        return self.reads > 0
 
     def is_free(self) -> bool:
         return all(struct.destroyed for struct in self.structs)
@@ -160,15 +149,10 @@ class ObservedArrayStruct(ObservedExport):
 # -- variants ----------------------------------------------------------------------------------------
 
 
-def _straight(struct: Struct) -> None:
-    return None
-
-
 @dataclass(frozen=True)
 class StructVariant(Variant):
     """A variant of the struct: `bend` edits it, `in_place` is answered instead of a capsule."""
 
-    bend: Callable[[Struct], None] = _straight
     in_place: Any = None
 
 
@@ -231,10 +215,6 @@ def _null(struct: Struct) -> None:
     struct.raw.data = None
 
 
-def _empty_only(plan: Plan) -> str:
-    return "" if 0 in plan.view_map.shape else "it has elements"
-
-
 def _zero_dim_only(plan: Plan) -> str:
     return "it has dimensions" if plan.view_map.shape else ""
 
@@ -247,49 +227,14 @@ _SEEN = ("AS-07", "XA-15")
 _ANY_ARRAY = ("XA-15", "AS-04", "AS-05", "AS-07")
 
 
-def _variant(
-    name: str,
-    rule: str,
-    expects: str,
-    about: str,
-    bend: Callable[[Struct], None] = _straight,
-    *,
-    adapt: Callable[[Plan], Plan] = plans.plain,
-    control: Callable[[Plan], Plan] = plans.plain,
-    **more: Any,
-) -> StructVariant:
-    rules = (rule, *(() if expects == "error" else _SEEN))
-    functions: dict[str, Any] = {"adapt": adapt, "control": control, "bend": bend}
-    return StructVariant(name, rules, expects, about, **functions, **more)
-
-
+_variant = variants_of(StructVariant, _SEEN, adapt=plans.plain, control=plans.plain)
 _VARIANTS: tuple[Variant, ...] = (
     Variant(PLAIN, _ANY_ARRAY, "right-or-error", "as NumPy's documents say", adapt=plans.solid),
     _variant("version-1", "AS-02", "error", "the first int is 1 and not 2", _raw("two", 1)),
     _variant("version-3", "AS-02", "error", "the first int is 3 and not 2", _raw("two", 3)),
     _variant("named", "AS-01", "error", "the capsule has a name", _named),
     _variant("number", "AS-01", "error", "a number in place of a capsule", in_place=42),
-    _variant(
-        "negative-stride",
-        "AS-04",
-        "right-or-error",
-        "the last axis runs backwards",
-        adapt=plans.reversed_axis,
-    ),
-    _variant(
-        "zero-stride",
-        "AS-04",
-        "right-or-error",
-        "every element of the first axis is the same one",
-        adapt=plans.broadcast,
-    ),
-    _variant(
-        "gaps",
-        "AS-04",
-        "right-or-error",
-        "every second element of the last axis",
-        adapt=plans.stepped,
-    ),
+    *strided(_variant, "AS-04"),
     _variant(
         "zero-dim",
         "AS-04",
@@ -306,7 +251,7 @@ _VARIANTS: tuple[Variant, ...] = (
         "no elements, at an inaccessible address",
         _nowhere,
         adapt=plans.empty,
-        misfit=_empty_only,
+        misfit=plans.not_empty_misfit,
     ),
     _variant(
         "empty-null",
@@ -315,7 +260,7 @@ _VARIANTS: tuple[Variant, ...] = (
         "no elements, at NULL",
         _null,
         adapt=plans.empty,
-        misfit=_empty_only,
+        misfit=plans.not_empty_misfit,
         is_robust=True,
     ),
     _variant(

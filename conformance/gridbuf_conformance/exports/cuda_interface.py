@@ -11,23 +11,19 @@ Written against the CUDA driver's documents; where it was developed there was no
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from ..abi.device import CudaAccess, DeviceError
-from ..dtypes import DTYPES
 from ..info import ExportInfo
-from ..plan import Plan
-from ..producer import Capabilities
+from ..plan.dtypes import DTYPES
+from ..plan.producer import Capabilities
 from . import plans
-from .array_interface import typestr_of
-from .export import Export
+from .array_interface import explicit_strides, typestr_of, without
+from .export import PLAIN, Export, Interface, ObservedExport, Variant, fits, strided, variants_of
 from .memory import Block
-from .variant import PLAIN, Interface, ObservedExport, Variant
 
-__all__ = ["INTERFACES", "PENDING_BYTE", "ObservedCudaInterface", "CudaVariant", "unavailable"]
+__all__ = ["INTERFACES", "PENDING_BYTE", "ObservedCudaInterface", "unavailable"]
 
 PENDING_BYTE = 0x2A
 """What the elements hold when the work that is pending on the exported stream is done."""
@@ -93,8 +89,6 @@ class ObservedCudaInterface(ObservedExport):
         device_block: Any = _DeviceBlock(host, access)
         super().__init__(export, device_block)
         self.access = access
-        self.variant = export.variant
-        self.reads = 0
         self.stream: int | None = None
         self.exporter = _Exporter(self)
         self._alive = weakref.ref(self.exporter)
@@ -112,8 +106,7 @@ class ObservedCudaInterface(ObservedExport):
             "strides": None if dense else block.strides,
             "stream": None,
         }
-        if isinstance(self.variant, CudaVariant):
-            self.variant.bend(entries, self)
+        self.variant.bend(entries, self)
         return entries
 
     def keep_pending(self) -> int:
@@ -132,9 +125,6 @@ class ObservedCudaInterface(ObservedExport):
     def info(self) -> ExportInfo:
         return ExportInfo(reads=self.reads)
 
-    def was_asked(self) -> bool:
-        return self.reads > 0
-
     def is_free(self) -> bool:
         return self._alive() is None
 
@@ -146,28 +136,6 @@ class ObservedCudaInterface(ObservedExport):
 
 
 # -- variants ----------------------------------------------------------------------------------------
-
-
-def _straight(entries: dict[str, Any], observed: ObservedCudaInterface) -> None:
-    return None
-
-
-@dataclass(frozen=True)
-class CudaVariant(Variant):
-    """A variant of the dict: `bend` edits it."""
-
-    bend: Callable[[dict[str, Any], ObservedCudaInterface], None] = _straight
-
-
-def _explicit_strides(entries: dict[str, Any], observed: ObservedCudaInterface) -> None:
-    entries["strides"] = observed.block.strides
-
-
-def _without(key: str) -> Callable[[dict[str, Any], ObservedCudaInterface], None]:
-    def bend(entries: dict[str, Any], observed: ObservedCudaInterface) -> None:
-        del entries[key]
-
-    return bend
 
 
 def _mask(entries: dict[str, Any], observed: ObservedCudaInterface) -> None:
@@ -184,44 +152,17 @@ def _pending(entries: dict[str, Any], observed: ObservedCudaInterface) -> None:
     entries["stream"] = observed.keep_pending()
 
 
-def _empty_only(plan: Plan) -> str:
-    return "" if 0 in plan.view_map.shape else "it has elements"
-
-
 _SEEN = ("CAI-23",)
 
 
-def _variant(
-    name: str,
-    rule: str,
-    expects: str,
-    about: str,
-    bend: Callable[[dict[str, Any], ObservedCudaInterface], None] = _straight,
-    *,
-    adapt: Callable[[Plan], Plan] = plans.plain,
-    misfit: Callable[[Plan], str] = plans.not_dense_misfit,
-) -> CudaVariant:
-    rules = (rule, *(() if expects == "error" else _SEEN))
-    functions: dict[str, Any] = {
-        "adapt": adapt,
-        "misfit": misfit,
-        "control": plans.plain,
-        "bend": bend,
-    }
-    return CudaVariant(name, rules, expects, about, **functions)
-
-
-def _any(plan: Plan) -> str:
-    return ""
-
-
+_variant = variants_of(
+    Variant, _SEEN, adapt=plans.plain, misfit=plans.not_dense_misfit, control=plans.plain
+)
 _VARIANTS: tuple[Variant, ...] = (
     Variant(PLAIN, ("CAI-13", "CAI-26", *_SEEN), "right-or-error", "version 3", adapt=plans.solid),
-    _variant(
-        "absent-strides", "CAI-10", "right", "the key strides is missing", _without("strides")
-    ),
+    _variant("absent-strides", "CAI-10", "right", "the key strides is missing", without("strides")),
     *(
-        _variant(f"absent-{key}", "CAI-02", "error", f"the key {key} is missing", _without(key))
+        _variant(f"absent-{key}", "CAI-02", "error", f"the key {key} is missing", without(key))
         for key in ("shape", "typestr", "data")
     ),
     _variant(
@@ -229,42 +170,19 @@ _VARIANTS: tuple[Variant, ...] = (
         "CAI-02",
         "right-or-error",
         "the key version is missing",
-        _without("version"),
+        without("version"),
     ),
     _variant(
-        "explicit-strides", "CAI-10", "right", "contiguous strides, written out", _explicit_strides
+        "explicit-strides", "CAI-10", "right", "contiguous strides, written out", explicit_strides
     ),
-    _variant(
-        "negative-stride",
-        "CAI-13",
-        "right-or-error",
-        "the last axis runs backwards",
-        adapt=plans.reversed_axis,
-        misfit=_any,
-    ),
-    _variant(
-        "zero-stride",
-        "CAI-13",
-        "right-or-error",
-        "every element of the first axis is the same one",
-        adapt=plans.broadcast,
-        misfit=_any,
-    ),
-    _variant(
-        "gaps",
-        "CAI-13",
-        "right-or-error",
-        "every second element of the last axis",
-        adapt=plans.stepped,
-        misfit=_any,
-    ),
+    *strided(_variant, "CAI-13", misfit=fits),
     _variant(
         "empty",
         "CAI-13",
         "right-or-error",
         "no elements, at pointer 0",
         adapt=plans.empty,
-        misfit=_empty_only,
+        misfit=plans.not_empty_misfit,
     ),
     _variant(
         "swapped",
@@ -272,7 +190,7 @@ _VARIANTS: tuple[Variant, ...] = (
         "right-or-error",
         "numbers of the other byte order",
         adapt=plans.swapped,
-        misfit=_any,
+        misfit=fits,
     ),
     _variant(
         "read-only",
@@ -280,7 +198,7 @@ _VARIANTS: tuple[Variant, ...] = (
         "right-or-error",
         "the memory may not be written",
         adapt=plans.readonly,
-        misfit=_any,
+        misfit=fits,
     ),
     _variant("mask", "CAI-15", "error", "a mask", _mask, adapt=plans.of_dtype("uint8")),
     _variant(

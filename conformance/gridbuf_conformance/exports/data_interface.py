@@ -14,14 +14,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from ..dtypes import DTYPES
 from ..info import ExportInfo
-from ..producer import Capabilities
+from ..plan.dtypes import DTYPES
+from ..plan.producer import Capabilities
 from . import plans
 from .array_interface import typestr_of
-from .export import Export
+from .export import PLAIN, Export, Interface, ObservedExport, Variant, variants_of
 from .memory import Block
-from .variant import PLAIN, Interface, ObservedExport, Variant
 
 __all__ = ["INTERFACES", "ObservedDataInterface", "EntriesVariant"]
 
@@ -53,8 +52,6 @@ class ObservedDataInterface(ObservedExport):
 
     def __init__(self, export: Export, block: Block) -> None:
         super().__init__(export, block)
-        self.variant = export.variant
-        self.reads = 0
         self.events: list[str] = []
         self.has_hooks = not (
             isinstance(self.variant, EntriesVariant) and self.variant.is_plain_array
@@ -88,8 +85,7 @@ class ObservedDataInterface(ObservedExport):
         entry = {"version": 3, **self.entry()}
         entry.update({hook: self._hook(hook) for hook in _HOOKS})
         entries: dict[Any, Any] = {None: entry}
-        if isinstance(self.variant, EntriesVariant):
-            self.variant.bend(entries, self)
+        self.variant.bend(entries, self)
         return entries
 
     def _hook(self, name: str) -> Callable[[], None]:
@@ -102,9 +98,6 @@ class ObservedDataInterface(ObservedExport):
 
     def info(self) -> ExportInfo:
         return ExportInfo(reads=self.reads, events=list(self.events), has_hooks=self.has_hooks)
-
-    def was_asked(self) -> bool:
-        return self.reads > 0
 
     def is_free(self) -> bool:
         return self._alive() is None
@@ -119,10 +112,6 @@ class ObservedDataInterface(ObservedExport):
 # -- variants ----------------------------------------------------------------------------------------
 
 
-def _straight(entries: dict[Any, Any], observed: ObservedDataInterface) -> None:
-    return None
-
-
 @dataclass(frozen=True)
 class EntriesVariant(Variant):
     """A variant of the entries: `bend` edits them.
@@ -130,7 +119,6 @@ class EntriesVariant(Variant):
     `is_plain_array`: there is no `__gt_data_interface__`, and an array interface in its place.
     """
 
-    bend: Callable[[dict[Any, Any], ObservedDataInterface], None] = _straight
     is_plain_array: bool = False
 
 
@@ -168,6 +156,7 @@ def _device_only(entries: dict[Any, Any], observed: ObservedDataInterface) -> No
 
 
 _SEEN = ("GT-07",)
+_variant = variants_of(EntriesVariant, _SEEN, adapt=plans.plain)
 _VARIANTS: tuple[Variant, ...] = (
     Variant(PLAIN, _SEEN, "right-or-error", "an entry for the host, with hooks", adapt=plans.plain),
     Variant(
@@ -177,50 +166,45 @@ _VARIANTS: tuple[Variant, ...] = (
         "every second element of the last axis",
         adapt=plans.stepped,
     ),
-    EntriesVariant(
+    _variant(
         "four-keys",
-        ("GT-02", *_SEEN),
+        "GT-02",
         "right",
         "the entry has shape, typestr, data and strides, and no version",
-        adapt=plans.plain,
-        bend=_four_keys,
+        _four_keys,
     ),
     *(
-        EntriesVariant(
+        _variant(
             f"absent-{key}",
-            ("GT-02",),
+            "GT-02",
             "error",
             f"the entry does not have the key {key}",
-            adapt=plans.plain,
-            bend=_without(key),
+            _without(key),
             is_robust=True,
         )
         for key in ("shape", "typestr", "data")
     ),
-    EntriesVariant(
+    _variant(
         "absent-strides",
-        ("GT-02", *_SEEN),
+        "GT-02",
         "right-or-error",
         "the entry does not have the key strides; the memory is in row-major order",
-        adapt=plans.plain,
-        bend=_without("strides"),
+        _without("strides"),
         is_robust=True,
     ),
-    EntriesVariant(
+    _variant(
         "unknown-key",
-        ("GT-06", *_SEEN),
+        "GT-06",
         "right",
         "the entry has one key more, that no text names",
-        adapt=plans.plain,
-        bend=_unknown_key,
+        _unknown_key,
     ),
-    EntriesVariant(
+    _variant(
         "forwarded",
-        ("GT-06", *_SEEN),
+        "GT-06",
         "right",
         "the entry is an array interface of NumPy's, with hooks",
-        adapt=plans.plain,
-        bend=_forwarded,
+        _forwarded,
     ),
     EntriesVariant(
         "none-hooks",
@@ -238,13 +222,12 @@ _VARIANTS: tuple[Variant, ...] = (
         adapt=plans.plain,
         is_plain_array=True,
     ),
-    EntriesVariant(
+    _variant(
         "device-only",
-        ("GT-10",),
+        "GT-10",
         "error",
         "the only entry is for a device, and there is none",
-        adapt=plans.plain,
-        bend=_device_only,
+        _device_only,
     ),
 )
 

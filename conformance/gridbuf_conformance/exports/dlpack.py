@@ -13,10 +13,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ..abi.dlpack import CUDA, FLAG_COPIED, VersionedManaged
-from ..dtypes import DTYPES
+from ..abi.gpu import has_gpu
 from ..plan import Plan
-from ..producer import Capabilities
-from ..producers import has_gpu
+from ..plan.dtypes import DTYPES
+from ..plan.producer import Capabilities
 from . import plans
 from .dlpack_exporter import (
     CountedTensor,
@@ -26,7 +26,7 @@ from .dlpack_exporter import (
     ObservedDLPack,
     ObservedLegacyDLPack,
 )
-from .variant import PLAIN, Interface, Variant
+from .export import PLAIN, Interface, Variant
 
 __all__ = ["INTERFACES", "NULL_STRIDES_1_2", "PLAIN_CAPABILITIES"]
 
@@ -195,10 +195,6 @@ def _not_dense_with_axes(plan: Plan) -> str:
     return plans.not_dense_misfit(plan) or ("" if plan.ndim else "it has no dimensions")
 
 
-def _not_empty_misfit(plan: Plan) -> str:
-    return "" if 0 in plan.view_map.shape else "it has elements"
-
-
 def _with_free_strides(plan: Plan) -> Plan:
     """Adds an axis of extent 1 (or no elements)."""
     if not _fixed_strides_misfit(plan):
@@ -262,7 +258,7 @@ _NOT_EMPTY: dict[str, Any] = {"adapt": plans.filled, "misfit": plans.empty_misfi
 _DENSE: dict[str, Any] = {"adapt": _dense_with_axes, "misfit": _not_dense_with_axes}
 _EMPTY: dict[str, Any] = {
     "adapt": plans.empty,
-    "misfit": _not_empty_misfit,
+    "misfit": plans.not_empty_misfit,
     "control": plans.plain,
 }
 _COMPARED: dict[str, Any] = {"compared": True, "life": ("DP-08", "DP-09", "DL-19")}
@@ -505,7 +501,7 @@ _MODERN: tuple[Variant, ...] = (
         "major-2",
         "DL-22",
         "error",
-        "it says version 2.0, and all but its deleter is junk",
+        "it says version 2.0, and everything except its deleter is junk",
         bend=_of_another_major,
         **_NOT_EMPTY,
     ),

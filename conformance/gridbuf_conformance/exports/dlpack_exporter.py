@@ -12,18 +12,17 @@ import ctypes
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from ctypes import c_int64, c_void_p
+from ctypes import POINTER, c_int64, c_void_p, cast
 from dataclasses import dataclass
 from typing import Any
 
 from ..abi.dlpack import CPU, FLAG_COPIED, FLAG_READONLY, Managed, VersionedManaged
 from ..abi.libraries import python_api
 from ..info import ExportInfo, TensorCounts, Value
-from ..values import describe
-from .export import Export
+from ..info.values import describe
+from .export import Export, ObservedExport, Variant
 from .memory import Block
 from .native import IS_NATIVE, Frame, deleter_address, python_deleter_address
-from .variant import ObservedExport, Variant
 
 __all__ = [
     "CountedTensor",
@@ -113,7 +112,7 @@ class CountedTensor:
 
     def capsule(self) -> object:
         """The capsule; the tensor lives from now on until the suite forgets it."""
-        destructor = ctypes.cast(_destructor, c_void_p)
+        destructor = cast(_destructor, c_void_p)
         self.held = _api.PyCapsule_New(self.publish(), self.name, destructor)
         return self.held
 
@@ -149,7 +148,7 @@ class CountedTensor:
         """The address of the finished struct, for an export without a capsule."""
         tensor = self.managed.tensor
         self._arrays = [_array(self.shape), _array(self.strides)]
-        tensor.shape, tensor.strides = map(_pointer, self._arrays)
+        tensor.shape, tensor.strides = (cast(array, POINTER(c_int64)) for array in self._arrays)
         self._written = [bytes(a) for a in self._arrays if isinstance(a, ctypes.Array)]
         self.managed.deleter = self.deleter
         _counted_tensors[self.address] = self
@@ -177,7 +176,7 @@ class CountedTensor:
         )
         if self.held is not None:
             name = _api.PyCapsule_GetName(id(self.held))
-            own = ctypes.cast(_destructor, c_void_p).value
+            own = cast(_destructor, c_void_p).value
             info.name = None if name is None else name.decode("latin-1")
             info.armed = name == self.name and _api.PyCapsule_GetDestructor(self.held) == own
         return info
@@ -200,10 +199,6 @@ def _array(values: Sequence[int] | int | None) -> Any:
     if values is None or isinstance(values, int):
         return values
     return (c_int64 * max(1, len(values)))(*values)
-
-
-def _pointer(array: Any) -> int | None:
-    return ctypes.addressof(array) if isinstance(array, ctypes.Array) else array
 
 
 class Exporter:
@@ -244,7 +239,6 @@ class ObservedDLPack(ObservedExport):
 
     def __init__(self, export: Export, block: Block) -> None:
         super().__init__(export, block)
-        self.variant = export.variant
         self.calls: list[dict[str, Value]] = []
         self.handed_out: list[CountedTensor] = []
         exporter = self.variant.exporter if isinstance(self.variant, DLPackVariant) else Exporter
@@ -282,8 +276,7 @@ class ObservedDLPack(ObservedExport):
         if copied and isinstance(counted.managed, VersionedManaged):
             counted.managed.flags |= FLAG_COPIED
         counted.managed.tensor.device_type, counted.managed.tensor.device_id = self.device
-        if variant is not None:
-            variant.bend(counted)
+        self.variant.bend(counted)
         self.handed_out.append(counted)
         capsule = counted.capsule()
         counted.keep(self.exporter, capsule)
@@ -338,10 +331,6 @@ def _is_int_pair(value: Any) -> bool:
     return isinstance(value, tuple) and len(value) == 2 and all(type(n) is int for n in value)
 
 
-def _straight(counted: CountedTensor) -> None:
-    return None
-
-
 @dataclass(frozen=True)
 class DLPackVariant(Variant):
     """A variant of DLPack.
@@ -351,7 +340,6 @@ class DLPackVariant(Variant):
     capsule that was not asked for. `shares_capsule`: every call gets the same capsule.
     """
 
-    bend: Callable[[CountedTensor], None] = _straight
     exporter: Callable[[ObservedDLPack], Any] = Exporter
     device: tuple[int, int] = (CPU, 0)
     other_form: bool = False

@@ -1,7 +1,7 @@
 """Which exports a consumer gets: the simplest of each variant, then drawn ones.
 
 As for producers, every export is fixed before the consumer is called, and Hypothesis draws the
-arrays; each is then adapted to a variant, so that none is drawn in vain. The first exports of an
+arrays; each is then adapted to a variant, so that every one is used. The first exports of an
 interface find out whether it is taken at all.
 """
 
@@ -11,8 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from ..plan import Plan
-from .export import Export, export_of
-from .variant import PLAIN, Interface, Variant
+from .export import PLAIN, Export, Interface, Variant, export_of
 
 __all__ = ["adapted", "drawn", "first_exports", "listed"]
 
@@ -93,7 +92,7 @@ def drawn(
     """
     from hypothesis import strategies as st
 
-    from .. import strategies
+    from ..plan import strategies
 
     kinds = {
         "general": strategies.general_plans,

@@ -194,7 +194,7 @@ def _counting_callback(address: int) -> None:
 
 
 def deleter_address() -> int:
-    """The address of a deleter for structs that lie at the start of a `Frame`."""
+    """The address of a deleter for structs at the start of a `Frame`."""
     if _functions is not None:
         return _functions.deleter
     return ctypes.cast(_counting_callback, ctypes.c_void_p).value or 0

@@ -18,6 +18,7 @@ __all__ = [
     "empty_misfit",
     "filled",
     "not_dense_misfit",
+    "not_empty_misfit",
     "numbers",
     "of_dtype",
     "of_ndim",
@@ -131,8 +132,13 @@ def empty_misfit(plan: Plan) -> str:
     return "it has no elements" if 0 in plan.view_map.shape else ""
 
 
+def not_empty_misfit(plan: Plan) -> str:
+    """Why a plan has elements, or nothing."""
+    return "" if 0 in plan.view_map.shape else "it has elements"
+
+
 def not_dense_misfit(plan: Plan) -> str:
     """Why a plan is not row-major without gaps, or nothing."""
     if plan.views or plan.layout not in (None, tuple(range(plan.ndim))):
-        return "its elements do not lie in row-major order"
+        return "its elements are not in row-major order"
     return ""

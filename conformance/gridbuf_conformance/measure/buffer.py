@@ -11,8 +11,8 @@ from typing import Any
 from ..abi.memory import Memory
 from ..abi.pybuffer import REQUESTS, HeldBuffer, RefusedRequest, request
 from ..info import MethodInfo, PythonBufferInfo, ReleaseInfo, RequestInfo
-from ..steps import enter
-from ..values import attempt, describe, error_info
+from ..info.steps import enter
+from ..info.values import attempt, describe, error_info
 
 __all__ = ["MAIN_REQUESTS", "buffer_info", "hold_buffer", "python_level_info", "simple_request"]
 

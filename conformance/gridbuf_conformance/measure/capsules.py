@@ -7,8 +7,8 @@ from typing import Any
 from ..abi.dlpack import CPU, Exported
 from ..abi.memory import Memory
 from ..info import CapsuleInfo, DeviceInfo
-from ..steps import enter
-from ..values import attempt, describe
+from ..info.steps import enter
+from ..info.values import attempt, describe
 
 __all__ = ["call_info", "device_info", "export", "every_call_info"]
 

@@ -21,23 +21,14 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from .. import own_eyes
+from ..abi.descriptors import descriptors_of
 from ..abi.device import Devices
 from ..abi.libraries import python_api
 from ..abi.memory import Memory
-from ..descriptors import descriptors_of
-from ..exports import Block, Export
-from ..exports.variant import ObservedExport
-from ..info import (
-    ArrayInfo,
-    CallInfo,
-    ConsumerObservation,
-    ConsumptionInfo,
-    ErrorInfo,
-    ExportInfo,
-)
-from ..steps import enter
-from ..values import attempt, error_info
+from ..exports import Block, Export, ObservedExport, expected_values
+from ..info import ArrayInfo, CallInfo, ConsumerObservation, ConsumptionInfo, ErrorInfo, ExportInfo
+from ..info.steps import enter
+from ..info.values import attempt, error_info
 from .content import walk
 from .eyes import look
 from .keywords import keywords_for
@@ -82,7 +73,7 @@ def _is_in_question(export: Export, info: ConsumptionInfo) -> bool:
 
 
 def _holds_content(export: Export, info: ConsumptionInfo) -> bool:
-    from ..consumption import Consumption  # it knows what the result should be
+    from ..exports.consumption import Consumption  # it knows what the result should be
 
     return not Consumption(info, export).mistake
 
@@ -113,7 +104,7 @@ def _consumed(
     if error is None:
         memory.map.refresh()  # an exporter that took its memory back has closed its pages
         info.result = _result_info(result, memory)
-        if own_eyes.can_be_compared(export) and not info.gives_bytes:
+        if expected_values.can_be_compared(export) and not info.gives_bytes:
             info.looks = look(result)
     if export.variant.threads:
         info.calls = _call_infos(calls, memory)
@@ -226,13 +217,11 @@ def _result_info(result: Any, memory: Memory) -> ArrayInfo:
     """What the result says of itself, and the elements that each of its interfaces shows."""
     enter("consume:result")
     info, kept = light_info(result, memory)
-    way = "its own interfaces"
     if not descriptors_of(info):
         array, error = attempt(lambda: result.__array__())
         if error is None:
             info, kept_too = light_info(array, memory)
             kept += [array, *kept_too]
-            way = "__array__()"
     info.walk = {name: walk(array, memory) for name, array in descriptors_of(info).items()}
     kept.clear()
-    return replace(info, type=type(result).__qualname__, way=way)
+    return replace(info, type=type(result).__qualname__)

@@ -1,6 +1,6 @@
 """Info on the memory itself: is it mapped, what do the elements hold, does a write show everywhere.
 
-Host memory is looked at where it is, device memory through the driver (`Memory.space_of`); without a driver there
+Host memory is looked at where it is, device memory through the driver (`Descriptor.space_in`); without a driver there
 is not info on device memory.
 """
 
@@ -9,12 +9,12 @@ from __future__ import annotations
 from itertools import permutations
 from math import prod
 
+from ..abi.descriptors import Descriptor, is_contiguous
 from ..abi.device import DeviceSpace
 from ..abi.dlpack import CPU
 from ..abi.memory import Memory
-from ..descriptors import Descriptor, is_contiguous
 from ..info import MappingInfo, PointerInfo, TensorInfo
-from ..steps import enter
+from ..info.steps import enter
 
 __all__ = ["mapping_info", "packed_content", "poke_info", "walk"]
 
@@ -33,7 +33,7 @@ def mapping_info(found: dict[str, Descriptor], memory: Memory) -> dict[str, Mapp
         known = memory.map.known if array.is_host else memory.devices.access is not None
         if array.span is None or array.is_indirect or not known:
             continue
-        space = memory if array.is_host else memory.space_of(array)
+        space = memory if array.is_host else array.space_in(memory)
         low, high = array.span
         info[name] = MappingInfo(
             first=space.readable(array.address, array.address + array.itemsize),
@@ -51,7 +51,6 @@ def _pointer(array: Descriptor, memory: Memory) -> PointerInfo | None:
     return PointerInfo(
         pointer.device_type,
         pointer.device_id,
-        pointer.host_accessible,
         pointer.device_accessible,
     )
 
@@ -61,7 +60,7 @@ def walk(array: Descriptor, memory: Memory) -> str | None:
     if array.is_indirect:
         return None
     enter(f"walk:{array.interface}")
-    raw = memory.space_of(array).elements(
+    raw = array.space_in(memory).elements(
         array.address, array.hull, array.sample_offsets(), array.itemsize
     )
     return None if raw is None else raw.hex()
@@ -120,7 +119,7 @@ def poke_info(found: dict[str, Descriptor], memory: Memory) -> dict[str, bool]:
 
 
 def _shows(source: Descriptor, target: Descriptor, memory: Memory) -> bool | None:
-    there, here = memory.space_of(source), memory.space_of(target)
+    there, here = source.space_in(memory), target.space_in(memory)
     before, seen_before = there.read(source.address, 1), here.read(target.address, 1)
     if before is None or seen_before is None:
         return None

@@ -12,12 +12,12 @@ import contextlib
 from dataclasses import dataclass
 from typing import Any
 
+from ..abi.descriptors import Descriptor, Rejected, of_entry
 from ..abi.device import LEGACY_STREAM, DeviceError
 from ..abi.dlpack import CPU
 from ..abi.memory import Memory
-from ..descriptors import Descriptor, Rejected, of_entry
 from ..info import DataInterfaceInfo, EntryInfo
-from ..steps import enter
+from ..info.steps import enter
 from .content import walk
 from .interface import HOOKS, call_hook, data_interface_info
 
@@ -85,7 +85,7 @@ def _described(entry: EntryInfo, name: str) -> Descriptor | None:
 
 @dataclass
 class _Side:
-    """One entry, read anew at each use: `acquire` may change what it says."""
+    """One entry, read again at each use: `acquire` may change what it says."""
 
     obj: Any
     key: str | None
@@ -112,13 +112,13 @@ class _Side:
     def read(self, array: Descriptor) -> list[bytes] | None:
         """A byte of the first and of the last element, as a consumer reads: on the device behind the stream that
         the entry names. None where they cannot be read."""
-        space = self.memory.space_of(array)
+        space = array.space_in(self.memory)
         read = [space.read(address, 1) for address in _places(array)]
         return [byte for byte in read if byte is not None] if None not in read else None
 
     def write(self, array: Descriptor, values: list[bytes]) -> None:
         """Writes those bytes at once."""
-        space = self.memory.space_of(array)
+        space = array.space_in(self.memory)
         for address, value in zip(_places(array), values):
             space.write(address, value)
 
@@ -170,7 +170,7 @@ def _can_be_tried(array: Descriptor, memory: Memory) -> bool:
         array.span is not None
         and array.readonly is False
         and memory.devices.access is not None
-        and memory.space_of(array).writable(*array.span)
+        and array.space_in(memory).writable(*array.span)
         and not (array.element and array.element.kind == "object")
     )
 

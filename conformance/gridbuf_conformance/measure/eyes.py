@@ -15,10 +15,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
 
-from .. import printed
-from ..descriptors import sample_indices
+from ..abi.descriptors import sample_indices
+from ..exports import array_repr
 from ..info import LookInfo
-from ..steps import enter
+from ..info.steps import enter
 from .forks import CAN_FORK, run_fork
 
 __all__ = ["look"]
@@ -55,7 +55,7 @@ def _looks(result: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
     if hasattr(kind, "__add__"):
         yield "x + 0", lambda: _listed(result + 0)
     if getattr(kind, "__repr__") is not getattr(object, "__repr__"):
-        yield "repr(x)", lambda: printed.values(repr(result))
+        yield "repr(x)", lambda: array_repr.values(repr(result))
 
 
 def _called(result: Any, name: str) -> Any:

@@ -19,8 +19,8 @@ from ..info import (
     StructInfo,
     Value,
 )
-from ..steps import enter
-from ..values import attempt, describe
+from ..info.steps import enter
+from ..info.values import attempt, describe
 from .buffer import simple_request
 
 __all__ = [

@@ -14,13 +14,10 @@ import threading
 from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..abi.arraystruct import read_array_struct
-from ..abi.dlpack import Counter, Exported
-from ..abi.libraries import c_function
-from ..abi.memory import Memory
-from ..descriptors import (
+from ..abi.descriptors import (
     Descriptor,
     Rejected,
     of_array_interface,
@@ -28,6 +25,9 @@ from ..descriptors import (
     of_buffer,
     of_dlpack,
 )
+from ..abi.dlpack import Counter, Exported
+from ..abi.libraries import c_function
+from ..abi.memory import Memory
 from ..info import (
     BufferLifeInfo,
     CapsuleLifeInfo,
@@ -37,17 +37,15 @@ from ..info import (
     LossInfo,
     TwoViewsInfo,
 )
+from ..info.steps import enter
+from ..info.values import attempt
 from ..plan import Plan
-from ..producer import Unsupported
-from ..steps import enter
-from ..values import attempt
+from ..plan.producer import Unsupported
 from .buffer import hold_buffer
 from .capsules import NEWEST, export
+from .held import Held
 from .interface import interface_info
 from .resizing import resize_info
-
-if TYPE_CHECKING:
-    from .observation import Held
 
 __all__ = ["life_info"]
 
@@ -135,7 +133,7 @@ def _two_views(obj: Any, memory: Memory, first: int) -> TwoViewsInfo:
 
 
 def _exporter(obj: Any, held: Held, memory: Memory) -> Callable[[], Exported] | None:
-    """A function that exports the object once more, if that is safe: the tensor was readable so far."""
+    """A function that exports the object again, if that is safe: the tensor was readable so far."""
     main = held.info.main
     if "DL" not in held.found or main is None or main.deleter == "not executable":
         return None
@@ -261,7 +259,7 @@ def _growth(action: Callable[[], None], settle: Callable[[], None]) -> GrowthInf
     `settle` lets a device finish what it was given before anything is counted.
 
     A first, uncounted round fills caches. What grows in every round by at least one block an iteration is
-    never given back. Only where something seems to grow is it done once more with a collection after each
+    never given back. Only where something seems to grow is it done again with a collection after each
     round, which frees reference cycles and empties the interpreter's free lists: collecting is by
     far the dearest part. With other Python threads about, which allocate as they please, nothing is counted.
     """
@@ -392,7 +390,7 @@ class _Holders:
         except Rejected:
             return
         self._reads[name] = array, read
-        space = self._memory.space_of(array)
+        space = array.space_in(self._memory)
         if array.span is not None and space.readable(*array.span):
             self._spans[name] = space, array.span
 

@@ -9,45 +9,37 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from ..abi.descriptors import descriptors_of
 from ..abi.device import DeviceError, Devices
-from ..abi.dlpack import CPU, Exported
-from ..abi.memory import POINTER_BYTES, Memory
-from ..abi.pybuffer import HeldBuffer
-from ..descriptors import Rejected, descriptors_of, of_dlpack
-from ..info import ArrayInfo, CapsuleInfo, DriverInfo, Observation, PendingInfo
+from ..abi.dlpack import CPU
+from ..abi.memory import Memory
+from ..info import ArrayInfo, DriverInfo, Observation, PendingInfo
+from ..info.steps import enter
+from ..info.values import attempt
 from ..plan import Plan
-from ..producer import Unsupported, python_view
-from ..steps import enter
-from ..values import attempt
+from ..plan.producer import Unsupported, python_view
 from . import life
-from .buffer import MAIN_REQUESTS, buffer_info, hold_buffer, python_level_info
-from .capsules import NEWEST, call_info, device_info, every_call_info, export
-from .content import mapping_info, packed_content, poke_info, walk
-from .entries import use_entries, use_interfaces_as_entries
-from .exchange import exchange_info
+from .buffer import MAIN_REQUESTS, buffer_info
+from .capsules import NEWEST, call_info
+from .content import mapping_info
+from .held import TOUCH_LIMIT_BYTES, Held
 from .interface import (
     array_attribute_info,
-    data_interface_info,
     domain_starts,
     gt4py_info,
     interface_info,
     naming_info,
-    probe_info,
-    struct_info,
 )
-from .streams import pending_info, stream_info
+from .streams import pending_info
 
-__all__ = ["ALL_GROUPS", "Held", "observe"]
-
-ALL_GROUPS = frozenset({"AI", "AS", "CAI", "PB", "DL", "DP", "DX", "XA", "GT"})
-_TOUCH_LIMIT_BYTES = 2**26
+__all__ = ["observe"]
 
 
 def observe(
     obj: Any,
     plan: Plan | None,
     *,
-    groups: frozenset[str] = ALL_GROUPS,
+    groups: frozenset[str],
     again: Callable[[], Any] | None = None,
     apply_view: Callable[[Any, Any], Any] | None = None,
     devices: Devices | None = None,
@@ -64,9 +56,9 @@ def observe(
     `groups` are the rule groups that will be judged: what none of them needs is not measured.
     """
     memory = Memory(devices)
-    info = Observation(type(obj).__qualname__, POINTER_BYTES, memory.map.known, live=plan is None)
+    info = Observation(type(obj).__qualname__, memory.map.known, live=plan is None)
     info.has_memory = bool(has_memory)
-    is_filled = plan is None or (plan.fill is not None and plan.nbytes < _TOUCH_LIMIT_BYTES)
+    is_filled = plan is None or (plan.fill is not None and plan.nbytes < TOUCH_LIMIT_BYTES)
     touch = has_memory and is_filled
     subject = Held(obj, memory, groups, touch=touch, poke=plan is not None)
     info.root = subject.info
@@ -129,163 +121,8 @@ def _switched_off() -> list[str]:
 def _is_large(subject: Held) -> bool:
     """Whether making more of such objects costs too much: padding can make a large hull of few elements."""
     return any(
-        a.hull and a.hull[1] - a.hull[0] >= _TOUCH_LIMIT_BYTES for a in subject.found.values()
+        a.hull and a.hull[1] - a.hull[0] >= TOUCH_LIMIT_BYTES for a in subject.found.values()
     )
-
-
-def _is_small(capsule: CapsuleInfo) -> bool:
-    """Whether the tensor of a capsule can be copied without much ado."""
-    try:
-        return of_dlpack(capsule).nbytes < _TOUCH_LIMIT_BYTES
-    except Rejected:  # refused, or no array: there is nothing large to copy
-        return True
-
-
-class Held:
-    """One object with everything that it exported: info, and the descriptors that stay valid until `release`."""
-
-    def __init__(
-        self,
-        obj: Any,
-        memory: Memory,
-        groups: frozenset[str],
-        *,
-        touch: bool,
-        poke: bool,
-        is_view: bool = False,
-    ) -> None:
-        self.memory = memory
-        self._deep = touch and poke and not is_view
-        self._is_view = is_view
-        probes = probe_info(obj)
-        self.info = ArrayInfo(probes=probes)
-        self._kept: list[Any] = []
-        self._buffer: HeldBuffer | None = None
-        present = {name for name, probe in probes.items() if probe.present}
-        self._read_metadata(obj, present, groups, may_copy=touch)
-        self.found = descriptors_of(self.info)
-        if "CAI" in self.found:
-            self.info.stream = stream_info(obj, self.found["CAI"], memory)
-        self.info.mapping = mapping_info(self.found, memory)
-        if touch:
-            self._read_content(obj, poke)
-
-    def release(self) -> None:
-        """Gives everything back: the buffer first, then capsules and dicts."""
-        if self._buffer is not None:
-            self._buffer.release()
-        self._kept.clear()
-
-    def _read_metadata(
-        self, obj: Any, present: set[str], groups: frozenset[str], *, may_copy: bool
-    ) -> None:
-        info, memory = self.info, self.memory
-        if "__array_interface__" in present:
-            info.ai, dictionary = interface_info(obj, memory)
-            self._kept.append(dictionary)
-        if "__array_struct__" in present:
-            info.struct, capsule = struct_info(obj, memory)
-            self._kept.append(capsule)
-        if "__cuda_array_interface__" in present:
-            info.cai, dictionary = interface_info(obj, memory, attribute="__cuda_array_interface__")
-            self._kept.append(dictionary)
-        if "__gt_data_interface__" in present:
-            info.gt_data, self._entries = data_interface_info(obj)
-        info.pb = buffer_info(obj, memory)
-        info.python = python_level_info(obj)
-        self._buffer = hold_buffer(obj)
-        if "__dlpack_device__" in present:
-            info.device = device_info(obj)
-        if "__dlpack__" in present:
-            info.main = self._hold_export(obj)
-            if groups & {"DL", "DP", "XA"}:
-                info.dlpack = every_call_info(
-                    obj,
-                    memory,
-                    may_copy=may_copy and _is_small(info.main),
-                    device_type=(info.device_pair or [CPU])[0],
-                )
-        if "DX" in groups:
-            device = info.device_pair or [CPU, 0]
-            info.exchange = exchange_info(obj, memory, device=device, deep=self._deep)
-
-    def _hold_export(self, obj: Any) -> CapsuleInfo:
-        """Keeps one capsule: versioned if there is such a thing, else legacy."""
-        refusal = CapsuleInfo()
-        for name, keywords in (("max_version=(1,3)", NEWEST), ("legacy", {})):
-            exported = export(obj, self.memory, name, keywords)
-            if isinstance(exported, Exported):
-                self._kept.append(exported)
-                enter(f"dl:struct={name}")
-                return exported.info()
-            refusal = exported
-        return refusal
-
-    def _read_content(self, obj: Any, poke: bool) -> None:
-        walks = {name: walk(array, self.memory) for name, array in self.found.items()}
-        walks.update(self._settled(walks))
-        walks.update(self._copied_content(obj))
-        if set(self.found) == {"DL"}:
-            walks["DL strides as bytes"] = self._walk_as_if_strides_were_bytes()
-        self.info.walk = {name: content for name, content in walks.items() if content is not None}
-        self.info.packed = packed_content(self.info.main, self.memory)
-        if poke:
-            self.info.poke = poke_info(self.found, self.memory)
-        data = self.info.gt_data
-        if not self._is_view and data is not None and data.entries is not None:
-            use_entries(obj, self._entries, data, self.memory, write=poke)
-        elif poke and not self._is_view and self._has_mirrors():
-            self.info.standing = use_interfaces_as_entries(obj, self.memory)
-
-    def _has_mirrors(self) -> bool:
-        """Whether the host's and CUDA's array interface name different memory, and no data interface speaks of it."""
-        host, device = self.found.get("AI"), self.found.get("CAI")
-        if host is None or device is None or self.info.gt_data is not None:
-            return False
-        return host.address != device.address
-
-    def _settled(self, walks: dict[str, str | None]) -> dict[str, str | None]:
-        """Device content once more after the whole device has come to rest; "late" says where it had not."""
-        on_device = [name for name, array in self.found.items() if array.device[0] != CPU]
-        access = self.memory.devices.access if on_device else None
-        if access is None:
-            return {}
-        try:
-            access.synchronize(0)
-        except DeviceError as error:
-            self.info.device_error = str(error)
-            return {}
-        settled = {name: walk(self.found[name], self.memory) for name in on_device}
-        self.info.late = {
-            name: settled[name] != walks[name]
-            for name in on_device
-            if None not in (settled[name], walks[name])
-        }
-        return settled
-
-    def _walk_as_if_strides_were_bytes(self) -> str | None:
-        """Where DLPack alone describes an array, the reading that a producer of byte strides would mean."""
-        array = self.found["DL"]
-        if array.itemsize < 2:
-            return None
-        strides = tuple(stride // array.itemsize for stride in array.strides)
-        return walk(replace(array, strides=strides), self.memory)
-
-    def _copied_content(self, obj: Any) -> dict[str, str | None]:
-        """What an export by copy holds: read while its capsule lives."""
-        before = self.info.dlpack.get("copy=True")
-        if before is None or before.error is not None:
-            return {}
-        exported = export(obj, self.memory, "copy=True", {**NEWEST, "copy": True})
-        if isinstance(exported, CapsuleInfo):
-            return {}
-        info = exported.info()
-        try:
-            array = replace(of_dlpack(info), interface="DL copy=True")
-        except Rejected:
-            return {}
-        self.info.copied = info
-        return {"DL copy=True": walk(array, self.memory)}
 
 
 def light_info(obj: Any, memory: Memory) -> tuple[ArrayInfo, list[Any]]:
@@ -334,7 +171,7 @@ def _second(again: Callable[[], Any], memory: Memory) -> ArrayInfo:
     if error is not None:
         return ArrayInfo(error=error)
     if isinstance(other, Unsupported):
-        return ArrayInfo(unsupported=other.reason)
+        return ArrayInfo()
     info, kept = light_info(other, memory)
     info.mapping = mapping_info(descriptors_of(info), memory)
     enter("life:drop=second")
@@ -351,7 +188,7 @@ def _viewed(
     groups: frozenset[str],
     touch: bool,
 ) -> ArrayInfo | None:
-    """The object after all view operations, or why one is not to be had."""
+    """The object after all view operations, or why there is none."""
     if not plan.views:
         return None
     view = obj
@@ -359,9 +196,9 @@ def _viewed(
         enter(f"view:{operation[0]}")
         view, error = attempt(partial(apply_view, view, operation))
         if error is not None:
-            return ArrayInfo(error=error, operation=list(operation))
+            return ArrayInfo(error=error)
         if isinstance(view, Unsupported):
-            return ArrayInfo(unsupported=view.reason, operation=list(operation))
+            return ArrayInfo()
     held = Held(view, memory, groups, touch=touch, poke=True, is_view=True)
     info = replace(held.info, type=type(view).__qualname__)
     held.release()

@@ -16,14 +16,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from ..abi.descriptors import Descriptor, Rejected, of_array_interface, of_buffer, of_dlpack
 from ..abi.dlpack import Exported
 from ..abi.libraries import c_function
 from ..abi.memory import Memory
-from ..descriptors import Descriptor, Rejected, of_array_interface, of_buffer, of_dlpack
 from ..info import ResizeInfo
-from ..producer import Unsupported
-from ..steps import enter
-from ..values import attempt
+from ..info.steps import enter
+from ..info.values import attempt
+from ..plan.producer import Unsupported
 from .buffer import hold_buffer, simple_request
 from .capsules import NEWEST, export
 from .forks import CAN_FORK, run_fork

@@ -12,16 +12,16 @@ import gc
 from collections.abc import Callable
 from typing import Any
 
+from ..abi.descriptors import Descriptor, Rejected, of_cuda_interface, of_dlpack
 from ..abi.device import DeviceAccess, DeviceError, DeviceSpace
 from ..abi.dlpack import CPU, Exported
 from ..abi.memory import Memory
-from ..descriptors import Descriptor, Rejected, of_cuda_interface, of_dlpack
 from ..info import PendingInfo, StreamInfo
-from ..producer import Unsupported
-from ..steps import enter
-from ..values import attempt
+from ..info.steps import enter
+from ..info.values import attempt
+from ..plan.producer import Unsupported
 from .capsules import NEWEST, export
-from .exchange import exchange_table
+from .dlpack_exchange import exchange_table
 from .interface import interface_info
 
 __all__ = ["pending_info", "stream_info"]

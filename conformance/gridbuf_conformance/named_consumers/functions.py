@@ -1,6 +1,6 @@
 """Consumers that are not a single function of their library: a call with arguments, or two calls.
 
-Some libraries take memory as plain bytes (a compressor, `bytes` itself): what comes back is one
+Some libraries take memory as plain bytes (a compressor, `bytes` itself). Their result is one
 dimension of bytes, and `gives_bytes` marks their functions, so that the suite compares contents and
 not shapes. Libraries are imported when a function is called, in the worker.
 """
@@ -99,7 +99,7 @@ def pyarrow_readinto(exporter: Any) -> Any:
 
     with memoryview(exporter) as view:
         if not view.c_contiguous:
-            raise BufferError("these bytes do not lie in row-major order")
+            raise BufferError("these bytes are not in row-major order")
     pyarrow.BufferReader(bytes(exporter)).readinto(exporter)
     return memoryview(exporter)
 

@@ -13,17 +13,13 @@ import array_api_strict as xp
 
 from ..plan import Plan
 from ..producer import Capabilities, Unsupported
-from .base import HostProducer, viewed
+from .base import INTEGERS, HostProducer, viewed
 from .numpy import NumPyProducer
 
 __all__ = ["DeviceProducer", "StrictProducer"]
 
 _NUMPY = NumPyProducer()
-_DTYPES = (
-    *("float64", "float32"),
-    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (64, 32, 16, 8)),
-    *("bool", "complex64", "complex128"),
-)
+_DTYPES = ("float64", "float32", *INTEGERS, "bool", "complex64", "complex128")
 
 
 class StrictProducer(HostProducer):
@@ -33,9 +29,6 @@ class StrictProducer(HostProducer):
     capabilities = Capabilities(
         dtypes=_DTYPES, layouts="any", byteorders=("native",), readonly=(False,)
     )
-
-    def version(self) -> str:
-        return xp.__version__
 
     def make(self, plan: Plan) -> Any:
         return xp.asarray(_NUMPY.make(plan), copy=False)

@@ -6,7 +6,6 @@ are asked for, where both are the same elements.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import av
@@ -24,6 +23,7 @@ class PlaneProducer(HostProducer):
     """The plane of a grey `VideoFrame`: height x width through DLPack, raw bytes through the buffer."""
 
     name = "av"
+    no_views = "a plane has no views"
     capabilities = Capabilities(
         dtypes=("uint8",),
         min_ndim=2,
@@ -34,14 +34,8 @@ class PlaneProducer(HostProducer):
         readonly=(False,),
     )
 
-    def version(self) -> str:
-        return av.__version__
-
     def make(self, plan: Plan) -> Any:
         if 0 in plan.shape:
             return Unsupported("av: a frame has at least one pixel")
         content = np.frombuffer(plan.content(), numpy_dtype(plan)).reshape(plan.shape)
         return av.VideoFrame.from_ndarray(content, format="gray").planes[0]
-
-    def apply_view(self, obj: Any, operation: Sequence[Any]) -> Unsupported:
-        return Unsupported("av: a plane has no views")

@@ -1,6 +1,6 @@
 """Awkward Array's `Index`: the buffers of offsets inside its arrays, the part of it that exports memory.
 
-Its arrays have `__array__` only, which hands out NumPy's arrays.
+Its arrays have only `__array__`, which returns NumPy's arrays.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import awkward
 import numpy as np
 
 from ..plan import Plan
-from ..producer import Capabilities, Unsupported
-from .base import TOUCHED_BYTES, HostProducer, viewed
+from ..producer import Unsupported
+from .base import HostProducer, row_major, viewed
 from .numpy import numpy_dtype
 
 __all__ = ["IndexProducer"]
@@ -25,18 +25,7 @@ class IndexProducer(HostProducer):
     """`awkward.index.Index` over a NumPy array; the element type selects the subclass."""
 
     name = "awkward"
-    capabilities = Capabilities(
-        dtypes=_DTYPES,
-        min_ndim=1,
-        max_ndim=1,
-        max_nbytes=TOUCHED_BYTES,
-        layouts="C",
-        byteorders=("native",),
-        readonly=(False,),
-    )
-
-    def version(self) -> str:
-        return awkward.__version__
+    capabilities = row_major(_DTYPES, min_ndim=1, max_ndim=1)
 
     def make(self, plan: Plan) -> awkward.index.Index:
         return awkward.index.Index(

@@ -1,47 +1,79 @@
 """What all built-in producers share: one place that declines plans, and the helper for view operations.
 
-A built-in producer declares its `capabilities`, from which plans are drawn; the same declaration
-answers every plan outside it, so that what a producer says it can do and what it declines cannot differ.
+A built-in producer declares its `capabilities`. Plans are drawn from them, and plans outside of them are declined by
+the same declaration, so that the two cannot differ.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..plan import Plan
+from ..plan.consumer import version_of
 from ..producer import Capabilities, Producer, Unsupported, python_view
+from . import BUILT_IN
 
-__all__ = ["TOUCHED_BYTES", "FlatBytesProducer", "HostProducer", "declined", "flat_bytes", "viewed"]
+__all__ = [
+    "INTEGERS",
+    "TOUCHED_BYTES",
+    "FlatBytesProducer",
+    "HostProducer",
+    "declined",
+    "flat_bytes",
+    "row_major",
+    "viewed",
+]
 
+INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (64, 32, 16, 8))
 TOUCHED_BYTES = 2**26
 """The most that is asked of a library that writes every byte it makes."""
 
 
 class HostProducer(Producer):
-    """Declines what its capabilities leave out, then calls `make(plan)` for the rest."""
+    """Declines what its capabilities leave out, then calls `make(plan)` for the rest.
+
+    `no_views` is the reason to decline every view, as half a sentence.
+    """
+
+    no_views = ""
+
+    def version(self) -> str:
+        """The version of the library that the producer's row in `libraries.toml` needs."""
+        needs = BUILT_IN[self.name].needs if self.name in BUILT_IN else None
+        return version_of(self.make, needs) if needs else ""
 
     def produce(self, plan: Plan) -> Any:
         """The object of `make`, or `Unsupported` with the first key that cannot be met."""
         reason = declined(plan, self.capabilities)
         return Unsupported(f"{self.name}: {reason}") if reason else self.make(plan)
 
+    def apply_view(self, obj: Any, operation: Sequence[Any]) -> Any:
+        """The view of the protocol, unless there are none."""
+        if self.no_views:
+            return Unsupported(f"{self.name}: {self.no_views}")
+        return super().apply_view(obj, operation)
+
     def make(self, plan: Plan) -> Any:
         """The object, filled; or `Unsupported` for what only the library itself knows it cannot make."""
         raise NotImplementedError(f"{type(self).__name__}.make(plan) must return an object")
 
 
+def row_major(
+    dtypes: Iterable[str], *, readonly: tuple[bool, ...] = (False,), **more: Any
+) -> Capabilities:
+    """Capabilities of small arrays in C order and native byte order; `more` has other keys, or another `max_nbytes`."""
+    common: dict[str, Any] = {
+        "max_nbytes": TOUCHED_BYTES,
+        "layouts": "C",
+        "byteorders": ("native",),
+    }
+    return Capabilities(**{"dtypes": tuple(dtypes), "readonly": readonly, **common, **more})
+
+
 def flat_bytes(*, dtype: str = "uint8", readonly: tuple[bool, ...]) -> Capabilities:
     """Capabilities of a type that holds bytes in one dimension and nothing else."""
-    return Capabilities(
-        dtypes=(dtype,),
-        min_ndim=1,
-        max_ndim=1,
-        max_nbytes=TOUCHED_BYTES,
-        layouts="C",
-        byteorders=("native",),
-        readonly=readonly,
-    )
+    return row_major((dtype,), readonly=readonly, min_ndim=1, max_ndim=1)
 
 
 class FlatBytesProducer(HostProducer):

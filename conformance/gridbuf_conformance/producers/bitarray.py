@@ -16,9 +16,6 @@ class BitarrayProducer(FlatBytesProducer):
     name = "bitarray"
     capabilities = flat_bytes(readonly=(False, True))
 
-    def version(self) -> str:
-        return bitarray.__version__
-
     def make(self, plan: Plan) -> bitarray.bitarray:
         bits = bitarray.bitarray()
         bits.frombytes(plan.content())

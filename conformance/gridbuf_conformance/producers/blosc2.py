@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import blosc2
 import numpy as np
 
 from ..plan import Plan
-from ..producer import Capabilities, Unsupported
-from .base import HostProducer
+from .base import HostProducer, row_major
 from .numpy import NumPyProducer, numpy_dtype
 
 __all__ = ["Blosc2Producer"]
@@ -26,22 +22,9 @@ class Blosc2Producer(HostProducer):
     """`blosc2.asarray` of a NumPy array, of at most 8 dimensions: Blosc2's own limit."""
 
     name = "blosc2"
-    capabilities = Capabilities(
-        dtypes=_DTYPES,
-        min_ndim=1,
-        max_ndim=8,
-        max_nbytes=2**22,
-        layouts="C",
-        byteorders=("native",),
-        readonly=(False,),
-    )
-
-    def version(self) -> str:
-        return blosc2.__version__
+    no_views = "its slices are new arrays"
+    capabilities = row_major(_DTYPES, min_ndim=1, max_ndim=8, max_nbytes=2**22)
 
     def make(self, plan: Plan) -> blosc2.NDArray:
         content = np.frombuffer(plan.content(), numpy_dtype(plan)).reshape(plan.shape)
         return blosc2.asarray(content.copy())
-
-    def apply_view(self, obj: Any, operation: Sequence[Any]) -> Unsupported:
-        return Unsupported("blosc2: its slices are new arrays")

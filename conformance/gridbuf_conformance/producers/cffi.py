@@ -17,9 +17,6 @@ class CffiProducer(FlatBytesProducer):
 
     name = "cffi"
 
-    def version(self) -> str:
-        return cffi.__version__
-
     def make(self, plan: Plan) -> Any:
         ffi = cffi.FFI()
         memory = ffi.new("unsigned char[]", plan.nbytes)

@@ -16,8 +16,5 @@ class CramjamProducer(FlatBytesProducer):
     name = "cramjam"
     capabilities = flat_bytes(readonly=(True,))
 
-    def version(self) -> str:
-        return cramjam.__version__
-
     def make(self, plan: Plan) -> cramjam.Buffer:
         return cramjam.Buffer(plan.content(), copy=True)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import ctranslate2
 import numpy as np
 
 from ..plan import Plan
-from ..producer import Capabilities, Unsupported
-from .base import TOUCHED_BYTES, HostProducer
+from .base import HostProducer, row_major
 from .numpy import numpy_dtype
 
 __all__ = ["StorageViewProducer"]
@@ -22,17 +20,8 @@ class StorageViewProducer(HostProducer):
     """`StorageView.from_array`; bfloat16 by a conversion that is exact."""
 
     name = "ctranslate2"
-    capabilities = Capabilities(
-        dtypes=_DTYPES,
-        min_ndim=1,
-        max_nbytes=TOUCHED_BYTES,
-        layouts="C",
-        byteorders=("native",),
-        readonly=(False,),
-    )
-
-    def version(self) -> str:
-        return ctranslate2.__version__
+    no_views = "a StorageView has no views"
+    capabilities = row_major(_DTYPES, min_ndim=1)
 
     def make(self, plan: Plan) -> Any:
         if plan.dtype != "bfloat16":
@@ -41,6 +30,3 @@ class StorageViewProducer(HostProducer):
         upper_halves = np.frombuffer(plan.content(), np.uint16).astype(np.uint32) << 16
         as_float32 = upper_halves.view(np.float32).reshape(plan.shape)
         return ctranslate2.StorageView.from_array(as_float32).to(ctranslate2.DataType.bfloat16)
-
-    def apply_view(self, obj: Any, operation: Sequence[Any]) -> Unsupported:
-        return Unsupported("ctranslate2: a StorageView has no views")

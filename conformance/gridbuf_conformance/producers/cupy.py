@@ -10,16 +10,12 @@ import numpy as np
 
 from ..plan import Plan
 from ..producer import Capabilities
-from .base import HostProducer, viewed
+from .base import INTEGERS, HostProducer, viewed
 from .numpy import numpy_dtype
 
 __all__ = ["CuPyProducer"]
 
-_DTYPES = (
-    *("float64", "float32", "float16"),
-    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (64, 32, 16, 8)),
-    *("bool", "complex64", "complex128"),
-)
+_DTYPES = ("float64", "float32", "float16", *INTEGERS, "bool", "complex64", "complex128")
 
 
 class CuPyProducer(HostProducer):
@@ -33,9 +29,6 @@ class CuPyProducer(HostProducer):
         readonly=(False,),
         devices=("gpu", "managed"),
     )
-
-    def version(self) -> str:
-        return cp.__version__
 
     def on_stream(self, stream: int) -> Any:
         return cp.cuda.ExternalStream(stream)

@@ -13,8 +13,8 @@ import sklearn
 from sklearn.neighbors import KDTree
 
 from ..plan import Plan
-from ..producer import Capabilities, Unsupported, python_view
-from .base import HostProducer
+from ..producer import Unsupported, python_view
+from .base import HostProducer, row_major
 from .numpy import numpy_dtype
 
 __all__ = ["CythonProducer"]
@@ -24,15 +24,7 @@ class CythonProducer(HostProducer):
     """A typed memoryview of two dimensions of float64, with slices and transposition."""
 
     name = "cython"
-    capabilities = Capabilities(
-        dtypes=("float64",),
-        min_ndim=2,
-        max_ndim=2,
-        max_nbytes=2**20,
-        layouts="C",
-        byteorders=("native",),
-        readonly=(False,),
-    )
+    capabilities = row_major(("float64",), min_ndim=2, max_ndim=2, max_nbytes=2**20)
 
     def version(self) -> str:
         return f"scikit-learn {sklearn.__version__}"

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
-import drjit
 import numpy as np
 from drjit import scalar
 
 from ..plan import Plan
-from ..producer import Capabilities, Unsupported
-from .base import TOUCHED_BYTES, HostProducer
+from .base import HostProducer, row_major
 from .numpy import numpy_dtype
 
 __all__ = ["DrJitProducer"]
@@ -35,20 +32,9 @@ class DrJitProducer(HostProducer):
     """`drjit.scalar.TensorXf` and the like, of a copy."""
 
     name = "drjit"
-    capabilities = Capabilities(
-        dtypes=tuple(_DTYPES),
-        max_nbytes=TOUCHED_BYTES,
-        layouts="C",
-        byteorders=("native",),
-        readonly=(False,),
-    )
-
-    def version(self) -> str:
-        return drjit.__version__
+    no_views = "its slices are new arrays"
+    capabilities = row_major(_DTYPES)
 
     def make(self, plan: Plan) -> Any:
         content = np.frombuffer(plan.content(), numpy_dtype(plan)).reshape(plan.shape)
         return _DTYPES[plan.dtype](content)
-
-    def apply_view(self, obj: Any, operation: Sequence[Any]) -> Unsupported:
-        return Unsupported("drjit: its slices are new arrays")

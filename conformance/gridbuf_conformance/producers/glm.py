@@ -1,4 +1,4 @@
-"""PyGLM's vectors, matrices and arrays of them; matrices lie column by column, as OpenGL has them."""
+"""PyGLM's vectors, matrices and arrays of them; matrices are in column order, as in OpenGL."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pyglm import glm
 
 from ..plan import Plan
 from ..producer import Capabilities, Unsupported
-from .base import TOUCHED_BYTES, HostProducer
+from .base import HostProducer, row_major
 
 __all__ = ["ArrayProducer", "MatrixProducer"]
 
@@ -69,16 +69,7 @@ class ArrayProducer(_GlmProducer):
     """
 
     name = "glm.array"
-    capabilities = Capabilities(
-        dtypes=tuple(_PREFIXES),
-        min_ndim=1,
-        max_ndim=2,
-        max_extent=2**12,
-        max_nbytes=TOUCHED_BYTES,
-        layouts="C",
-        byteorders=("native",),
-        readonly=(False,),
-    )
+    capabilities = row_major(_PREFIXES, min_ndim=1, max_ndim=2, max_extent=2**12)
 
     def make(self, plan: Plan) -> Any:
         if not plan.nbytes:

@@ -64,9 +64,6 @@ class BufferProducer(HostProducer):
         declares=_KEYS,
     )
 
-    def version(self) -> str:
-        return gridbuf.__version__
-
     def make(self, plan: Plan) -> gridbuf.Buffer:
         result = gridbuf.allocate(plan.shape, numpy_dtype(plan), **keywords(plan))
         write_content(np.asarray(_Described(result)), plan)
@@ -150,9 +147,6 @@ class PlainProducer(HostProducer):
 
     name = "gridbuf.plain"
     capabilities = BufferProducer.capabilities
-
-    def version(self) -> str:
-        return gridbuf.__version__
 
     def make(self, plan: Plan) -> np.ndarray:
         # Plans without content come as large as the system allows, and zeros commits its pages.

@@ -17,17 +17,12 @@ import numpy as np
 
 from ..plan import ALIGNMENT_LIMIT_BYTES, Plan
 from ..producer import Capabilities, Unsupported
-from .base import HostProducer
+from .base import INTEGERS, HostProducer
 from .numpy import NumPyProducer, numpy_dtype, write_content
 
 __all__ = ["GT4PyProducer"]
 
-_DTYPES = (
-    "float64",
-    "float32",
-    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (64, 32, 16, 8)),
-    "bool",
-)
+_DTYPES = ("float64", "float32", *INTEGERS, "bool")
 _PRESET = "gridbuf-conformance"
 
 

@@ -20,7 +20,7 @@ from gt4py.storage import allocators
 
 from ..plan import ALIGNMENT_LIMIT_BYTES, Plan
 from ..producer import Capabilities, Unsupported
-from .base import HostProducer
+from .base import INTEGERS, HostProducer
 from .numpy import NumPyProducer, numpy_dtype, write_content
 
 __all__ = ["AllocatorProducer", "GT4PyNextProducer", "GridbufNextProducer"]
@@ -35,12 +35,7 @@ class AllocatorProducer(HostProducer):
     """
 
     capabilities = Capabilities(
-        dtypes=(
-            "float64",
-            "float32",
-            *(f"{sign}int{bits}" for sign in ("", "u") for bits in (64, 32, 16, 8)),
-            "bool",
-        ),
+        dtypes=("float64", "float32", *INTEGERS, "bool"),
         min_ndim=1,
         layouts="any",
         alignment_bytes=(1, ALIGNMENT_LIMIT_BYTES),

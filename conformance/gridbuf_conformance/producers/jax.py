@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import jax
 import ml_dtypes
 import numpy as np
 
 from ..plan import Plan
-from ..producer import Capabilities, Unsupported
-from .base import HostProducer
+from .base import INTEGERS, HostProducer, row_major
 from .numpy import numpy_dtype
 
 __all__ = ["DeletedProducer", "JaxProducer", "TracedProducer"]
@@ -21,42 +17,25 @@ _SPECIAL = tuple(
     for name in ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn")
     if hasattr(ml_dtypes, name) and hasattr(jax.numpy, name)
 )
-_DTYPES = (
-    *("float64", "float32", "float16"),
-    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (64, 32, 16, 8)),
-    *("bool", "complex64", "complex128"),
-    *_SPECIAL,
-)
-_TOUCHED_BYTES = 2**26
+_DTYPES = ("float64", "float32", "float16", *INTEGERS, "bool", "complex64", "complex128", *_SPECIAL)
 
 
 class JaxProducer(HostProducer):
     """`jax.numpy.array` of a copy, with 64-bit types switched on. Slices of JAX arrays are copies."""
 
     name = "jax"
-    capabilities = Capabilities(
-        dtypes=_DTYPES,
-        max_nbytes=_TOUCHED_BYTES,
-        layouts="C",
-        byteorders=("native",),
-        readonly=(True,),
-    )
+    no_views = "its views are new arrays"
+    capabilities = row_major(_DTYPES, readonly=(True,))
 
     def __init__(self) -> None:
         jax.config.update("jax_enable_x64", True)
         jax.config.update("jax_platforms", "cpu")
-
-    def version(self) -> str:
-        return jax.__version__
 
     def make(self, plan: Plan) -> jax.Array:
         special = plan.dtype in _SPECIAL
         dtype = np.dtype(getattr(ml_dtypes, plan.dtype)) if special else numpy_dtype(plan)
         content = np.frombuffer(plan.content(), dtype).reshape(plan.shape)
         return jax.numpy.array(content, copy=True).block_until_ready()
-
-    def apply_view(self, obj: jax.Array, operation: Sequence[Any]) -> Unsupported:
-        return Unsupported("jax: its views are new arrays")
 
 
 class DeletedProducer(JaxProducer):

@@ -9,8 +9,7 @@ import ml_dtypes
 import numpy as np
 
 from ..plan import Plan
-from ..producer import Capabilities
-from .base import TOUCHED_BYTES, HostProducer
+from .base import HostProducer, row_major
 from .numpy import NumPyProducer
 
 __all__ = ["MlDtypesProducer"]
@@ -22,16 +21,7 @@ class MlDtypesProducer(HostProducer):
     """`numpy.array` of `ml_dtypes.bfloat16` and the 8-bit floats."""
 
     name = "ml_dtypes"
-    capabilities = Capabilities(
-        dtypes=_DTYPES,
-        max_nbytes=TOUCHED_BYTES,
-        layouts="C",
-        byteorders=("native",),
-        readonly=(False, True),
-    )
-
-    def version(self) -> str:
-        return ml_dtypes.__version__
+    capabilities = row_major(_DTYPES, readonly=(False, True))
 
     def make(self, plan: Plan) -> np.ndarray:
         dtype = np.dtype(getattr(ml_dtypes, plan.dtype))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, cast
 
 import jaxlib
@@ -10,7 +9,7 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from ..plan import Plan
-from ..producer import Capabilities, Unsupported
+from ..producer import Capabilities
 from .base import TOUCHED_BYTES, HostProducer
 from .numpy import numpy_dtype
 
@@ -23,6 +22,7 @@ class DenseElementsProducer(HostProducer):
     """`DenseElementsAttr.get` of a copy; a tensor of equal elements is kept as one, with strides 0."""
 
     name = "mlir"
+    no_views = "an attribute has no views"
     capabilities = Capabilities(
         dtypes=_DTYPES,
         max_nbytes=TOUCHED_BYTES,
@@ -40,6 +40,3 @@ class DenseElementsProducer(HostProducer):
         content = np.frombuffer(plan.content(), numpy_dtype(plan)).reshape(plan.shape)
         with self._context, ir.Location.unknown():
             return ir.DenseElementsAttr.get(cast("Any", content))
-
-    def apply_view(self, obj: Any, operation: Sequence[Any]) -> Unsupported:
-        return Unsupported("mlir: an attribute has no views")

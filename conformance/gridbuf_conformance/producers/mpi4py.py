@@ -22,9 +22,6 @@ class Mpi4pyProducer(FlatBytesProducer):
     name = "mpi4py"
     capabilities = flat_bytes(readonly=(False, True))
 
-    def version(self) -> str:
-        return mpi4py.__version__
-
     def make(self, plan: Plan) -> MPI.buffer:
         if plan.readonly:
             return MPI.buffer.frombuffer(bytes(bytearray(plan.content())), readonly=True)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import nanoarrow
 import numpy as np
 
 from ..plan import Plan
-from ..producer import Capabilities, Unsupported
-from .base import TOUCHED_BYTES, HostProducer
+from .base import HostProducer, row_major
 from .numpy import numpy_dtype
 
 __all__ = ["NanoarrowProducer"]
@@ -29,18 +27,8 @@ class NanoarrowProducer(HostProducer):
     """The data buffer of `nanoarrow.c_array_from_buffers`."""
 
     name = "nanoarrow"
-    capabilities = Capabilities(
-        dtypes=tuple(_TYPES),
-        min_ndim=1,
-        max_ndim=1,
-        max_nbytes=TOUCHED_BYTES,
-        layouts="C",
-        byteorders=("native",),
-        readonly=(True,),
-    )
-
-    def version(self) -> str:
-        return nanoarrow.__version__
+    no_views = "a buffer has no views"
+    capabilities = row_major(_TYPES, min_ndim=1, max_ndim=1, readonly=(True,))
 
     def make(self, plan: Plan) -> Any:
         content = np.frombuffer(plan.content(), numpy_dtype(plan))
@@ -48,6 +36,3 @@ class NanoarrowProducer(HostProducer):
             _TYPES[plan.dtype](), len(content), [None, content], null_count=0
         )
         return array.view().buffer(1)
-
-    def apply_view(self, obj: Any, operation: Sequence[Any]) -> Unsupported:
-        return Unsupported("nanoarrow: a buffer has no views")

@@ -5,22 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numba
 import numpy as np
 from numba import cuda
 
 from ..plan import Plan
 from ..producer import Capabilities, Unsupported
-from .base import HostProducer, viewed
+from .base import INTEGERS, HostProducer, viewed
 from .numpy import numpy_dtype
 
 __all__ = ["NumbaProducer"]
 
-_DTYPES = (
-    *("float64", "float32"),
-    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (64, 32, 16, 8)),
-    *("complex64", "complex128"),
-)
+_DTYPES = ("float64", "float32", *INTEGERS, "complex64", "complex128")
 
 
 class NumbaProducer(HostProducer):
@@ -35,9 +30,6 @@ class NumbaProducer(HostProducer):
         readonly=(False,),
         devices=("gpu",),
     )
-
-    def version(self) -> str:
-        return numba.__version__
 
     def make(self, plan: Plan) -> Any:
         order: Any = "C" if plan.layout in (None, (*range(plan.ndim),)) else "F"

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from ..dtypes import DType
 from ..plan import DTYPES, Plan
+from ..plan.dtypes import DType
 from ..producer import Capabilities, Unsupported
-from .base import HostProducer, viewed
+from .base import HostProducer, row_major, viewed
 
 __all__ = [
     "MAX_NDIM",
@@ -81,9 +81,6 @@ class NumPyProducer(HostProducer):
         readonly=(False, True),
     )
 
-    def version(self) -> str:
-        return np.__version__
-
     def make(self, plan: Plan) -> np.ndarray:
         layout = range(plan.ndim) if plan.layout is None else plan.layout
         slowest_first = sorted(range(plan.ndim), key=lambda axis: layout[axis])
@@ -111,6 +108,7 @@ class ScalarProducer(HostProducer):
     """
 
     name = "numpy.scalar"
+    no_views = "a scalar has no views"
     capabilities = Capabilities(
         dtypes=tuple(name for name in _DTYPES if name not in ("struct", "padded", "bytes5")),
         max_ndim=0,
@@ -118,16 +116,10 @@ class ScalarProducer(HostProducer):
         readonly=(True,),
     )
 
-    def version(self) -> str:
-        return np.__version__
-
     def make(self, plan: Plan) -> np.generic | Unsupported:
         if plan.dtype == "bool":
             return Unsupported("numpy: it has one shared object each for true and false")
         return np.frombuffer(plan.content(), numpy_dtype(plan))[0]
-
-    def apply_view(self, obj: np.generic, operation: Sequence[Any]) -> Unsupported:
-        return Unsupported("numpy: a scalar has no views")
 
 
 class ReferencesProducer(HostProducer):
@@ -137,17 +129,9 @@ class ReferencesProducer(HostProducer):
     """
 
     name = "numpy.references"
-    capabilities = Capabilities(
-        dtypes=("bytes5", *(("str3",) if _STRINGS is not None else ())),
-        max_ndim=4,
-        max_nbytes=2**12,
-        layouts="C",
-        byteorders=("native",),
-        readonly=(False,),
+    capabilities = row_major(
+        ("bytes5", *(("str3",) if _STRINGS is not None else ())), max_ndim=4, max_nbytes=2**12
     )
-
-    def version(self) -> str:
-        return np.__version__
 
     def make(self, plan: Plan) -> np.ndarray:
         values = np.frombuffer(plan.content(), numpy_dtype(plan)).reshape(plan.shape)
@@ -195,9 +179,6 @@ class MappedProducer(HostProducer):
             if plan.readonly:
                 return np.memmap(file, dtype, "r", shape=plan.shape)
             return np.memmap(file, dtype, "r+", shape=plan.shape)
-
-    def version(self) -> str:
-        return np.__version__
 
     def apply_view(self, obj: np.ndarray, operation: Sequence[Any]) -> np.ndarray:
         return NumPyProducer().apply_view(obj, operation)

@@ -2,44 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import onnxruntime
 
 from ..plan import Plan
-from ..producer import Capabilities, Unsupported
-from .base import TOUCHED_BYTES, HostProducer
+from .base import INTEGERS, HostProducer, row_major
 from .numpy import numpy_dtype
 
 __all__ = ["OrtValueProducer"]
 
-_DTYPES = (
-    *("float64", "float32", "float16"),
-    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (64, 32, 16, 8)),
-    "bool",
-)
+_DTYPES = ("float64", "float32", "float16", *INTEGERS, "bool")
 
 
 class OrtValueProducer(HostProducer):
     """`OrtValue.ortvalue_from_numpy` on the processor."""
 
     name = "onnxruntime"
-    capabilities = Capabilities(
-        dtypes=_DTYPES,
-        max_nbytes=TOUCHED_BYTES,
-        layouts="C",
-        byteorders=("native",),
-        readonly=(False,),
-    )
-
-    def version(self) -> str:
-        return onnxruntime.__version__
+    no_views = "a value has no views"
+    capabilities = row_major(_DTYPES)
 
     def make(self, plan: Plan) -> Any:
         content = np.frombuffer(bytearray(plan.content()), numpy_dtype(plan)).reshape(plan.shape)
         return onnxruntime.OrtValue.ortvalue_from_numpy(content)
-
-    def apply_view(self, obj: Any, operation: Sequence[Any]) -> Unsupported:
-        return Unsupported("onnxruntime: a value has no views")

@@ -37,9 +37,6 @@ class PaddleProducer(HostProducer):
     def __init__(self) -> None:
         paddle.set_device("cpu")
 
-    def version(self) -> str:
-        return paddle.__version__
-
     def make(self, plan: Plan) -> Any:
         # Paddle takes NumPy's uint16 for bfloat16.
         dtype = np.dtype(np.uint16) if plan.dtype == "bfloat16" else numpy_dtype(plan)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from PIL import Image, __version__
+from PIL import Image
 
 from ..plan import Plan
-from ..producer import Capabilities
-from .base import HostProducer
+from .base import HostProducer, row_major
 
 __all__ = ["PillowProducer"]
 
@@ -17,18 +16,7 @@ class PillowProducer(HostProducer):
     """`Image.frombytes`; an image's pixels are reached through methods only, so it is read-only."""
 
     name = "pillow"
-    capabilities = Capabilities(
-        dtypes=tuple(_MODES),
-        min_ndim=2,
-        max_ndim=2,
-        max_nbytes=2**26,
-        layouts="C",
-        byteorders=("native",),
-        readonly=(True,),
-    )
-
-    def version(self) -> str:
-        return __version__
+    capabilities = row_major(_MODES, min_ndim=2, max_ndim=2, readonly=(True,))
 
     def make(self, plan: Plan) -> Image.Image:
         height, width = plan.shape

@@ -10,21 +10,15 @@ import pyarrow
 
 from ..plan import Plan
 from ..producer import Capabilities, Unsupported
-from .base import TOUCHED_BYTES, HostProducer, flat_bytes
+from .base import INTEGERS, TOUCHED_BYTES, HostProducer, flat_bytes, row_major
 from .numpy import MAX_NDIM, numpy_dtype
 
 __all__ = ["ArrayProducer", "BufferProducer", "TensorProducer"]
 
-_DTYPES = (
-    *("float64", "float32", "float16"),
-    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (64, 32, 16, 8)),
-)
+_DTYPES = ("float64", "float32", "float16", *INTEGERS)
 
 
 class _ArrowProducer(HostProducer):
-    def version(self) -> str:
-        return pyarrow.__version__
-
     def apply_view(self, obj: Any, operation: Sequence[Any]) -> Any:
         name, *arguments = operation
         if name == "slice" and isinstance(obj, pyarrow.Array) and arguments[3] == 1:
@@ -37,15 +31,7 @@ class ArrayProducer(_ArrowProducer):
     """`pyarrow.Array` over a buffer of Arrow's own memory; arrays are immutable."""
 
     name = "pyarrow"
-    capabilities = Capabilities(
-        dtypes=_DTYPES,
-        min_ndim=1,
-        max_ndim=1,
-        max_nbytes=TOUCHED_BYTES,
-        layouts="C",
-        byteorders=("native",),
-        readonly=(True,),
-    )
+    capabilities = row_major(_DTYPES, min_ndim=1, max_ndim=1, readonly=(True,))
 
     def make(self, plan: Plan) -> pyarrow.Array:
         return pyarrow.array(np.frombuffer(plan.content(), numpy_dtype(plan)))

@@ -19,7 +19,7 @@ import pygame  # noqa: E402
 
 from ..plan import Plan  # noqa: E402
 from ..producer import Capabilities, Unsupported  # noqa: E402
-from .base import TOUCHED_BYTES, HostProducer  # noqa: E402
+from .base import TOUCHED_BYTES, HostProducer, row_major  # noqa: E402
 from .numpy import write_content  # noqa: E402
 
 __all__ = ["PixelArrayProducer", "SoundProducer", "SurfaceProducer"]
@@ -36,6 +36,7 @@ class SurfaceProducer(_PygameProducer):
     """`Surface.get_view("2")`: a `BufferProxy` of width x height pixels; rows are padded to 4 bytes."""
 
     name = "pygame"
+    no_views = "a view of a surface has no views"
     capabilities = Capabilities(
         dtypes=tuple(_DEPTHS),
         min_ndim=2,
@@ -50,9 +51,6 @@ class SurfaceProducer(_PygameProducer):
         view = pygame.Surface(plan.shape, 0, _DEPTHS[plan.dtype]).get_view("2")
         write_content(np.asarray(view), plan)
         return view
-
-    def apply_view(self, obj: Any, operation: Sequence[Any]) -> Unsupported:
-        return Unsupported("pygame: a view of a surface has no views")
 
 
 class PixelArrayProducer(_PygameProducer):
@@ -83,15 +81,8 @@ class SoundProducer(_PygameProducer):
     """`pygame.mixer.Sound` of one channel: samples that it exports writable."""
 
     name = "pygame.sound"
-    capabilities = Capabilities(
-        dtypes=("int16",),
-        min_ndim=1,
-        max_ndim=1,
-        max_nbytes=2**22,
-        layouts="C",
-        byteorders=("native",),
-        readonly=(False,),
-    )
+    no_views = "a sound has no views"
+    capabilities = row_major(("int16",), min_ndim=1, max_ndim=1, max_nbytes=2**22)
 
     def make(self, plan: Plan) -> Any:
         if not plan.nbytes:
@@ -99,6 +90,3 @@ class SoundProducer(_PygameProducer):
         if not pygame.mixer.get_init():
             pygame.mixer.init(size=-16, channels=1)
         return pygame.mixer.Sound(buffer=plan.content())
-
-    def apply_view(self, obj: Any, operation: Sequence[Any]) -> Unsupported:
-        return Unsupported("pygame: a sound has no views")

@@ -5,7 +5,6 @@ shiboken's `VoidPtr` does not own memory and keeps nothing alive, like the point
 
 from __future__ import annotations
 
-import PySide6
 from PySide6.QtCore import QByteArray
 
 from ..plan import Plan
@@ -18,9 +17,6 @@ class ByteArrayProducer(FlatBytesProducer):
     """`QByteArray` of a copy."""
 
     name = "pyside6"
-
-    def version(self) -> str:
-        return PySide6.__version__
 
     def make(self, plan: Plan) -> QByteArray:
         return QByteArray(plan.content())

@@ -20,14 +20,9 @@ class FrameProducer(FlatBytesProducer):
     name = "pyzmq"
     capabilities = flat_bytes(readonly=(False, True))
 
-    def version(self) -> str:
-        return zmq.__version__
-
     def make(self, plan: Plan) -> zmq.Frame | Unsupported:
         if not plan.readonly:
             return zmq.Frame(plan.content(), copy=True)
         if not plan.nbytes:
-            return Unsupported(
-                "pyzmq: there is no page that a read-only frame of no bytes could lie in"
-            )
+            return Unsupported("pyzmq: a read-only frame without bytes has no page")
         return zmq.Frame(_READONLY.make(plan), copy=False)

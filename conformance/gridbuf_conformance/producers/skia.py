@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import skia
 
 from ..plan import Plan
-from ..producer import Capabilities, Unsupported
-from .base import TOUCHED_BYTES, HostProducer
+from ..producer import Unsupported
+from .base import HostProducer, row_major
 from .numpy import numpy_dtype
 
 __all__ = ["BitmapProducer"]
@@ -20,19 +19,8 @@ class BitmapProducer(HostProducer):
     """`skia.Bitmap` of height x width bytes."""
 
     name = "skia"
-    capabilities = Capabilities(
-        dtypes=("uint8",),
-        min_ndim=2,
-        max_ndim=2,
-        max_extent=2**12,
-        max_nbytes=TOUCHED_BYTES,
-        layouts="C",
-        byteorders=("native",),
-        readonly=(False,),
-    )
-
-    def version(self) -> str:
-        return skia.__version__
+    no_views = "a bitmap has no views"
+    capabilities = row_major(("uint8",), min_ndim=2, max_ndim=2, max_extent=2**12)
 
     def make(self, plan: Plan) -> Any:
         if 0 in plan.shape:
@@ -45,6 +33,3 @@ class BitmapProducer(HostProducer):
         content = np.frombuffer(plan.content(), numpy_dtype(plan)).reshape(plan.shape)
         np.asarray(memoryview(bitmap))[...] = content
         return bitmap
-
-    def apply_view(self, obj: Any, operation: Sequence[Any]) -> Unsupported:
-        return Unsupported("skia: a bitmap has no views")

@@ -1,4 +1,4 @@
-"""Producers of the standard library's own memory: they need nothing but Python, so every report can have them.
+"""Producers of the standard library's own memory: they need only Python, so every report can have them.
 
 All of them hold bytes the operating system gave to the interpreter, in row-major order. None of them has an
 allocator with a choice of layout or alignment, so none of the storage spec's keys is declared.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from typing import Any
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")  # it writes its start to the error stream
@@ -12,16 +11,20 @@ import numpy as np  # noqa: E402 (after the settings)
 import tensorflow as tf  # noqa: E402
 
 from ..plan import Plan  # noqa: E402
-from ..producer import Capabilities, Unsupported  # noqa: E402
-from .base import TOUCHED_BYTES, HostProducer  # noqa: E402
+from .base import INTEGERS, HostProducer, row_major  # noqa: E402
 from .numpy import numpy_dtype  # noqa: E402
 
 __all__ = ["StringProducer", "TensorFlowProducer"]
 
 _DTYPES = (
-    *("float64", "float32", "float16"),
-    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (64, 32, 16, 8)),
-    *("bool", "complex64", "complex128", "bfloat16"),
+    "float64",
+    "float32",
+    "float16",
+    *INTEGERS,
+    "bool",
+    "complex64",
+    "complex128",
+    "bfloat16",
 )
 
 
@@ -29,17 +32,8 @@ class TensorFlowProducer(HostProducer):
     """`tf.constant` of a copy."""
 
     name = "tensorflow"
-    capabilities = Capabilities(
-        dtypes=_DTYPES,
-        max_ndim=32,
-        max_nbytes=TOUCHED_BYTES,
-        layouts="C",
-        byteorders=("native",),
-        readonly=(True,),
-    )
-
-    def version(self) -> str:
-        return tf.__version__
+    no_views = "its slices are new tensors"
+    capabilities = row_major(_DTYPES, max_ndim=32, readonly=(True,))
 
     def make(self, plan: Plan) -> Any:
         special = plan.dtype == "bfloat16"
@@ -48,22 +42,12 @@ class TensorFlowProducer(HostProducer):
             tensor = tf.constant(np.frombuffer(plan.content(), dtype).reshape(plan.shape))
             return tf.bitcast(tensor, tf.bfloat16) if special else tensor
 
-    def apply_view(self, obj: Any, operation: Sequence[Any]) -> Unsupported:
-        return Unsupported("tensorflow: its slices are new tensors")
-
 
 class StringProducer(TensorFlowProducer):
     """A tensor of `tf.string`: its memory cannot be exported, so every export has to be refused."""
 
     name = "tensorflow.string"
-    capabilities = Capabilities(
-        dtypes=("bytes5",),
-        max_ndim=32,
-        max_nbytes=2**12,
-        layouts="C",
-        byteorders=("native",),
-        readonly=(True,),
-    )
+    capabilities = row_major(("bytes5",), max_ndim=32, max_nbytes=2**12, readonly=(True,))
 
     def make(self, plan: Plan) -> Any:
         content = plan.content()

@@ -50,9 +50,6 @@ class TorchProducer(HostProducer):
         dtypes=tuple(_DTYPES), layouts="any", byteorders=("native",), readonly=(False,)
     )
 
-    def version(self) -> str:
-        return torch.__version__
-
     def make(self, plan: Plan) -> torch.Tensor:
         dtype = _DTYPES[plan.dtype]
         layout = range(plan.ndim) if plan.layout is None else plan.layout
@@ -162,7 +159,7 @@ class StridedProducer(TorchProducer):
 
 
 class ReadOnlyProducer(TorchProducer):
-    """`torch.frombuffer` of read-only pages: PyTorch warns, and the tensor knows nothing of it."""
+    """`torch.frombuffer` of read-only pages: PyTorch warns, and the tensor does not record it."""
 
     name = "torch.readonly"
     capabilities = replace(

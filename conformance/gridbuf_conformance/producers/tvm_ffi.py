@@ -1,44 +1,34 @@
 """Apache TVM FFI's `Tensor`: what `tvm_ffi.from_dlpack` makes of NumPy's memory and exports again.
 
-TVM FFI takes over the description of the memory unchanged; its own part is the exchange: the
-capsules, their arguments and flags, the C table.
+TVM FFI keeps the description of the memory. Its own part is the exchange: the capsules, their arguments and flags, and the
+C table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import tvm_ffi
 
 from ..plan import Plan
-from ..producer import Capabilities, Unsupported
-from .base import HostProducer
+from ..producer import Capabilities
+from .base import INTEGERS, HostProducer
 from .numpy import NumPyProducer
 
 __all__ = ["TvmFfiProducer"]
 
 _NUMPY = NumPyProducer()
-_DTYPES = (
-    *("float64", "float32", "float16"),
-    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (64, 32, 16, 8)),
-    "bool",
-)
+_DTYPES = ("float64", "float32", "float16", *INTEGERS, "bool")
 
 
 class TvmFfiProducer(HostProducer):
     """`tvm_ffi.from_dlpack` of a NumPy array, which stays the owner."""
 
     name = "tvm_ffi"
+    no_views = "its tensors have no views"
     capabilities = Capabilities(
         dtypes=_DTYPES, layouts="any", byteorders=("native",), readonly=(False,)
     )
 
-    def version(self) -> str:
-        return tvm_ffi.__version__
-
     def make(self, plan: Plan) -> Any:
         return tvm_ffi.from_dlpack(_NUMPY.make(plan))
-
-    def apply_view(self, obj: Any, operation: Sequence[Any]) -> Unsupported:
-        return Unsupported("tvm_ffi: its tensors have no views")

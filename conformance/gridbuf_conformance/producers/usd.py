@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from pxr import Usd, Vt
 
 from ..plan import Plan
-from ..producer import Capabilities, Unsupported
-from .base import TOUCHED_BYTES, HostProducer
+from .base import HostProducer, row_major
 from .numpy import numpy_dtype
 
 __all__ = ["VtProducer"]
@@ -27,15 +25,8 @@ class VtProducer(HostProducer):
     """`Vt.DoubleArray` and the like, of a copy."""
 
     name = "usd"
-    capabilities = Capabilities(
-        dtypes=tuple(_ARRAYS),
-        min_ndim=1,
-        max_ndim=1,
-        max_nbytes=TOUCHED_BYTES,
-        layouts="C",
-        byteorders=("native",),
-        readonly=(True,),
-    )
+    no_views = "slices of its arrays are copies"
+    capabilities = row_major(_ARRAYS, min_ndim=1, max_ndim=1, readonly=(True,))
 
     def version(self) -> str:
         return ".".join(map(str, Usd.GetVersion()))
@@ -43,6 +34,3 @@ class VtProducer(HostProducer):
     def make(self, plan: Plan) -> Any:
         content = np.frombuffer(plan.content(), numpy_dtype(plan))
         return getattr(Vt, _ARRAYS[plan.dtype]).FromNumpy(content)
-
-    def apply_view(self, obj: Any, operation: Sequence[Any]) -> Unsupported:
-        return Unsupported("usd: slices of its arrays are copies")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,31 +10,20 @@ from vtkmodules.vtkCommonCore import vtkSOADataArrayTemplate, vtkVersion
 
 from ..plan import Plan
 from ..producer import Capabilities, Unsupported
-from .base import TOUCHED_BYTES, HostProducer
+from .base import INTEGERS, HostProducer, row_major
 from .numpy import numpy_dtype
 
 __all__ = ["AosProducer", "SoaProducer"]
 
-_DTYPES = (
-    *("float64", "float32"),
-    *(f"{sign}int{bits}" for sign in ("", "u") for bits in (64, 32, 16, 8)),
-)
+_DTYPES = ("float64", "float32", *INTEGERS)
 
 
 class AosProducer(HostProducer):
     """`vtkDoubleArray` and the like, by `numpy_to_vtk` of a copy: one dimension, or tuples of components."""
 
     name = "vtk"
-    capabilities = Capabilities(
-        dtypes=_DTYPES,
-        min_ndim=1,
-        max_ndim=2,
-        max_extent=2**12,
-        max_nbytes=TOUCHED_BYTES,
-        layouts="C",
-        byteorders=("native",),
-        readonly=(False,),
-    )
+    no_views = "its arrays have no views"
+    capabilities = row_major(_DTYPES, min_ndim=1, max_ndim=2, max_extent=2**12)
 
     def version(self) -> str:
         return vtkVersion.GetVTKVersion()
@@ -44,9 +32,6 @@ class AosProducer(HostProducer):
         if plan.ndim == 2 and plan.shape[1] < 2:
             return Unsupported("vtk: arrays with one component have one dimension")
         return numpy_support.numpy_to_vtk(_content(plan), deep=True)
-
-    def apply_view(self, obj: Any, operation: Sequence[Any]) -> Unsupported:
-        return Unsupported("vtk: its arrays have no views")
 
 
 class SoaProducer(AosProducer):

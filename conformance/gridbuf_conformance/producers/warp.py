@@ -9,12 +9,12 @@ import numpy as np
 import warp
 
 from ..plan import Plan
-from ..producer import Capabilities, Unsupported
-from .base import TOUCHED_BYTES, HostProducer, viewed
+from ..producer import Unsupported
+from .base import HostProducer, row_major, viewed
 
 __all__ = ["WarpProducer"]
 
-warp.config.quiet = True  # its greeting would be taken for the worker's answer
+warp.config.quiet = True  # the worker's answers are on the standard output
 
 _DTYPES = {
     **{name: getattr(warp, name) for name in ("float64", "float32", "float16")},
@@ -32,18 +32,7 @@ class WarpProducer(HostProducer):
     """`warp.empty(device="cpu")`, filled through NumPy; 1 to 4 dimensions are Warp's own limit."""
 
     name = "warp"
-    capabilities = Capabilities(
-        dtypes=tuple(_DTYPES),
-        min_ndim=1,
-        max_ndim=4,
-        max_nbytes=TOUCHED_BYTES,
-        layouts="C",
-        byteorders=("native",),
-        readonly=(False,),
-    )
-
-    def version(self) -> str:
-        return warp.__version__
+    capabilities = row_major(_DTYPES, min_ndim=1, max_ndim=4)
 
     def make(self, plan: Plan) -> Any:
         dtype = _DTYPES[plan.dtype]

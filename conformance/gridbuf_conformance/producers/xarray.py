@@ -23,9 +23,6 @@ class XarrayProducer(HostProducer):
     name = "xarray"
     capabilities = _NUMPY.capabilities
 
-    def version(self) -> str:
-        return xarray.__version__
-
     def make(self, plan: Plan) -> xarray.DataArray:
         return xarray.DataArray(_NUMPY.make(plan))
 

@@ -18,9 +18,6 @@ class ZstandardProducer(FlatBytesProducer):
     name = "zstandard"
     capabilities = flat_bytes(readonly=(True,))
 
-    def version(self) -> str:
-        return zstandard.__version__
-
     def make(self, plan: Plan) -> zstandard.BufferSegment:
         whole = bytes(bytearray(plan.content()))
         return zstandard.BufferWithSegments(whole, struct.pack("=QQ", 0, plan.nbytes))[0]

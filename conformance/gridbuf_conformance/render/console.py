@@ -234,7 +234,7 @@ def _height(printer: Printer, draw: Callable[[], None]) -> int:
 def _catalogue(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
     if given is not None:
         return given
-    from ..catalogue import load  # read from disk only if the caller does not pass it
+    from ..rules.catalogue import load  # read from disk only if the caller does not pass it
 
     return load()
 

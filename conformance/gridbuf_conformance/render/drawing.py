@@ -63,7 +63,7 @@ class Scene:
 
     @property
     def outside(self) -> tuple[Span, ...]:
-        """The parts of the hull that lie before and after the block; none if the block is unknown."""
+        """The parts of the hull before and after the block; none if the block is unknown."""
         if self.block is None or self.hull[0] >= self.hull[1]:
             return ()
         before = (self.hull[0], min(self.hull[1], self.block[0]))
@@ -84,7 +84,7 @@ class Scene:
             yield index, (first, first + self.itemsize)
 
     def is_outside(self, span: Span) -> bool:
-        """Whether any byte of `span` is known to lie outside the block."""
+        """Whether any byte of `span` is known to be outside the block."""
         return self.block is not None and (span[0] < self.block[0] or span[1] > self.block[1])
 
     def summary(self) -> str:

@@ -2,13 +2,12 @@
 
 The page is rule-centred: above, the matrix of libraries by rule groups; below, each rule once, with its
 explanation and the result of every library. The script only filters existing content. Templates, styles
-and script lie in `templates/` and are put into the page; a content security policy forbids it to load
+and script are in `templates/` and are put into the page; a content security policy forbids it to load
 anything. Everything that came from a producer is escaped by Jinja and cleaned by `text`.
 """
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -53,7 +52,6 @@ class _Failure:
     actual: str
     note: str
     plan: str
-    plan_json: str
     drawing: Markup
     replay: str
 
@@ -131,7 +129,7 @@ def render(
 ) -> str:
     """The page for these reports. Same reports, same page: it holds no date and no random part."""
     if catalogue is None:
-        from ..catalogue import load
+        from ..rules.catalogue import load
 
         catalogue = load()
     tables = matrices(reports)
@@ -202,7 +200,7 @@ def _prose(text: str) -> Markup:
 
 
 def _source(environment: Environment, name: str) -> str:
-    """The style sheet or the script, which go into the page as they are."""
+    """The style sheet or the script, which go into the page unchanged."""
     assert environment.loader is not None
     return environment.loader.get_source(environment, name)[0]
 
@@ -271,7 +269,6 @@ def _failure(failure: Mapping[str, Any]) -> _Failure:
         _value(failure.get("actual")),
         _value(failure.get("note")),
         shorten(describe_plan(plan, Plan()), _MAX_SEARCH_CHARS) if plan else "",
-        clean(json.dumps(plan, ensure_ascii=False, indent=None)) if plan else "",
         Markup(to_svg(drawing)) if drawing else Markup(""),
         clean(failure.get("replay") or ""),
     )

@@ -27,7 +27,7 @@ def render(
 ) -> str:
     """The XML document of these reports; `time` is left out, because rules share their plans."""
     if catalogue is None:
-        from ..catalogue import load
+        from ..rules.catalogue import load
 
         catalogue = load()
     root = ElementTree.Element("testsuites", name="gridbuf-conformance")

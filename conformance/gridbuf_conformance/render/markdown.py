@@ -1,7 +1,7 @@
 """Reports as Markdown for a comment on a pull request: the verdict, the matrix, each failure folded away.
 
 Written for GitHub's dialect, and plain enough for others. What a producer said is only ever put into code:
-spans whose fence is longer than any run of backticks in them, blocks likewise, and `<code>` in the headings of
+spans whose fence is longer than any run of backticks in them, the same for blocks, and `<code>` in the headings of
 folds. Nothing in code is a link, a mention, an issue number or markup, so no error text can notify a person
 or break out of its place. A comment holds 65,536 characters; `_LIMIT_CHARS` keeps below that, and what is
 left out is counted and named.
@@ -51,7 +51,7 @@ def render(
 ) -> str:
     """The document of these reports, ended by a newline."""
     if catalogue is None:
-        from ..catalogue import load
+        from ..rules.catalogue import load
 
         catalogue = load()
     parts = [_head(reports), *_tables(reports), *_notes(reports), *_absent(absent)]

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from ..catalogue import GROUPS, KINDS, Rule, Source
+from ..rules.catalogue import GROUPS, KINDS, Rule, Source
 from ..text import clean, plural
 from .console import Printer
 
@@ -128,13 +128,10 @@ def print_rules(rules: Sequence[Rule], console: Console) -> None:
             if group is not None:
                 printer.line()
             group = rule.group
-            printer.line((f"{group}", "bold"), (f"  {GROUPS.get(group, '')}", "bold"))
-        style = "" if rule.in_scope else "dim"
-        remark = "" if rule.in_scope else " (not judged by this version)"
-        printer.field(f"{rule.id:<7} {rule.level:<6}", f"{rule.requirement}{remark}", style)
-    judged = sum(rule.in_scope for rule in rules)
+            printer.line((f"{group}", "bold"), (f"  {GROUPS[group].subject}", "bold"))
+        printer.field(f"{rule.id:<7} {rule.level:<6}", rule.requirement, "")
     printer.line()
-    printer.line((f"{plural(len(rules), 'rule')}, {judged} judged by this version", "dim"))
+    printer.line((f"{plural(len(rules), 'rule')}, {len(rules)} judged by this version", "dim"))
 
 
 def levels(rule: Rule) -> str:
@@ -154,11 +151,11 @@ def print_rule(rule: Rule, console: Console) -> None:
     """All entries of a rule in the catalogue."""
     printer = Printer(console)
     printer.line(
-        (rule.id, "bold"), (f"  {levels(rule)}", "bold"), (f"  {GROUPS.get(rule.group, '')}", "dim")
+        (rule.id, "bold"), (f"  {levels(rule)}", "bold"), (f"  {GROUPS[rule.group].subject}", "dim")
     )
     since = f" (since {rule.since})" if rule.since else ""
     printer.field("requirement", rule.requirement)
-    printer.field("applies to", " and ".join(f"{side}s" for side in rule.sides) or "not judged yet")
+    printer.field("applies to", " and ".join(f"{side}s" for side in rule.sides))
     for side, source in _sources(rule):
         about = "source" if side == "producer" else "for consumers"
         printer.field(about, f"{source}{since if side == 'producer' else ''}")
@@ -174,5 +171,3 @@ def print_rule(rule: Rule, console: Console) -> None:
     printer.field("needs first", ", ".join(rule.preconditions))
     if rule.untestable:
         printer.field("untestable", rule.untestable)
-    elif not rule.in_scope:
-        printer.field("status", "in the catalogue, not judged by this version")

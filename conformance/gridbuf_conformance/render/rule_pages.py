@@ -7,11 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..catalogue import GROUPS, KINDS, LEVELS, Rule, Source
+from ..rules.catalogue import GROUPS, KINDS, LEVELS, Rule, Source
 from ..text import plural
 from .markdown import block, prose
 from .reference import ORACLES, levels
-from .summary import GROUPS as TITLES
 
 __all__ = ["page", "sections"]
 
@@ -34,7 +33,7 @@ def page(rules: Sequence[Rule]) -> str:
     table = "\n".join(f"| {level} | {meaning} |" for level, meaning in LEVELS.items())
     parts = ["# The rules", _INTRODUCTION.format(levels=table), _contents(rules)]
     for group in dict.fromkeys(rule.group for rule in rules):
-        parts.append(f"## {group} · {TITLES.get(group, GROUPS.get(group, group))}")
+        parts.append(f"## {group} · {GROUPS[group].heading}")
         parts += [_section(rule, "###") for rule in rules if rule.group == group]
     return "\n\n".join(parts) + "\n"
 
@@ -48,7 +47,7 @@ def _contents(rules: Sequence[Rule]) -> str:
     lines = ["| group | rules | for producers | for consumers |", "|---|--:|--:|--:|"]
     for group in dict.fromkeys(rule.group for rule in rules):
         members = [rule for rule in rules if rule.group == group]
-        title = TITLES.get(group, group)
+        title = GROUPS[group].heading
         sides = (sum(rule.judges(side) for rule in members) for side in ("producer", "consumer"))
         counts = " | ".join(str(count or "·") for count in sides)
         lines.append(
@@ -77,7 +76,7 @@ def _section(rule: Rule, mark: str) -> str:
     since = f" (since {prose(rule.since)})" if rule.since else ""
     info = [
         ("Level", levels(rule)),
-        ("Applies to", " and ".join(f"{side}s" for side in rule.sides) or "not judged yet"),
+        ("Applies to", " and ".join(f"{side}s" for side in rule.sides)),
         ("Source", _linked(rule.source) + since),
         ("Source for consumers", _linked(rule.consumer_source) if rule.consumer_source else ""),
         ("Binds", "" if rule.is_published else KINDS[rule.source.text.kind]),

@@ -13,8 +13,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
-from ..catalogue import Rule
 from ..outcomes import FAILED, Outcome
+from ..rules import catalogue
+from ..rules.catalogue import Rule
 from ..text import plural
 
 __all__ = [
@@ -44,15 +45,8 @@ _MAX_IDS_LISTED = 8
 ReportDict = Mapping[str, Any]
 
 GROUPS: dict[str, str] = {
-    "AI": "NumPy array interface",
-    "AS": "NumPy array struct",
-    "CAI": "CUDA array interface",
-    "PB": "Buffer protocol",
-    "DL": "DLPack C structs",
-    "DP": "DLPack Python protocol",
-    "DX": "DLPack C exchange table",
-    "XA": "Agreement between interfaces",
-    "GT": "Storage and GT4Py",
+    group.id: group.heading
+    for group in sorted(catalogue.GROUPS.values(), key=lambda group: not group.is_published)
 }
 """Rule groups in the order of the matrix's columns, each with the title its heading has."""
 

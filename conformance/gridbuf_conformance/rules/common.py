@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ..descriptors import ADDRESS_LIMIT
+from ..abi.descriptors import ADDRESS_LIMIT
 from ..info import ErrorInfo, GrowthInfo
 from ..outcomes import Verdict
 from ..plan import UNTOUCHED_FROM_BYTES

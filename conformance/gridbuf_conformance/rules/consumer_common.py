@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..consumption import Consumption
+from ..exports.consumption import Consumption
 from ..outcomes import Outcome, Verdict
 from .verdicts import fail, fragile, ok, unsupported
 

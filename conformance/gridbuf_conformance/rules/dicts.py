@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..abi import typestr
-from ..descriptors import Descriptor, Rejected
+from ..abi.descriptors import Descriptor, Rejected
 from ..info import InterfaceInfo, Value
 from ..outcomes import Verdict
 from .subject import Subject

@@ -6,9 +6,9 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TypeVar
 
-from .. import elements
-from ..descriptors import Descriptor, Rejected, of_dlpack, readers, sample_indices
-from ..elements import Element
+from ..abi import elements
+from ..abi.descriptors import Descriptor, Rejected, of_dlpack, readers, sample_indices
+from ..abi.elements import Element
 from ..info import (
     NONE,
     ArrayInfo,
@@ -28,7 +28,7 @@ from ..info import (
     ViewInfo,
 )
 from ..plan import Plan
-from ..views import ViewMap
+from ..plan.views import ViewMap
 
 __all__ = ["Subject", "overlap"]
 
@@ -289,7 +289,7 @@ class Subject:
     def _describes_own_buffer(self) -> bool:
         """Whether the array interface places the array in the object's own buffer, which describes an array too.
 
-        A buffer of bytes is mere memory, and so is one of a single dimension under an array of several.
+        A buffer of bytes is only memory, and so is one of a single dimension under an array of several.
         """
         data, buffer = self.fields.get("data", NONE), self.arrays.get("PB")
         if data.t != "none" or buffer is None or buffer.itemsize == 1:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..descriptors import Descriptor
+from ..abi.descriptors import Descriptor
 from ..outcomes import Outcome, Verdict
 
 __all__ = ["advise", "drawing_of", "fail", "fragile", "ok", "unsupported", "untested"]

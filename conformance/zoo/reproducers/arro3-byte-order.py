@@ -1,4 +1,24 @@
-"""Array.from_numpy reads big-endian arrays as little-endian ones."""
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["arro3-core==0.9.1", "pyarrow==26.0.1", "numpy==2.4.6"]
+#
+# [tool.gridbuf-finding]
+# library = "arro3"
+# side = "consumer"
+# target = "zoo/consumers.py:arro3_array"
+# rule = "AI-34"
+# also_rules = ["PB-20"]
+# plan = '{"dtype":"float64","byteorder":"swapped","export":"array-interface"}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.asarray"
+# why = """\
+# The first character of typestr is the byte order: a consumer uses it or refuses the array \
+# (AI-34). The bytes become an Arrow buffer without a conversion."""
+# seen = "[1.0, 2.0] as '>f8' comes back as other numbers, without an error."
+# status = "new"
+# searched = "2026-11-24, threads on GitHub: arro3 Array.from_numpy big-endian byte order"
+# ///
+"""arro3's Array.from_numpy reads big-endian arrays as little-endian ones."""
 
 import sys
 

@@ -1,4 +1,29 @@
-"""cramjam dies of an empty buffer whose address is NULL."""
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["cramjam==2.14.0"]
+#
+# [tool.gridbuf-finding]
+# library = "cramjam"
+# side = "consumer"
+# target = "cramjam.zlib"
+# rule = "PB-17"
+# plan = '{"shape":[0],"export":"buffer:empty-null"}'
+# passes = "cpython-3.13.0"
+# passes_target = "memoryview"
+# why = """\
+# An extent of 0 means that nothing is read (PB-17). The bytes become a Rust slice, which may \
+# not begin at NULL."""
+# seen = """\
+# A C exporter with buf NULL and len 0: cramjam.zlib.compress(x) crashes with SIGSEGV; \
+# compress(b'') works."""
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: OpenUSD Vt array python buffer protocol ValueError BufferError; \
+# cramjam empty buffer NULL"""
+# counter = "No text allows NULL for an empty buffer, and none forbids it."
+# counter_link = "https://docs.python.org/3/c-api/buffer.html#c.Py_buffer.buf"
+# ///
+"""cramjam crashes for an empty buffer whose address is NULL."""
 
 import ctypes as c
 import subprocess

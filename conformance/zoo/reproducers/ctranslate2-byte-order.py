@@ -1,3 +1,24 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["ctranslate2==4.8.5", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "CTranslate2"
+# side = "consumer"
+# target = "ctranslate2.StorageView.from_array"
+# rule = "AI-34"
+# plan = '{"dtype":"int32","byteorder":"swapped","export":"array-interface"}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.asarray"
+# why = """\
+# The first character of typestr is the byte order (array interface, key typestr; AI-34): a \
+# consumer honours or refuses it."""
+# seen = "StorageView.from_array(np.arange(3, dtype='>i4')) shows 0 16777216 33554432."
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: CTranslate2 StorageView from_array big-endian byte order, non \
+# contiguous memory strides __array_interface__"""
+# ///
 """StorageView.from_array reads big-endian numbers as little-endian ones."""
 
 import sys

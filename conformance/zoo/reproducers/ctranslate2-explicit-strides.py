@@ -1,4 +1,27 @@
-"""StorageView.from_array refuses the strides of a contiguous array if they are written out."""
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["ctranslate2==4.8.5", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "CTranslate2"
+# side = "consumer"
+# target = "ctranslate2.StorageView.from_array"
+# rule = "AI-23"
+# plan = '{"dtype":"int32","export":"array-interface:explicit-strides"}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.asarray"
+# why = """\
+# strides None means C-contiguous, and a tuple that says the same means the same (array \
+# interface, key strides; AI-23)."""
+# seen = """\
+# dict(np.arange(3, dtype='i4').__array_interface__, strides=(4,)): ValueError: StorageView does \
+# not support arrays with non contiguous memory."""
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: CTranslate2 StorageView from_array big-endian byte order, non \
+# contiguous memory strides __array_interface__"""
+# ///
+"""StorageView.from_array refuses a contiguous array that has explicit strides."""
 
 import sys
 

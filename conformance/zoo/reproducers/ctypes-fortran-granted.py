@@ -1,3 +1,27 @@
+# /// script
+# requires-python = "==3.13.0"
+# dependencies = []
+#
+# [tool.gridbuf-finding]
+# library = "CPython"
+# side = "producer"
+# target = "ctypes"
+# rule = "PB-12"
+# also_rules = ["PB-06", "PB-08"]
+# plan = '{"shape":[2,2]}'
+# also_affected = ["cpython-3.10.13", "cpython-3.11.7", "cpython-3.12.1"]
+# passes = "numpy-2.5.5"
+# passes_target = "numpy"
+# why = """\
+# The flags of a request say which fields to fill and which memory to grant (buffer protocol, \
+# request types). A 2 by 2 array is row-major and is granted to PyBUF_F_CONTIGUOUS; format and \
+# shape are filled for PyBUF_SIMPLE."""
+# seen = "PyObject_GetBuffer((c_double * 2) * 2, PyBUF_F_CONTIGUOUS) succeeds."
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: PyCData_NewGetBuffer ignores flags format shape PyBUF_SIMPLE \
+# PyBUF_F_CONTIGUOUS"""
+# ///
 """An array of ctypes grants a request for Fortran order, with memory in C order."""
 
 import ctypes as c

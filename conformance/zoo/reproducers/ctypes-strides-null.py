@@ -1,3 +1,23 @@
+# /// script
+# requires-python = "==3.13.0"
+# dependencies = []
+#
+# [tool.gridbuf-finding]
+# library = "CPython"
+# side = "producer"
+# target = "ctypes"
+# rule = "PB-09"
+# plan = '{}'
+# also_affected = ["cpython-3.10.13", "cpython-3.11.7", "cpython-3.12.1"]
+# passes = "numpy-2.5.5"
+# passes_target = "numpy"
+# why = """\
+# The table of request types says that PyBUF_STRIDES fills strides, contiguous or not; ctypes \
+# never fills them."""
+# seen = "PyObject_GetBuffer(c_double * 1, PyBUF_STRIDES): strides is NULL."
+# status = "acknowledged"
+# tracker = "https://github.com/python/cpython/issues/57060"
+# ///
 """ctypes leaves strides NULL although PyBUF_STRIDES asks for them."""
 
 import ctypes as c

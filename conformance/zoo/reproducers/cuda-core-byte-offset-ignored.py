@@ -1,3 +1,21 @@
+# /// script
+# requires-python = "==3.13.*"
+# dependencies = ["cuda-core==1.1.1", "cuda-bindings==13.3.1", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "cuda.core"
+# side = "consumer"
+# target = "zoo/consumers.py:cuda_core_view"
+# rule = "DL-10"
+# plan = '{"export":"dlpack:byte-offset"}'
+# passes = "cuda-core-1.2.2"
+# why = "dlpack.h: the first element is at data + byte_offset."
+# seen = """\
+# A capsule made with ctypes with byte_offset 64: view.ptr is data in 1.1.1, data + 64 in 1.2.2."""
+# status = "fixed"
+# fixed_in = "1.2.2"
+# tracker = "https://github.com/NVIDIA/cuda-python/issues/2592"
+# ///
 """StridedMemoryView.from_dlpack of cuda.core ignores byte_offset of a DLPack tensor, and reads other elements."""
 
 import ctypes as c

@@ -1,3 +1,25 @@
+# /// script
+# requires-python = "==3.13.*"
+# dependencies = ["cuda-core==1.2.2", "cuda-bindings==13.5.0", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "cuda.core"
+# side = "consumer"
+# target = "zoo/consumers.py:cuda_core_view"
+# rule = "DL-22"
+# plan = '{"export":"dlpack:major-2"}'
+# also_affected = ["cuda-core-1.1.1"]
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.from_dlpack"
+# why = "dlpack.h: on another major version only the deleter may be used, and the import fails."
+# seen = """\
+# A versioned capsule made with ctypes that says version (2, 0): StridedMemoryView.from_dlpack \
+# returns a view."""
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: cuda-python StridedMemoryView from_dlpack major version check \
+# DLPack version 2"""
+# ///
 """StridedMemoryView.from_dlpack of cuda.core reads a capsule of major version 2 as if it were version 1."""
 
 import ctypes as c

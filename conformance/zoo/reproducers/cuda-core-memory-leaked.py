@@ -1,3 +1,22 @@
+# /// script
+# requires-python = "==3.13.*"
+# dependencies = ["cuda-core==0.3.2", "cuda-bindings==13.0.3", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "cuda.core"
+# side = "consumer"
+# target = "zoo/consumers.py:cuda_core_view"
+# rule = "DP-31"
+# plan = '{}'
+# passes = "cuda-core-1.2.2"
+# why = "The consumer calls the deleter when it is done with the tensor."
+# seen = """\
+# A capsule made with ctypes with a counting deleter: after del view the count is 0 in 0.3.2 and \
+# 1 in 1.2.2."""
+# status = "fixed"
+# fixed_in = "1.1.1"
+# tracker = "https://github.com/NVIDIA/cuda-python/issues/1043"
+# ///
 """A StridedMemoryView of cuda.core never calls the deleter of a DLPack tensor."""
 
 import ctypes as c

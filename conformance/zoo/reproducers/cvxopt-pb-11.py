@@ -1,3 +1,24 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["cvxopt==1.3.3", "numpy==2.4.6"]
+#
+# [tool.gridbuf-finding]
+# library = "CVXOPT"
+# side = "producer"
+# target = "zoo/producers.py:CvxoptProducer"
+# rule = "PB-11"
+# also_rules = ["PB-01", "PB-09", "PB-12"]
+# plan = '{"shape":[2,2]}'
+# why = """\
+# The flags of a request say which fields to fill and which memory to grant (buffer protocol, \
+# request types). PyBUF_ND gets no strides and PyBUF_C_CONTIGUOUS asks for rows: the consumer \
+# reads the transposed matrix. PyBUF_SIMPLE is refused by TypeError."""
+# seen = "A 2 by 3 matrix: PyBUF_ND and PyBUF_C_CONTIGUOUS are granted with strides [8, 16]."
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: cvxopt matrix buffer protocol Fortran order PyBUF_ND \
+# C_CONTIGUOUS getbuffer"""
+# ///
 """A matrix of CVXOPT, which is column-major, grants requests for rows: the consumer reads it transposed."""
 
 import ctypes as c

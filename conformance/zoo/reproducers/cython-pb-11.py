@@ -1,4 +1,30 @@
-"""A memoryview of Cython that is reversed grants a request without strides: zlib reads past its memory."""
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["scikit-learn==1.9.1", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "Cython (in scikit-learn)"
+# side = "producer"
+# target = "cython"
+# rule = "PB-11"
+# also_rules = ["PB-09", "PB-12"]
+# plan = '{"shape":[1,2],"views":[["reverse",1]]}'
+# why = """\
+# The flags of a request say which fields to fill and which memory to grant (buffer protocol, \
+# request types). memoryview.__getbuffer__ copies fields by flag and never checks contiguity: a \
+# reversed slice is granted without strides, and the consumer reads before and past it."""
+# seen = "Reversed: ND granted, C granted with strides [16, -8]."
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: cython memoryview __getbuffer__ does not check contiguity \
+# PyBUF_SIMPLE reversed slice F_CONTIGUOUS"""
+# picture = """
+# strides (-128, 8): a memoryview that is reversed
+# memory         | row 0 | row 1 | … | row n |  not the array's
+#                                    ^ buf: element [0, 0]
+# PyBUF_SIMPLE                       |———— reads n rows ————>"""
+# ///
+"""A reversed memoryview of Cython grants a request without strides: zlib reads past its memory."""
 
 import subprocess
 import sys

@@ -1,3 +1,26 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["drjit==1.5.0", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "Dr.Jit"
+# side = "producer"
+# target = "drjit"
+# rule = "DP-15"
+# plan = '{}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy"
+# why = "On the CPU only stream None is accepted."
+# seen = "stream=1 gives a capsule."
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: __dlpack__ stream argument on CPU accepted ignored drjit PyAV \
+# VideoPlane mlx"""
+# counter = """\
+# The library exports by nanobind, which takes and ignores the argument on purpose, and explains \
+# it in its documentation."""
+# counter_link = "https://github.com/wjakob/nanobind/pull/1383"
+# ///
 """__dlpack__ of Dr.Jit takes stream=1, a CUDA stream, for memory of the CPU."""
 
 import sys

@@ -1,3 +1,25 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["eigenpy==3.13.0", "numpy==2.4.6"]
+#
+# [tool.gridbuf-finding]
+# library = "eigenpy"
+# side = "consumer"
+# target = "zoo/consumers.py:eigenpy_vector"
+# rule = "AI-34"
+# also_rules = ["PB-20"]
+# plan = '{"dtype":"float64","byteorder":"swapped","export":"array-interface"}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.asarray"
+# why = """\
+# The first character of typestr is the byte order: a consumer uses it or refuses the array \
+# (AI-34). The converter looks at the number of the type, and does not convert the bytes."""
+# seen = "[1.0, 2.0] as '>f8' comes back as other numbers, without an error."
+# status = "new"
+# searched = """\
+# 2026-11-24, threads on GitHub: eigenpy numpy big-endian non-native byte order array wrong \
+# values"""
+# ///
 """eigenpy reads big-endian arrays as little-endian ones."""
 
 import sys

@@ -1,3 +1,31 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["PyGLM==2.8.3"]
+#
+# [tool.gridbuf-finding]
+# library = "PyGLM"
+# side = "producer"
+# target = "gridbuf_conformance.producers.glm:ArrayProducer"
+# rule = "PB-02"
+# also_rules = ["PB-12", "PB-13", "XA-11", "XA-13"]
+# plan = '{"shape":[1,2]}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy"
+# why = """\
+# The request is answered with memory that is not the array's, with strides that are in no \
+# order, and with readonly 1. The release, or the next use, ends in SIGSEGV."""
+# seen = """\
+# PyObject_GetBuffer(array, 0x59) and PyBuffer_Release through ctypes in a loop: SIGSEGV (exit \
+# 139)."""
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: PyGLM glm.array buffer protocol crash F_CONTIGUOUS wrong \
+# strides memoryview"""
+# picture = """
+# two vectors of three doubles
+# memory         | x0 y0 z0 x1 y1 z1 |            48 bytes
+# answer         shape (2, 3), strides (8, 24)    the last element is at byte 56"""
+# ///
 """glm.array of vectors answers F_CONTIGUOUS|WRITABLE with memory that is not the array's."""
 
 import ctypes as c

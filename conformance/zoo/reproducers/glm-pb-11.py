@@ -1,3 +1,23 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["PyGLM==2.8.3"]
+#
+# [tool.gridbuf-finding]
+# library = "PyGLM"
+# side = "producer"
+# target = "glm"
+# rule = "PB-11"
+# plan = '{"shape":[2,2]}'
+# why = """\
+# PyBUF_ND gets a shape and no strides, so the memory has to be C-contiguous: the consumer reads \
+# row by row and gets the transposed matrix. (SIMPLE is granted as well, on request: \
+# Zuzu-Typ/PyGLM #61. That is not counted.)"""
+# seen = "mat2x3: ND granted with shape [3, 2], strides [4, 12] for STRIDES."
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: PyGLM glm.array buffer protocol crash F_CONTIGUOUS wrong \
+# strides memoryview"""
+# ///
 """A matrix of PyGLM, which is column-major, grants a request without strides: the consumer reads it transposed."""
 
 import ctypes as c

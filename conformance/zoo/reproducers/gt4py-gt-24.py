@@ -1,3 +1,35 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["gt4py==1.2.3", "dace==2.0.0a10", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "GT4Py"
+# side = "producer"
+# target = "gt4py"
+# also_targets = ["gt4py.next"]
+# rule = "AI-22"
+# replayed_as = "GT-24"
+# plan = '{"shape":[32769,16384],"fill":null}'
+# also_affected = ["gt4py-1.1.12"]
+# passes = "numpy-2.5.5"
+# passes_target = "numpy"
+# why = """\
+# The array interface describes memory that the producer owns: the start, shape and strides stay \
+# inside it. Extents are multiplied as numpy.int32, so the block is smaller than the array over \
+# it."""
+# seen = """\
+# gt4py.storage.empty((1024, 1024, 1024), float64): 8 GiB view, .base of some bytes. The \
+# allocators of gt4py.next call the same function: a field of 6,800,000 × 80 float64 gets 57 MB \
+# for 4.35 GB."""
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: gt4py storage allocation int32 overflow large array size out of \
+# bounds"""
+# picture = """
+# shape (32769, 16384) of float64: 4,295,098,368 bytes
+# computed at 32 bits:                   131,072 bytes
+# memory         | 128 KiB |  not the array's … up to 4 GiB"""
+# ///
 """GT4Py multiplies extents at 32 bits: arrays and fields of 4 GiB have a few bytes of memory."""
 
 import subprocess

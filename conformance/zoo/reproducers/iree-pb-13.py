@@ -1,3 +1,26 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["iree-base-runtime==3.13.0", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "IREE"
+# side = "producer"
+# target = "iree"
+# rule = "PB-13"
+# also_rules = ["PB-06", "PB-08", "PB-09"]
+# plan = '{"dtype":"uint8","readonly":true}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy"
+# why = """\
+# The flags of a request say which fields to fill and which memory to grant (buffer protocol, \
+# request types). A consumer that asked for PyBUF_WRITABLE writes into memory that is mapped for \
+# reading. format is always filled, shape and strides never."""
+# seen = "WRITABLE: rc 0, readonly 1."
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: iree runtime python MappedMemory buffer protocol read-only \
+# writable getbuffer shape strides"""
+# ///
 """MappedMemory of IREE is read-only and grants a writable buffer."""
 
 import io

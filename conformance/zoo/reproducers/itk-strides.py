@@ -1,4 +1,27 @@
-"""image_from_array gives an array and its transpose the same image."""
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["itk-core==5.4.7", "numpy==2.4.6"]
+#
+# [tool.gridbuf-finding]
+# library = "ITK"
+# side = "consumer"
+# target = "zoo/consumers.py:itk_image"
+# rule = "AI-22"
+# also_rules = ["PB-32", "XA-15"]
+# plan = '{"shape":[2,3],"dtype":"float32","layout":[1,0],"export":"array-interface"}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.asarray"
+# why = """\
+# strides say where each element is (array interface, key strides; buffer protocol, strides): a \
+# consumer uses them or refuses what is not row-major. The axes of an array in column-major \
+# order are swapped."""
+# seen = "An array of shape (2, 3) in column-major order comes back with shape (3, 2)."
+# status = "reported"
+# tracker = "https://github.com/InsightSoftwareConsortium/ITK/issues/4329"
+# counter = "The docstring announces it: the image of an array and of its transpose is the same."
+# counter_link = "https://github.com/InsightSoftwareConsortium/ITK/issues/1243"
+# ///
+"""itk.image_from_array gives an array and its transpose the same image."""
 
 import sys
 

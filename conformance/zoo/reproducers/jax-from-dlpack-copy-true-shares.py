@@ -1,3 +1,26 @@
+# /// script
+# requires-python = "==3.13.*"
+# dependencies = ["jax==0.12.0.1", "jaxlib==0.12.0.1", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "JAX"
+# side = "consumer"
+# target = "jax.dlpack.from_dlpack"
+# rule = "DP-20"
+# plan = '{"export":"dlpack"}'
+# also_affected = ["jax-0.10.2"]
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.from_dlpack"
+# why = """\
+# Array API, from_dlpack: if copy is True, the function must always copy. A later write to the \
+# source changes an array that JAX treats as immutable."""
+# seen = """\
+# 256 float32 at a multiple of 64 bytes: source[0] = 7 after from_dlpack(source, copy=True) \
+# makes element 0 of the result 7."""
+# status = "new"
+# searched = """\
+# 2026-11-24, threads on GitHub: jax.dlpack.from_dlpack copy=True shares memory does not copy"""
+# ///
 """jax.dlpack.from_dlpack(x, copy=True) shares the memory of x."""
 
 import sys

@@ -1,4 +1,34 @@
-"""jax.dlpack.from_dlpack of a DLPack tensor whose deleter is NULL: the process dies when the result is dropped."""
+# /// script
+# requires-python = "==3.13.*"
+# dependencies = ["jax==0.12.0.1", "jaxlib==0.12.0.1", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "JAX"
+# side = "consumer"
+# target = "jax.dlpack.from_dlpack"
+# also_targets = ["zoo/consumers.py:jax_computed"]
+# rule = "DL-19"
+# plan = '{"export":"dlpack:null-deleter"}'
+# also_affected = ["jax-0.10.2"]
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.from_dlpack"
+# why = """\
+# dlpack.h allows a NULL deleter, where the producer has nothing to do. The import wraps the \
+# pointer into a std::function and calls it: std::bad_function_call, std::terminate."""
+# seen = """\
+# A hand-written ctypes capsule (float32, shape (2,), 64-byte aligned data, deleter NULL): \
+# from_dlpack returns the array; `del x` ends in 'terminate called after throwing \
+# std::bad_function_call'. With data that is not aligned from_dlpack itself raises RuntimeError: \
+# bad_function_call."""
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: jax dlpack from_dlpack NULL deleter bad_function_call crash"""
+# picture = """
+# DLManagedTensor  | dl_tensor | manager_ctx | deleter = NULL |
+#                                              ^ allowed: nothing is to be done
+# del array        calls it regardless: the process ends"""
+# ///
+"""jax.dlpack.from_dlpack of a DLPack tensor whose deleter is NULL: the process aborts when the result is dropped."""
 
 import ctypes as c
 import mmap

@@ -1,4 +1,24 @@
-"""An array of float8_e5m2 has the typestr '<f1'."""
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["ml_dtypes==0.6.0", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "ml_dtypes"
+# side = "producer"
+# target = "ml_dtypes"
+# rule = "AI-07"
+# also_rules = ["AS-03"]
+# plan = '{"dtype":"float8_e5m2"}'
+# why = """\
+# f is a floating-point number of 2, 4 or 8 bytes (or the platform's long double); NumPy itself \
+# answers "data type '<f1' not understood"; the package's other types are V1."""
+# seen = "float8_e5m2 is '<f1', float8_e4m3fn '<V1'."
+# status = "reported"
+# tracker = "https://github.com/jax-ml/ml_dtypes/issues/216"
+# counter = "No text limits the sizes of kind f, and the type has one byte."
+# counter_link = "https://github.com/jax-ml/ml_dtypes/issues/216"
+# ///
+"""An array of float8_e5m2 has the typestr '<f1', which NumPy does not read."""
 
 import sys
 

@@ -1,4 +1,31 @@
-"""An MLX array that is reversed grants a request without strides: zlib reads past its memory."""
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["mlx[cpu]==0.32.4", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "MLX"
+# side = "producer"
+# target = "mlx"
+# rule = "PB-11"
+# also_rules = ["PB-08", "PB-12"]
+# plan = '{"shape":[2],"dtype":"float32","views":[["reverse",0]]}'
+# why = """\
+# The flags of a request say which fields to fill and which memory to grant (buffer protocol, \
+# request types). A reversed array is granted without strides: the consumer reads from the last \
+# element onwards, past the memory. PyBUF_ND gets no shape; Fortran order is granted to \
+# row-major data."""
+# seen = "Reversed: SIMPLE, ND and C granted, strides [-12, 4]."
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: mlx array buffer protocol PyBUF_SIMPLE non-contiguous negative \
+# strides getbuffer ignores flags"""
+# picture = """
+# strides (-262144, 4): an array that is reversed
+# memory         | row 0 | row 1 | … | row n |  not the array's
+#                                    ^ buf: element [0, 0]
+# PyBUF_SIMPLE                       |———— reads n rows ————>"""
+# ///
+"""A reversed MLX array grants a request without strides: zlib reads past its memory."""
 
 import subprocess
 import sys

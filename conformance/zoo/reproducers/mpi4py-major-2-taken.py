@@ -1,3 +1,25 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["mpi4py==4.1.2", "mpich==5.0.2", "numpy==2.4.6"]
+#
+# [tool.gridbuf-finding]
+# library = "mpi4py"
+# side = "consumer"
+# target = "mpi4py.MPI.memory"
+# rule = "DL-22"
+# plan = '{"export":"dlpack:major-2"}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.from_dlpack"
+# why = "dlpack.h: on another major version only the deleter may be used, and the import fails."
+# seen = """\
+# A versioned capsule made with ctypes that says version (2, 0): MPI.memory returns its bytes."""
+# status = "new"
+# searched = "2026-11-24, threads on GitHub: mpi4py dlpack versioned capsule major version check"
+# picture = """
+# DLManagedTensorVersioned  | version 2.0 | manager_ctx | deleter | unknown layout … |
+# may be used                 ^                           ^
+# is used                     ^                           ^         ^ read as shape, strides, data"""
+# ///
 """mpi4py.MPI.memory reads a capsule of major version 2 as if it were version 1."""
 
 import ctypes as c

@@ -1,4 +1,31 @@
-"""mpi4py: buffer.release() lets go of memory that a memoryview of the buffer still shows."""
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["mpi4py==4.1.2", "mpich==5.0.2", "numpy==2.4.6"]
+#
+# [tool.gridbuf-finding]
+# library = "mpi4py"
+# side = "producer"
+# target = "mpi4py"
+# rule = "PB-24"
+# plan = '{"dtype":"uint8"}'
+# why = """\
+# An exporter that can change its memory refuses while a view is exported (buffer protocol). \
+# release() of MPI.buffer releases its view of the owner, and the memoryview over it keeps only \
+# the empty buffer: the owner may free the memory."""
+# seen = """\
+# view = memoryview(MPI.buffer.frombuffer(owner)), then release(): owner.clear() works, and view \
+# shows freed memory."""
+# status = "new"
+# searched = """\
+# 2026-11-24, threads on GitHub: mpi4py MPI.buffer memory release while memoryview exported \
+# BufferError"""
+# picture = """
+# view = memoryview(buffer)      view ——> buffer ——> | owner: 4 MiB |
+# buffer.release()               view ——> buffer       | owner: 4 MiB |
+# owner.clear()                  view[0] reads            not mapped
+# """
+# ///
+"""mpi4py: buffer.release() releases memory that a memoryview of the buffer still shows."""
 
 import sys
 

@@ -1,3 +1,23 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["nanoarrow==0.9.0", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "nanoarrow"
+# side = "producer"
+# target = "nanoarrow"
+# rule = "PB-08"
+# also_rules = ["PB-09"]
+# plan = '{"readonly":true}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy"
+# why = "Shape is NULL without ND, strides without STRIDES."
+# seen = "SIMPLE gets shape [3] and strides [8]."
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: nanoarrow CBufferView __getbuffer__ flags shape strides \
+# PyBUF_SIMPLE"""
+# ///
 """CBufferView of nanoarrow fills shape and strides for a request of plain bytes."""
 
 import ctypes as c

@@ -1,4 +1,34 @@
-"""nb::ndarray does not rename the capsule that __dlpack__ returned: a second import takes its tensor again."""
+# /// script
+# requires-python = "==3.13.*"
+# dependencies = ["nanobind==3.1.0", "setuptools==80.9.0", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "nanobind"
+# side = "consumer"
+# target = "nanobind.ndarray"
+# also_targets = ["nanobind.readonly"]
+# rule = "DP-05"
+# also_rules = ["DL-19"]
+# plan = '{"export":"dlpack:shared-capsule"}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.from_dlpack"
+# why = """\
+# The consumer must take over the tensor, by renaming the capsule to used_dltensor (Python \
+# specification of DLPack, Implementation). A capsule is consumed once."""
+# seen = """\
+# An object whose __dlpack__ returns the same capsule to two calls: both give an array, and the \
+# deleter runs twice."""
+# status = "new"
+# searched = """\
+# 2026-11-25, threads on GitHub: nanobind ndarray same capsule imported twice, not renamed \
+# used_dltensor, deleter called twice"""
+# counter = """\
+# nanobind's source says that the import holds the only reference to such a capsule, and clears \
+# its destructor instead. An exporter that returns a capsule again breaks the text as well: a \
+# capsule is consumed once."""
+# counter_link = "https://github.com/wjakob/nanobind/blob/v3.1.0/src/nb_ndarray.cpp#L1000-L1007"
+# ///
+"""nb::ndarray does not rename the capsule that __dlpack__ returned: a second import uses its tensor again."""
 
 import ctypes as c
 import subprocess

@@ -1,3 +1,28 @@
+# /// script
+# requires-python = "==3.13.*"
+# dependencies = ["nanobind==3.1.0", "setuptools==80.9.0", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "nanobind"
+# side = "consumer"
+# target = "nanobind.readonly"
+# rule = "DL-22"
+# plan = '{"readonly":true,"export":"dlpack:major-2"}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.from_dlpack"
+# why = "dlpack.h: on another major version only the deleter may be used, and the import fails."
+# seen = """\
+# A versioned capsule made with ctypes that says version (2, 0): the extension's \
+# nb::ndarray<nb::ro> shows its elements."""
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: nanobind ndarray dlpack_versioned major version check refuse \
+# newer major"""
+# picture = """
+# DLManagedTensorVersioned  | version 2.0 | manager_ctx | deleter | unknown layout … |
+# may be used                 ^                           ^
+# is used                     ^                           ^         ^ read as shape, strides, data"""
+# ///
 """nb::ndarray<nb::ro> reads a DLPack capsule of major version 2 as if it were version 1."""
 
 import ctypes as c

@@ -1,3 +1,24 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["ncnn==1.0.20261020", "numpy==2.4.6"]
+#
+# [tool.gridbuf-finding]
+# library = "ncnn"
+# side = "consumer"
+# target = "zoo/consumers.py:ncnn_mat"
+# rule = "PB-20"
+# plan = '{"dtype":"float32","byteorder":"swapped","export":"buffer"}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.asarray"
+# why = """\
+# A format begins with its byte order, '>' for big-endian (PB-20). Mat looks at the size of an \
+# element, and does not convert the bytes."""
+# seen = "[1.0, 2.0] as '>f4' comes back as other numbers, without an error."
+# status = "new"
+# searched = """\
+# 2026-11-24, threads on GitHub: ncnn python Mat numpy non-contiguous array strides wrong data \
+# buffer released"""
+# ///
 """Mat(buffer) reads big-endian numbers as little-endian ones."""
 
 import sys

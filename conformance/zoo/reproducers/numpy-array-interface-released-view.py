@@ -1,3 +1,25 @@
+# /// script
+# requires-python = "==3.13.*"
+# dependencies = ["numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "NumPy"
+# side = "consumer"
+# target = "numpy.asarray"
+# rule = "PB-35"
+# plan = '{"shape":[2],"export":"array-interface:data-object"}'
+# also_affected = ["numpy-1.22.0", "numpy-2.2.6"]
+# why = """\
+# buf may be used until PyBuffer_Release, not after: an exporter that can resize is free to move \
+# its memory then. NumPy keeps the object, but not the view."""
+# seen = """\
+# numpy.asarray of an object whose data is a bytearray; the bytearray can then be extended, \
+# which moves its memory under the array."""
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: numpy __array_interface__ data buffer object released view \
+# bytearray resize; buffer too small; negative offset"""
+# ///
 """numpy.asarray releases the view of a data object, and the array still points into its memory."""
 
 import sys

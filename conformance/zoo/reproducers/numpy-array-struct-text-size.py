@@ -1,3 +1,28 @@
+# /// script
+# requires-python = "==3.13.*"
+# dependencies = ["numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "NumPy"
+# side = "consumer"
+# target = "numpy.asarray"
+# rule = "XA-15"
+# plan = '{"dtype":"str3","export":"array-struct"}'
+# also_affected = ["numpy-1.22.0", "numpy-2.2.6"]
+# why = """\
+# itemsize of the struct is the size of an element in bytes; NumPy exports 12 for <U3 and \
+# imports 12 as the number of characters."""
+# seen = """\
+# An object that forwards numpy.array(['abc']).__array_struct__: numpy.asarray of it has dtype \
+# <U12 and 48 bytes."""
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: numpy __array_struct__ unicode itemsize wrong dtype U12 four \
+# times asarray"""
+# picture = """
+# the owner's memory   | a b c |                    12 bytes, <U3
+# the imported array   | a b c ? ? ? ? ? ? ? ? ? |  48 bytes, <U12"""
+# ///
 """Text comes back through __array_struct__ four times as long: numpy.asarray reads past its memory."""
 
 import subprocess

@@ -1,3 +1,27 @@
+# /// script
+# requires-python = "==3.13.*"
+# dependencies = ["numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "NumPy"
+# side = "producer"
+# target = "numpy"
+# also_targets = ["numpy.field", "numpy.memmap", "numpy.references"]
+# rule = "PB-01"
+# plan = '{"readonly":true}'
+# also_affected = ["numpy-1.22.0", "numpy-1.26.4", "numpy-2.2.6"]
+# passes = "cpython-3.13.0"
+# passes_target = "memoryview"
+# why = """\
+# The buffer protocol's text says of a request that cannot be satisfied: raise BufferError, set \
+# view->obj to NULL, return -1. NumPy raises ValueError for WRITABLE on a read-only array, and \
+# for contiguity that is not there."""
+# seen = """\
+# ctypes.pythonapi.PyObject_GetBuffer with PyBUF_WRITABLE on a read-only array: ValueError: \
+# buffer source array is read-only."""
+# status = "acknowledged"
+# tracker = "https://github.com/numpy/numpy/issues/3634"
+# ///
 """A NumPy array refuses a buffer request with ValueError."""
 
 import ctypes as c

@@ -1,3 +1,23 @@
+# /// script
+# requires-python = "==3.13.*"
+# dependencies = ["numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "NumPy"
+# side = "producer"
+# target = "numpy.scalar"
+# rule = "PB-09"
+# also_rules = ["PB-08"]
+# plan = '{"shape":[],"dtype":"datetime64[ns]","readonly":true}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy"
+# why = "Shape is NULL without ND; strides has ndim entries with STRIDES."
+# seen = "datetime64: SIMPLE shape [8], FULL_RO strides NULL."
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: numpy datetime64 scalar buffer protocol gentype getbuffer \
+# strides NULL shape SIMPLE"""
+# ///
 """A datetime64 scalar of NumPy fills shape for a request of plain bytes, and never strides."""
 
 import ctypes as c

@@ -1,3 +1,24 @@
+# /// script
+# requires-python = "==3.10.*"
+# dependencies = ["numpy==1.22.0"]
+#
+# [tool.gridbuf-finding]
+# library = "NumPy"
+# side = "consumer"
+# target = "numpy.asarray"
+# rule = "PB-32"
+# plan = '{"export":"buffer:suboffsets"}'
+# passes = "numpy-2.5.5"
+# why = """\
+# A consumer that asks for PyBUF_INDIRECT has to follow suboffsets, or not ask for them. NumPy \
+# asks for PyBUF_FULL_RO and does not follow them."""
+# seen = """\
+# numpy.array(_testbuffer.ndarray(…, flags=ND_PIL)) gives addresses in 1.22.0, BufferError in \
+# 2.2.2."""
+# status = "fixed"
+# fixed_in = "1.26.4"
+# tracker = "https://github.com/numpy/numpy/issues/9456"
+# ///
 """numpy.array reads the pointers of a buffer with suboffsets as if they were elements."""
 
 import _testbuffer

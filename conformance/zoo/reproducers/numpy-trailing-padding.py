@@ -1,3 +1,24 @@
+# /// script
+# requires-python = "==3.13.*"
+# dependencies = ["numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "NumPy"
+# side = "producer"
+# target = "numpy"
+# also_targets = ["numpy.field"]
+# rule = "PB-20"
+# plan = '{"dtype":"padded","byteorder":"swapped"}'
+# also_affected = ["numpy-2.4.6", "numpy-2.2.6", "numpy-2.2.2", "numpy-1.26.4", "numpy-1.22.0"]
+# why = """\
+# itemsize is the size of the format, and only native alignment adds padding that is not written \
+# (struct module, PEP 3118). Big-endian, unaligned and enlarged records have neither."""
+# seen = """\
+# memoryview of an aligned record of i1, >f8 and >i2: format 'T{b:a:xxxxxxx>d:b:h:c:}' of 18 \
+# bytes, itemsize 24. np.asarray of that memoryview raises RuntimeError."""
+# status = "acknowledged"
+# tracker = "https://github.com/numpy/numpy/issues/7797"
+# ///
 """The buffer format of a big-endian record leaves out the padding at the record's end."""
 
 import sys

@@ -1,3 +1,25 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["onnxruntime==1.31.1", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "ONNX Runtime"
+# side = "consumer"
+# target = "zoo/consumers.py:onnxruntime_from_dlpack"
+# rule = "DL-10"
+# plan = '{"export":"dlpack:byte-offset"}'
+# also_affected = ["onnxruntime-1.24.2"]
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.from_dlpack"
+# why = "dlpack.h: the first element is at data + byte_offset."
+# seen = """\
+# A capsule made with ctypes with byte_offset 64: OrtValue.numpy() shows the bytes before the \
+# elements."""
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: onnxruntime OrtValue from_dlpack byte_offset ignored NULL \
+# deleter crash"""
+# ///
 """OrtValue.from_dlpack ignores byte_offset of a DLPack tensor, and reads other elements."""
 
 import ctypes as c

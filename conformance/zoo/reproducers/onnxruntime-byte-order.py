@@ -1,3 +1,25 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["onnxruntime==1.31.1", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "ONNX Runtime"
+# side = "consumer"
+# target = "zoo/consumers.py:onnxruntime_value"
+# rule = "AI-34"
+# also_rules = ["PB-20"]
+# plan = '{"dtype":"float32","byteorder":"swapped","export":"array-interface"}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.asarray"
+# why = """\
+# The first character of typestr is the byte order: a consumer uses it or refuses the array \
+# (AI-34). The binding looks at the number of the type, and does not convert the bytes."""
+# seen = "[1.0, 2.0] as '>f4' comes back as other numbers, without an error."
+# status = "new"
+# searched = """\
+# 2026-11-24, threads on GitHub: onnxruntime ortvalue_from_numpy big-endian byte order numpy \
+# array wrong values"""
+# ///
 """OrtValue.ortvalue_from_numpy reads big-endian arrays as little-endian ones."""
 
 import sys

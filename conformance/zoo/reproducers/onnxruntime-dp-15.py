@@ -1,3 +1,22 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["onnxruntime==1.31.1", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "ONNX Runtime"
+# side = "producer"
+# target = "onnxruntime"
+# rule = "DP-15"
+# plan = '{}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy"
+# why = "On the CPU only stream None is accepted (array API standard, __dlpack__)."
+# seen = "stream=1 gives a capsule."
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: onnxruntime OrtValue from_dlpack byte_offset ignored NULL \
+# deleter crash"""
+# ///
 """OrtValue.__dlpack__ takes stream=1, a CUDA stream, for memory of the CPU."""
 
 import sys

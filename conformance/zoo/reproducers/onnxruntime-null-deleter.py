@@ -1,4 +1,28 @@
-"""OrtValue.from_dlpack of a DLPack tensor whose deleter is NULL: the process dies when the result is dropped."""
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["onnxruntime==1.31.1", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "ONNX Runtime"
+# side = "consumer"
+# target = "zoo/consumers.py:onnxruntime_from_dlpack"
+# rule = "DL-19"
+# plan = '{"export":"dlpack:null-deleter"}'
+# also_affected = ["onnxruntime-1.24.2"]
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.from_dlpack"
+# why = "dlpack.h: the deleter can be NULL if the caller has no reasonable destructor."
+# seen = "A capsule made with ctypes with deleter NULL: SIGABRT when the OrtValue goes."
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: onnxruntime OrtValue from_dlpack byte_offset ignored NULL \
+# deleter crash"""
+# picture = """
+# DLManagedTensor  | dl_tensor | manager_ctx | deleter = NULL |
+#                                              ^ allowed: nothing is to be done
+# del value        calls it regardless: the process ends"""
+# ///
+"""OrtValue.from_dlpack of a DLPack tensor whose deleter is NULL: the process aborts when the result is dropped."""
 
 import ctypes as c
 import mmap

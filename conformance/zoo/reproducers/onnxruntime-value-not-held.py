@@ -1,4 +1,29 @@
-"""The array of OrtValue.numpy() points into memory that nothing holds."""
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["onnxruntime==1.31.1", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "ONNX Runtime"
+# side = "consumer"
+# target = "zoo/consumers.py:onnxruntime_value"
+# rule = "AI-28"
+# also_rules = ["PB-35"]
+# plan = '{"dtype":"float32","export":"array-interface"}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.asarray"
+# why = """\
+# The exporting object owns the memory, so an array over it must hold that object (AI-28). \
+# ortvalue_from_numpy shares the memory of the array; only the Python object OrtValue holds that \
+# array, and the result of numpy() does not hold the OrtValue."""
+# seen = "OrtValue.ortvalue_from_numpy(a).numpy() points into a, which is freed with the OrtValue."
+# status = "reported"
+# tracker = "https://github.com/microsoft/onnxruntime/pull/28088"
+# counter = """\
+# The maintainers kept this on purpose for OrtValue.numpy() when they changed other results: the \
+# caller manages the memory."""
+# counter_link = "https://github.com/microsoft/onnxruntime/pull/28088"
+# ///
+"""The array of OrtValue.numpy() points into memory that it does not hold."""
 
 import sys
 import weakref

@@ -1,3 +1,25 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["OpenEXR==3.5.3", "numpy==2.4.6"]
+#
+# [tool.gridbuf-finding]
+# library = "OpenEXR"
+# side = "consumer"
+# target = "zoo/consumers.py:openexr_channel"
+# rule = "AI-22"
+# also_rules = ["PB-32"]
+# plan = '{"shape":[2,3],"dtype":"float32","layout":[1,0],"export":"array-interface"}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.asarray"
+# why = """\
+# strides say where each element is (array interface, key strides; buffer protocol, strides): a \
+# consumer uses them or refuses what is not row-major. The pixels of other rows, columns or \
+# channels are written."""
+# seen = """\
+# [[1, 2, 3], [4, 5, 6]] in column-major order comes back as other numbers, without an error."""
+# status = "acknowledged"
+# tracker = "https://github.com/AcademySoftwareFoundation/openexr/issues/1929"
+# ///
 """File writes the memory of a channel without regard to its strides."""
 
 import sys

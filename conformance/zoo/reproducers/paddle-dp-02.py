@@ -1,3 +1,20 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["paddlepaddle==3.3.1"]
+#
+# [tool.gridbuf-finding]
+# library = "PaddlePaddle"
+# side = "producer"
+# target = "paddle"
+# rule = "DP-02"
+# plan = '{}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy"
+# why = "__dlpack_device__ returns two integers."
+# seen = "(<DLDeviceType.kDLCPU: 1>, None)."
+# status = "reported"
+# tracker = "https://github.com/PaddlePaddle/Paddle/pull/69632"
+# ///
 """__dlpack_device__ of a Paddle tensor on the CPU has None for the number of the device."""
 
 import sys

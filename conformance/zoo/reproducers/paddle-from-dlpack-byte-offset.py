@@ -1,3 +1,24 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["paddlepaddle==3.3.1"]
+#
+# [tool.gridbuf-finding]
+# library = "PaddlePaddle"
+# side = "consumer"
+# target = "paddle.from_dlpack"
+# rule = "DL-10"
+# plan = '{"export":"dlpack:byte-offset"}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.from_dlpack"
+# why = "The first element is at data + byte_offset (dlpack.h, DLTensor.byte_offset; DL-10)."
+# seen = """\
+# A ctypes capsule over 0.0 … 15.0 with byte_offset 64: paddle.from_dlpack gives [0, 1, 2] \
+# instead of [8, 9, 10]."""
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: PaddlePaddle from_dlpack byte_offset ignored manager_ctx NULL \
+# deleter not called leak"""
+# ///
 """paddle.from_dlpack ignores byte_offset of a DLPack tensor, and reads other elements."""
 
 import ctypes as c

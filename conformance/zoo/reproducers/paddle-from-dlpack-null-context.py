@@ -1,3 +1,26 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["paddlepaddle==3.3.1"]
+#
+# [tool.gridbuf-finding]
+# library = "PaddlePaddle"
+# side = "consumer"
+# target = "paddle.from_dlpack"
+# rule = "DL-28"
+# plan = '{"export":"dlpack:null-context"}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.from_dlpack"
+# why = """\
+# manager_ctx belongs to the producer and may be NULL (dlpack.h, DLManagedTensor.manager_ctx; \
+# DL-28); only deleter says whether there is something to delete."""
+# seen = """\
+# The same capsule with manager_ctx NULL: after del and gc.collect() the deleter was called 0 \
+# times, with a context 1 time."""
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: PaddlePaddle from_dlpack byte_offset ignored manager_ctx NULL \
+# deleter not called leak"""
+# ///
 """paddle.from_dlpack never calls the deleter of a tensor whose manager_ctx is NULL."""
 
 import ctypes as c

@@ -1,3 +1,26 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["paddlepaddle==3.3.1"]
+#
+# [tool.gridbuf-finding]
+# library = "PaddlePaddle"
+# side = "consumer"
+# target = "paddle.from_dlpack"
+# rule = "DP-31"
+# plan = '{"export":"dlpack:threads"}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.from_dlpack"
+# why = """\
+# The consumer must take over each tensor, and calls its deleter in the end (Python \
+# specification of DLPack, Implementation)."""
+# seen = """\
+# Four imports of one NumPy array, held together and then dropped: three references to the array \
+# are never released. One after the other, none is left. Threads are not needed."""
+# status = "new"
+# searched = """\
+# 2026-11-25, threads on GitHub: paddle from_dlpack memory leak, deleter not called, same data \
+# pointer imported twice"""
+# ///
 """paddle.from_dlpack forgets the deleters of all but the last of several tensors over the same memory."""
 
 import gc

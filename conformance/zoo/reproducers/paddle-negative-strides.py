@@ -1,3 +1,27 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["paddlepaddle==3.3.1"]
+#
+# [tool.gridbuf-finding]
+# library = "PaddlePaddle"
+# side = "consumer"
+# target = "paddle.from_dlpack"
+# rule = "DL-14"
+# plan = '{"export":"dlpack-legacy","shape":[2],"views":[["reverse",0]]}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.from_dlpack"
+# why = """\
+# Strides are signed (dlpack.h, DLTensor.strides; DL-14); a consumer that cannot use them \
+# refuses. The import takes them, and the copy to the host computes its size as if they were \
+# positive."""
+# seen = """\
+# from_dlpack of two reversed float64: tolist() gives what is in freed memory. Of four: \
+# MemoryError for 18446744073709551600 bytes. A sum and clone() of the same tensor are right."""
+# status = "new"
+# searched = """\
+# 2026-11-25, threads on GitHub: paddle from_dlpack negative strides numpy() tolist wrong values \
+# MemoryError reversed array"""
+# ///
 """numpy() of a reversed array that paddle.from_dlpack imported: other memory is read, or MemoryError."""
 
 import sys

@@ -1,3 +1,23 @@
+# /// script
+# requires-python = "==3.13.*"
+# dependencies = ["pyarrow==26.0.1", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "PyArrow"
+# side = "producer"
+# target = "pyarrow.buffer"
+# rule = "PB-06"
+# also_rules = ["PB-08", "PB-09"]
+# plan = '{"dtype":"int8"}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy"
+# why = "Buffer.__getbuffer__ looks only at WRITABLE."
+# seen = "Buffer SIMPLE: format 'b', shape [8], strides [1]."
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: pyarrow Tensor buffer protocol __getbuffer__ ignores flags \
+# column-major Fortran PyBUF_SIMPLE"""
+# ///
 """pyarrow.Buffer fills format, shape and strides for a request of plain bytes."""
 
 import ctypes as c

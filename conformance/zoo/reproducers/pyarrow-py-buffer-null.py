@@ -1,3 +1,30 @@
+# /// script
+# requires-python = "==3.13.*"
+# dependencies = ["pyarrow==26.0.1", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "PyArrow"
+# side = "consumer"
+# target = "pyarrow.py_buffer"
+# rule = "PB-17"
+# plan = '{"shape":[0],"export":"buffer:empty-null"}'
+# also_affected = ["pyarrow-12.0.1", "pyarrow-20.0.0"]
+# passes = "cpython-3.13.0"
+# passes_target = "memoryview"
+# why = """\
+# An extent of 0 means that nothing is read (PB-17); the buffer protocol does not ask for an \
+# address if there are no bytes. ARROW_CHECK tests for it, and aborts."""
+# seen = """\
+# A C exporter with buf NULL and len 0: bytes(x) is b'', pyarrow.py_buffer(x) aborts in \
+# common.cc: Check failed: (data_) != (nullptr) Null pointer in Py_buffer."""
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: pyarrow Tensor buffer protocol __getbuffer__ ignores flags \
+# column-major Fortran PyBUF_SIMPLE"""
+# counter = """\
+# No text allows NULL for an empty buffer, and none forbids it; Arrow checks for it on purpose."""
+# counter_link = "https://docs.python.org/3/c-api/buffer.html#c.Py_buffer.buf"
+# ///
 """pyarrow.py_buffer aborts the process for an empty buffer whose address is NULL."""
 
 import ctypes as c

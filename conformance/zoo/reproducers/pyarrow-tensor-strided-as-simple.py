@@ -1,3 +1,29 @@
+# /// script
+# requires-python = "==3.13.*"
+# dependencies = ["pyarrow==26.0.1", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "PyArrow"
+# side = "producer"
+# target = "pyarrow.tensor"
+# rule = "PB-11"
+# also_rules = ["PB-06", "PB-08", "PB-09", "PB-12"]
+# plan = '{"shape":[2,3,4],"layout":[2,1,0]}'
+# also_affected = ["pyarrow-12.0.1", "pyarrow-20.0.0"]
+# passes = "numpy-2.5.5"
+# passes_target = "numpy"
+# why = """\
+# The flags of a request say which fields to fill and which memory to grant (buffer protocol, \
+# request types). Without PyBUF_STRIDES a consumer may only assume C-contiguous memory. The \
+# consumer reads the elements in the wrong order."""
+# seen = """\
+# bytes-like consumers (PyBUF_SIMPLE) of a tensor made from a Fortran-ordered array get \
+# column-major bytes without an error; NumPy refuses."""
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: pyarrow Tensor buffer protocol __getbuffer__ ignores flags \
+# column-major Fortran PyBUF_SIMPLE"""
+# ///
 """A column-major pyarrow.Tensor is exported to consumers that ask for plain bytes, in the wrong order."""
 
 import io

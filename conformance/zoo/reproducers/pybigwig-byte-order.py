@@ -1,3 +1,24 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["pyBigWig==0.3.29", "numpy==2.4.6"]
+#
+# [tool.gridbuf-finding]
+# library = "pyBigWig"
+# side = "consumer"
+# target = "zoo/consumers.py:pybigwig_values"
+# rule = "AI-34"
+# also_rules = ["PB-20"]
+# plan = '{"dtype":"float32","byteorder":"swapped","export":"array-interface"}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.asarray"
+# why = """\
+# The first character of typestr is the byte order: a consumer uses it or refuses the array \
+# (AI-34). The C code looks at the number of the type, and does not convert the bytes."""
+# seen = "[1.0, 2.0] as '>f4' comes back as other numbers, without an error."
+# status = "new"
+# searched = """\
+# 2026-11-24, threads on GitHub: pyBigWig addEntries numpy values big-endian dtype wrong values"""
+# ///
 """addEntries writes big-endian values as little-endian ones."""
 
 import sys

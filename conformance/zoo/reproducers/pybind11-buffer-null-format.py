@@ -1,3 +1,30 @@
+# /// script
+# requires-python = "==3.13.*"
+# dependencies = ["pybind11==3.1.0", "setuptools==80.9.0", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "pybind11"
+# side = "consumer"
+# target = "pybind11.buffer"
+# rule = "PB-07"
+# also_rules = ["PB-24"]
+# plan = '{"dtype":"uint8","export":"buffer:null-format"}'
+# also_affected = ["pybind11-2.13.6"]
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.asarray"
+# why = """\
+# format may be NULL, which means B, unsigned bytes (buffer protocol, Py_buffer.format; PB-07). \
+# buffer_info builds a string from it, which throws, and the view that was granted leaks."""
+# seen = """\
+# A C exporter that leaves format NULL: memoryview(x).format is 'B'; py::buffer::request raises \
+# RuntimeError: basic_string: construction from null is not valid."""
+# status = "new"
+# searched = "2026-11-23, threads on GitHub: pybind11 buffer request NULL format std::string"
+# counter = """\
+# format is NULL only where it was not asked for, says the same page, and request() asks for it. \
+# (That the view leaks is not contested.)"""
+# counter_link = "https://docs.python.org/3/c-api/buffer.html#c.PyBUF_FORMAT"
+# ///
 """py::buffer::request of pybind11 fails for a buffer whose format is NULL."""
 
 import subprocess

@@ -1,3 +1,25 @@
+# /// script
+# requires-python = "==3.13.*"
+# dependencies = ["pybind11==2.13.6", "setuptools==80.9.0", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "pybind11"
+# side = "producer"
+# target = "zoo/producers.py:Pybind11Producer"
+# rule = "PB-12"
+# also_rules = ["PB-02", "PB-08"]
+# plan = '{"shape":[2,2]}'
+# passes = "pybind11-3.1.0"
+# why = """\
+# The flags of a request say which fields to fill and which memory to grant (buffer protocol, \
+# request types). Contiguity was not checked, and shape was filled from PyBUF_STRIDES on."""
+# seen = """\
+# PyObject_GetBuffer(a class with def_buffer over shape (2, 3), PyBUF_F_CONTIGUOUS): granted in \
+# 2.13.6, BufferError in 3.1.0."""
+# status = "fixed"
+# fixed_in = "3.1.0"
+# tracker = "https://github.com/pybind/pybind11/pull/5407"
+# ///
 """A class of pybind11 with def_buffer grants Fortran order for memory in C order, and leaves shape NULL."""
 
 import ctypes as c

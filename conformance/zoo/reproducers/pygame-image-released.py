@@ -1,3 +1,26 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["pygame-ce==2.5.8", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "pygame-ce"
+# side = "consumer"
+# target = "zoo/consumers.py:pygame_image"
+# rule = "PB-35"
+# plan = '{"dtype":"uint8","export":"buffer"}'
+# passes = "cpython-3.13.0"
+# passes_target = "memoryview"
+# why = """\
+# buf may be used until PyBuffer_Release, not after: an exporter that can resize is free to move \
+# its memory then (PB-35). The surface keeps the object, but not the view."""
+# seen = """\
+# image.frombuffer of a bytearray; the bytearray can then be extended, which moves its memory \
+# under the surface."""
+# status = "new"
+# searched = """\
+# 2026-11-24, threads on GitHub: pygame image.frombuffer bytearray resized surface dangling \
+# pixels buffer released"""
+# ///
 """pygame.image.frombuffer releases the view, and the surface still points into its memory."""
 
 import sys

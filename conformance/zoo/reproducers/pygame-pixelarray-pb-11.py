@@ -1,3 +1,24 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["pygame-ce==2.5.8", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "pygame-ce"
+# side = "producer"
+# target = "pygame.pixelarray"
+# rule = "PB-11"
+# plan = '{"shape":[2,2],"dtype":"uint32"}'
+# why = "The cause is the one of pygame-pb-11, in separate code."
+# seen = "PixelArray: SIMPLE granted, strides [4, 12] of shape [3, 2]."
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: pygame PixelArray BufferProxy buffer PyBUF_SIMPLE contiguous \
+# get_view"""
+# counter = """\
+# PEP 3118 asks only for contiguous bytes of a SIMPLE request, and the memory of these arrays is \
+# contiguous. Slices that are not contiguous refuse."""
+# counter_link = "https://peps.python.org/pep-3118/#the-new-buffer-protocol"
+# ///
 """PixelArray grants plain bytes for memory in Fortran order."""
 
 import sys

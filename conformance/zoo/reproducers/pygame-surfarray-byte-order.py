@@ -1,3 +1,23 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["pygame-ce==2.5.8", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "pygame-ce"
+# side = "consumer"
+# target = "zoo/consumers.py:pygame_surfarray"
+# rule = "AI-34"
+# also_rules = ["PB-20"]
+# plan = '{"shape":[2,2],"dtype":"uint32","byteorder":"swapped","export":"array-interface"}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.asarray"
+# why = """\
+# The first character of typestr is the byte order: a consumer uses it or refuses the array \
+# (AI-34). The function looks at kind and size of the elements, and does not convert the bytes."""
+# seen = "[[1, 2], [3, 4]] as '>u4' become pixels of other colours, without an error."
+# status = "new"
+# searched = "2026-11-24, threads on GitHub: pygame surfarray blit_array big-endian byte order"
+# ///
 """surfarray.blit_array reads big-endian pixels as little-endian ones."""
 
 import sys

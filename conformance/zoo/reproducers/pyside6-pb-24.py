@@ -1,3 +1,28 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["PySide6-Essentials==6.12.0"]
+#
+# [tool.gridbuf-finding]
+# library = "PySide6"
+# side = "producer"
+# target = "pyside6"
+# rule = "PB-24"
+# plan = '{"dtype":"uint8"}'
+# passes = "cpython-3.13.0"
+# passes_target = "bytearray"
+# why = """\
+# Exporters that can resize refuse while a buffer is exported. PySide6 has PyQt6's defect in a \
+# separate implementation."""
+# seen = "memoryview(b); b.clear(); b.squeeze(); m[0] ends in SIGSEGV."
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub, not bugreports.qt.io: QByteArray buffer protocol memoryview \
+# resize while exported crash PySide6 PyQt6"""
+# picture = """
+# view = memoryview(array)          buf ——> | 4 MiB |
+# array.clear(); array.squeeze()    buf ——> not mapped
+# view[0]                           the process ends"""
+# ///
 """QByteArray of PySide6 frees its memory while a buffer is exported."""
 
 import subprocess

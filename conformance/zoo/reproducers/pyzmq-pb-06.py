@@ -1,3 +1,26 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["pyzmq==27.3.0"]
+#
+# [tool.gridbuf-finding]
+# library = "pyzmq"
+# side = "producer"
+# target = "pyzmq"
+# rule = "PB-06"
+# also_rules = ["PB-08", "PB-09"]
+# plan = '{"dtype":"uint8"}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy"
+# why = """\
+# The flags of a request say which fields to fill and which memory to grant (buffer protocol, \
+# request types). A request without FORMAT must get format NULL, one without ND shape NULL, and \
+# one with STRIDES its strides."""
+# seen = "SIMPLE gets format 'B' and shape [8]."
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: pyzmq Frame buffer readonly writable copy=False bytes mutated; \
+# Frame releases buffer view"""
+# ///
 """zmq.Frame fills format and shape whatever was requested, and never strides."""
 
 import ctypes as c

@@ -1,3 +1,23 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["pyzmq==27.3.0"]
+#
+# [tool.gridbuf-finding]
+# library = "pyzmq"
+# side = "producer"
+# target = "pyzmq"
+# rule = "PB-13"
+# plan = '{"dtype":"uint8","readonly":true}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy"
+# why = """\
+# Writable was granted over memory that cannot be written (a mapped read-only page; with bytes, \
+# a bytes object changes its value). readonly must be 1, and WRITABLE refused (Python C API, \
+# Buffer Protocol, readonly)."""
+# seen = "b'xxx' reads '!xx' after memoryview(Frame(data, copy=False))[0] = ord('!')."
+# status = "acknowledged"
+# tracker = "https://github.com/zeromq/pyzmq/pull/1569"
+# ///
 """A zmq.Frame over bytes, sent without a copy, is exported as writable."""
 
 import sys

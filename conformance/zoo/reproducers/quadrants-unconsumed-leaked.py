@@ -1,3 +1,25 @@
+# /// script
+# requires-python = "==3.10.*"
+# dependencies = ["quadrants==0.4.4", "numpy==2.2.6"]
+#
+# [tool.gridbuf-finding]
+# library = "Quadrants"
+# side = "producer"
+# target = "zoo/producers.py:QuadrantsProducer"
+# rule = "DP-06"
+# plan = '{}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy"
+# why = """\
+# The capsule's destructor calls the deleter if the capsule was not consumed (DLPack's Python \
+# specification)."""
+# seen = """\
+# ndarray.to_dlpack() a hundred thousand times, dropped: the process grows by the size of the \
+# structs each time."""
+# status = "fixed"
+# fixed_in = "1.4.0"
+# tracker = "https://github.com/Genesis-Embodied-AI/quadrants/pull/598"
+# ///
 """A capsule of Quadrants' to_dlpack that is not consumed is never freed."""
 
 import resource

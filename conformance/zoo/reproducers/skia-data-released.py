@@ -1,3 +1,25 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["skia-python==144.1", "numpy==2.4.6"]
+#
+# [tool.gridbuf-finding]
+# library = "skia-python"
+# side = "consumer"
+# target = "zoo/consumers.py:skia_data"
+# rule = "PB-35"
+# plan = '{"dtype":"uint8","export":"buffer"}'
+# passes = "cpython-3.13.0"
+# passes_target = "memoryview"
+# why = """\
+# buf may be used until PyBuffer_Release, not after: an exporter that can resize is free to move \
+# its memory then (PB-35)."""
+# seen = """\
+# skia.Data of a bytearray; the bytearray can then be extended, which moves its memory under it."""
+# status = "new"
+# searched = """\
+# 2026-11-24, threads on GitHub: skia-python Image.fromarray byte order big-endian; skia.Data \
+# buffer lifetime dangling bytearray"""
+# ///
 """skia.Data releases the view of a buffer, and still points into its memory."""
 
 import sys

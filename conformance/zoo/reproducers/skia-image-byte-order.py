@@ -1,4 +1,26 @@
-"""Image.fromarray reads big-endian pixels as little-endian ones."""
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["skia-python==144.1", "numpy==2.4.6"]
+#
+# [tool.gridbuf-finding]
+# library = "skia-python"
+# side = "consumer"
+# target = "zoo/consumers.py:skia_image"
+# rule = "AI-34"
+# also_rules = ["PB-20"]
+# plan = '{"shape":[2,2],"dtype":"float32","byteorder":"swapped","export":"array-interface"}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.asarray"
+# why = """\
+# The first character of typestr is the byte order: a consumer uses it or refuses the array \
+# (AI-34). The function compares the size of a pixel, and does not convert the bytes."""
+# seen = "[1.0, 2.0] as '>f4' comes back as other numbers, without an error."
+# status = "new"
+# searched = """\
+# 2026-11-24, threads on GitHub: skia-python Image.fromarray byte order big-endian; skia.Data \
+# buffer lifetime dangling bytearray"""
+# ///
+"""skia.Image.fromarray reads big-endian pixels as little-endian ones."""
 
 import sys
 

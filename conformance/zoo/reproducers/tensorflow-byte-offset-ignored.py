@@ -1,3 +1,23 @@
+# /// script
+# requires-python = "==3.10.*"
+# dependencies = ["tensorflow-cpu==2.11.0", "numpy==1.23.5"]
+#
+# [tool.gridbuf-finding]
+# library = "TensorFlow"
+# side = "consumer"
+# target = "tensorflow.from_dlpack"
+# rule = "DL-10"
+# plan = '{"export":"dlpack:byte-offset"}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.from_dlpack"
+# why = "dlpack.h: the first element is at data + byte_offset."
+# seen = """\
+# A capsule made with ctypes with byte_offset 64: 2.11.0 shows the bytes before the elements, \
+# 2.21.0 refuses it."""
+# status = "fixed"
+# fixed_in = "2.21.0"
+# tracker = "https://github.com/tensorflow/tensorflow/pull/61184"
+# ///
 """TensorFlow's from_dlpack ignores byte_offset of a DLPack tensor, and reads other elements."""
 
 import ctypes as c

@@ -1,4 +1,27 @@
-"""TensorFlow's from_dlpack refuses one element for the stride of its axis."""
+# /// script
+# requires-python = "==3.10.*"
+# dependencies = ["tensorflow-cpu==2.11.0", "numpy==1.23.5"]
+#
+# [tool.gridbuf-finding]
+# library = "TensorFlow"
+# side = "consumer"
+# target = "tensorflow.from_dlpack"
+# rule = "DP-33"
+# plan = '{"export":"dlpack:junk-strides"}'
+# passes = "tensorflow-cpu-2.21.0"
+# why = "The stride of an axis of extent 1 is never multiplied with anything but 0."
+# seen = """\
+# A capsule made with ctypes of shape (1,) with strides (99,): InvalidArgumentError: Invalid \
+# strides array from DLPack in 2.11.0, taken by 2.21.0."""
+# status = "fixed"
+# fixed_in = "2.21.0"
+# tracker = "https://github.com/tensorflow/tensorflow/pull/61184"
+# counter = """\
+# No text says that a consumer must accept a tensor. The strides of an axis that no index uses \
+# have no meaning, but a clean refusal reads nothing."""
+# counter_link = "https://github.com/dmlc/dlpack/blob/v1.3/include/dlpack/dlpack.h#L263-L275"
+# ///
+"""TensorFlow's from_dlpack refuses one element because of the stride of its axis."""
 
 import ctypes as c
 import mmap

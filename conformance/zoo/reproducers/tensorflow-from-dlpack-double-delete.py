@@ -1,4 +1,29 @@
-"""TensorFlow's from_dlpack deletes a tensor that it refuses and leaves the capsule armed."""
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["tensorflow-cpu==2.21.0"]
+#
+# [tool.gridbuf-finding]
+# library = "TensorFlow"
+# side = "consumer"
+# target = "tensorflow.from_dlpack"
+# rule = "DP-08"
+# plan = '{"export":"dlpack:cuda"}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.from_dlpack"
+# why = """\
+# A consumer that calls the deleter has taken ownership, and renames or disarms the capsule \
+# first (DLPack, Python specification; DP-08). The capsule's destructor finds the name dltensor \
+# and calls the deleter a second time."""
+# seen = """\
+# A ctypes capsule with device (2, 0) and no destructor: after the InvalidArgumentError the \
+# deleter was called once and the capsule is still named dltensor. For an unsupported \
+# byte_offset it is not called."""
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: tensorflow dlpack string tensor __dlpack__ Check failed abort; \
+# lanes ignored; double delete capsule not renamed"""
+# ///
+"""TensorFlow's from_dlpack deletes a tensor that it refuses, and does not disarm the capsule."""
 
 import ctypes as c
 import mmap

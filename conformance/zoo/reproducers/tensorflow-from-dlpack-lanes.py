@@ -1,3 +1,24 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["tensorflow-cpu==2.21.0"]
+#
+# [tool.gridbuf-finding]
+# library = "TensorFlow"
+# side = "consumer"
+# target = "tensorflow.from_dlpack"
+# rule = "DL-23"
+# plan = '{"shape":[1,4],"dtype":"float32","export":"dlpack:lanes"}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.from_dlpack"
+# why = """\
+# An element has lanes numbers (dlpack.h, DLDataType.lanes; DL-23, DL-30): a consumer takes them \
+# or refuses. The element count is taken as a count of single numbers."""
+# seen = "A capsule of 2 elements of float32 with lanes 2 (0.0 … 3.0): from_dlpack gives [0, 1]."
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: tensorflow dlpack string tensor __dlpack__ Check failed abort; \
+# lanes ignored; double delete capsule not renamed"""
+# ///
 """TensorFlow's from_dlpack ignores lanes of a DLPack type: half of the numbers are lost."""
 
 import ctypes as c

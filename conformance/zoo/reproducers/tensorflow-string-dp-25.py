@@ -1,3 +1,27 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["tensorflow-cpu==2.21.0"]
+#
+# [tool.gridbuf-finding]
+# library = "TensorFlow"
+# side = "producer"
+# target = "tensorflow.string"
+# rule = "DP-25"
+# plan = '{"dtype":"bytes5","readonly":true}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy"
+# why = """\
+# An export that cannot describe the tensor raises an error. A CHECK in tensor.cc ends the \
+# process instead."""
+# seen = "tf.constant(['a']).__dlpack__(): Check failed: DataTypeCanUseMemcpy, SIGABRT."
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: tensorflow dlpack string tensor __dlpack__ Check failed abort; \
+# lanes ignored; double delete capsule not renamed"""
+# picture = """
+# tf.constant(["a"])   | length | pointer |   no element type of DLPack
+# __dlpack__()         a CHECK on the type fails: abort(), where BufferError is due"""
+# ///
 """Exporting a TensorFlow tensor of strings to DLPack aborts the process."""
 
 import subprocess

@@ -1,4 +1,25 @@
-"""Tensor(array) reads big-endian arrays as little-endian ones."""
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["tinygrad==0.14.0", "numpy==2.4.6"]
+#
+# [tool.gridbuf-finding]
+# library = "tinygrad"
+# side = "consumer"
+# target = "zoo/consumers.py:tinygrad_tensor"
+# rule = "AI-34"
+# also_rules = ["PB-20"]
+# plan = '{"dtype":"float32","byteorder":"swapped","export":"array-interface"}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.asarray"
+# why = """\
+# The first character of typestr is the byte order: a consumer uses it or refuses the array \
+# (AI-34). The type is looked up by its name, which has no byte order, and the bytes are not \
+# converted."""
+# seen = "[1.0, 2.0] as '>f4' comes back as other numbers, without an error."
+# status = "new"
+# searched = "2026-11-24, threads on GitHub: tinygrad Tensor from numpy big-endian dtype byte order"
+# ///
+"""tinygrad.Tensor reads big-endian arrays as little-endian ones."""
 
 import sys
 

@@ -1,3 +1,22 @@
+# /// script
+# requires-python = "==3.10.*"
+# dependencies = ["torch==1.12.1", "numpy==1.26.4"]
+#
+# [tool.gridbuf-finding]
+# library = "PyTorch"
+# side = "consumer"
+# target = "torch.from_dlpack"
+# rule = "DL-10"
+# plan = '{"export":"dlpack:byte-offset"}'
+# passes = "torch-2.13.0"
+# why = "dlpack.h: the first element is at data + byte_offset."
+# seen = """\
+# A capsule made with ctypes, data 64 bytes before the elements and byte_offset 64: torch 1.12.1 \
+# reads the bytes before them, 2.13.0 the elements."""
+# status = "fixed"
+# fixed_in = "2.13.0"
+# tracker = "https://github.com/pytorch/pytorch/issues/168177"
+# ///
 """torch.from_dlpack ignores byte_offset of a DLPack tensor, and reads other elements."""
 
 import ctypes as c

@@ -1,3 +1,23 @@
+# /// script
+# requires-python = "==3.11.*"
+# dependencies = ["torch==2.13.0", "numpy==2.4.6"]
+#
+# [tool.gridbuf-finding]
+# library = "PyTorch"
+# side = "producer"
+# target = "torch"
+# also_targets = ["torch.strided"]
+# rule = "DL-05"
+# plan = '{}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy"
+# why = "DLPACK_FLAG_BITMASK_IS_COPIED is set when the producer copied."
+# seen = "Flags of the capsule read through ctypes: 0; address differs."
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: pytorch __dlpack__ copy=True DLPACK_FLAG_BITMASK_IS_COPIED not \
+# set"""
+# ///
 """torch.Tensor.__dlpack__(copy=True) copies and leaves the flag IS_COPIED clear."""
 
 import ctypes as c

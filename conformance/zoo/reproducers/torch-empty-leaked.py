@@ -1,3 +1,24 @@
+# /// script
+# requires-python = "==3.10.*"
+# dependencies = ["torch==1.12.1", "numpy==1.26.4"]
+#
+# [tool.gridbuf-finding]
+# library = "PyTorch"
+# side = "consumer"
+# target = "torch.from_dlpack"
+# rule = "DP-31"
+# plan = '{"shape":[0]}'
+# passes = "torch-2.13.0"
+# why = """\
+# The consumer calls the deleter when it is done with the tensor; dlpack.h makes no exception \
+# for tensors without elements."""
+# seen = """\
+# A capsule made with ctypes with a counting deleter, shape (0,), data NULL: the count stays 0 \
+# in 1.12.1 and is 1 in 2.13.0."""
+# status = "fixed"
+# fixed_in = "2.13.0"
+# tracker = "https://github.com/pytorch/pytorch/issues/117273"
+# ///
 """torch.from_dlpack never calls the deleter of a tensor without elements."""
 
 import ctypes as c

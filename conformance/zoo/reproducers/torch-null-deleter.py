@@ -1,4 +1,23 @@
-"""torch.from_dlpack of a DLPack tensor whose deleter is NULL: the process dies when the result is dropped."""
+# /// script
+# requires-python = "==3.10.*"
+# dependencies = ["torch==1.12.1", "numpy==1.26.4"]
+#
+# [tool.gridbuf-finding]
+# library = "PyTorch"
+# side = "consumer"
+# target = "torch.from_dlpack"
+# rule = "DL-19"
+# plan = '{"export":"dlpack:null-deleter"}'
+# passes = "torch-2.13.0"
+# why = "dlpack.h: the deleter can be NULL if the caller has no reasonable destructor."
+# seen = """\
+# A capsule made with ctypes with deleter NULL: SIGSEGV in 1.12.1 when the tensor goes, nothing \
+# in 2.13.0."""
+# status = "fixed"
+# fixed_in = "2.13.0"
+# tracker = "https://github.com/pytorch/pytorch/issues/43166"
+# ///
+"""torch.from_dlpack of a DLPack tensor whose deleter is NULL: the process crashes when the result is dropped."""
 
 import ctypes as c
 import mmap

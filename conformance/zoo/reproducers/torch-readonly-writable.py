@@ -1,4 +1,27 @@
-"""A tensor over pages that refuse writing is exported as writable: NumPy's write ends the process."""
+# /// script
+# requires-python = "==3.11.*"
+# dependencies = ["torch==2.13.0", "numpy==2.4.6"]
+#
+# [tool.gridbuf-finding]
+# library = "PyTorch"
+# side = "producer"
+# target = "torch.readonly"
+# rule = "DL-04"
+# plan = '{"readonly":true}'
+# why = """\
+# DLPACK_FLAG_BITMASK_READ_ONLY says that the tensor is read-only (dlpack.h). torch.frombuffer \
+# and from_numpy forget that their memory is; a consumer that writes to it crashes."""
+# seen = """\
+# np.from_dlpack(torch.frombuffer(pages mapped with ACCESS_READ, dtype=torch.uint8)) is \
+# writable; a write is SIGSEGV."""
+# status = "acknowledged"
+# tracker = "https://github.com/pytorch/pytorch/issues/5442"
+# counter = """\
+# PyTorch has no read-only tensors, warns when it takes such memory, and calls a write undefined \
+# behaviour."""
+# counter_link = "https://github.com/pytorch/pytorch/pull/33615"
+# ///
+"""A tensor over read-only pages is exported as writable: NumPy's write ends the process."""
 
 import mmap
 import subprocess

@@ -1,3 +1,22 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["apache-tvm-ffi==0.1.15.post2", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "TVM FFI"
+# side = "producer"
+# target = "tvm_ffi"
+# rule = "DP-15"
+# plan = '{}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy"
+# why = "On the CPU only stream None is accepted."
+# seen = "stream=1 gives a capsule."
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: tvm-ffi Tensor __dlpack__ max_version AttributeError; stream \
+# argument on CPU"""
+# ///
 """__dlpack__ of tvm_ffi.Tensor takes stream=1, a CUDA stream, for memory of the CPU."""
 
 import sys

@@ -1,3 +1,29 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["apache-tvm-ffi==0.1.15.post2", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "TVM FFI"
+# side = "consumer"
+# target = "tvm_ffi.from_dlpack"
+# rule = "DX-03"
+# plan = '{"export":"exchange:major-2-table"}'
+# why = """\
+# dlpack.h: the consumer has to check the version of the table, because another major version \
+# has another layout. tvm_ffi calls the functions at their places in version 1."""
+# seen = """\
+# A type whose table says version 2.0 and has no functions: from_dlpack ends with a signal, \
+# although __dlpack__ works."""
+# status = "new"
+# searched = """\
+# 2026-11-24, threads on GitHub: tvm ffi __dlpack_c_exchange_api__ version check major \
+# DLPackExchangeAPI"""
+# picture = """
+# DLPackExchangeAPI  | version 2.0 | prev_api = NULL | unknown layout … |
+# may be read          ^             ^
+# is called                                            ^ as managed_tensor_from_py_object_no_sync
+# """
+# ///
 """tvm_ffi.from_dlpack calls functions of an exchange table of major version 2, whose layout it cannot know."""
 
 import ctypes as c

@@ -1,3 +1,22 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["usd-core==26.11", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "OpenUSD"
+# side = "producer"
+# target = "usd"
+# rule = "PB-01"
+# plan = '{"readonly":true}'
+# passes = "cpython-3.13.0"
+# passes_target = "memoryview"
+# why = "A request that cannot be met is BufferError."
+# seen = "WRITABLE and F: ValueError; Gf.Matrix2f the same for F."
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: OpenUSD Vt array python buffer protocol ValueError BufferError; \
+# cramjam empty buffer NULL"""
+# ///
 """An array of OpenUSD refuses a buffer request with ValueError."""
 
 import ctypes as c

@@ -1,4 +1,32 @@
-"""add_items ignores the strides of an array."""
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["voyager==2.2.3", "numpy==2.4.6"]
+#
+# [tool.gridbuf-finding]
+# library = "Voyager"
+# side = "consumer"
+# target = "zoo/consumers.py:voyager_vectors"
+# rule = "AI-22"
+# also_rules = ["PB-32"]
+# plan = '{"shape":[2,3],"dtype":"float32","layout":[1,0],"export":"array-interface"}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.asarray"
+# why = """\
+# strides say where each element is (array interface, key strides; buffer protocol, strides): a \
+# consumer uses them or refuses what is not row-major. Other memory is read than that of the \
+# array."""
+# seen = """\
+# [[1, 2, 3], [4, 5, 6]] in column-major order comes back as other numbers, without an error."""
+# status = "new"
+# searched = """\
+# 2026-11-24, threads on GitHub: spotify voyager add_items non-contiguous numpy array strides \
+# ignored wrong vectors"""
+# picture = """
+#
+# rows of a[::2]         | row 0 |       | row 2 |       | row 4 |
+# rows that are stored   | row 0 | row 1 | row 2 |"""
+# ///
+"""voyager.Index.add_items ignores the strides of an array."""
 
 import sys
 

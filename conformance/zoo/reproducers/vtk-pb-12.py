@@ -1,3 +1,25 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["vtk==9.7.2", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "VTK"
+# side = "producer"
+# target = "vtk"
+# rule = "PB-12"
+# also_rules = ["PB-06", "PB-09"]
+# plan = '{"shape":[2,2]}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy"
+# why = """\
+# The flags of a request say which fields to fill and which memory to grant (buffer protocol, \
+# request types). From PyBUF_ND up everything is filled and granted."""
+# seen = "F: strides [24, 8] of shape [2, 3]."
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub, not gitlab.kitware.com: VTK python buffer protocol vtkDataArray \
+# getbuffer F_CONTIGUOUS strides vtkSOADataArrayTemplate copy"""
+# ///
 """vtkDoubleArray grants a request for Fortran order, with memory in C order."""
 
 import ctypes as c

@@ -1,3 +1,28 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["vtk==9.7.2", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "VTK"
+# side = "producer"
+# target = "vtk"
+# rule = "PB-24"
+# plan = '{"dtype":"uint8"}'
+# passes = "cpython-3.13.0"
+# passes_target = "bytearray"
+# why = """\
+# Exporters that can resize refuse while a buffer is exported (buffer protocol; PB-24), but the \
+# memory is freed under the view. VTK 9.7 warns that NumPy's views are stale."""
+# seen = "memoryview of an array of 2^20 values; a.Initialize(); m[0] ends in SIGSEGV."
+# status = "new"
+# searched = """\
+# 2026-11-25, threads on GitHub, not gitlab.kitware.com: VTK memoryview buffer vtkDataArray \
+# resize while exported dangling numpy view Initialize segfault BufferError"""
+# picture = """
+# view = memoryview(array)          buf ——> | 8 MiB |
+# array.Initialize()                buf ——> not mapped
+# view[0]                           the process ends"""
+# ///
 """Data arrays of VTK free their memory while a buffer is exported."""
 
 import subprocess

@@ -1,4 +1,25 @@
-"""vtkSOADataArrayTemplate exports a writable copy, another one for each view."""
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["vtk==9.7.2", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "VTK"
+# side = "producer"
+# target = "vtk.soa"
+# rule = "PB-34"
+# plan = '{"shape":[1,2]}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy"
+# why = """\
+# The array is interleaved into a temporary for each request; writes through the writable view \
+# are lost."""
+# seen = "1.0 written through the view, GetComponent still gives 7.0."
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub, not gitlab.kitware.com: VTK python buffer protocol vtkDataArray \
+# getbuffer F_CONTIGUOUS strides vtkSOADataArrayTemplate copy"""
+# ///
+"""vtkSOADataArrayTemplate exports a writable copy, and a new one for each view."""
 
 import sys
 

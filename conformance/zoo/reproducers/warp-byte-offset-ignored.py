@@ -1,3 +1,23 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["warp-lang==1.19.0", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "Warp"
+# side = "consumer"
+# target = "warp.from_dlpack"
+# rule = "DL-10"
+# plan = '{"export":"dlpack:byte-offset"}'
+# also_affected = ["warp-lang-1.13.0"]
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.from_dlpack"
+# why = "dlpack.h: the first element is at data + byte_offset."
+# seen = """\
+# A capsule made with ctypes, data 64 bytes before the elements and byte_offset 64: \
+# warp.from_dlpack reads the bytes before them."""
+# status = "reported"
+# tracker = "https://github.com/NVIDIA/warp/pull/1573"
+# ///
 """warp.from_dlpack ignores byte_offset of a DLPack tensor, and reads other elements."""
 
 import ctypes as c

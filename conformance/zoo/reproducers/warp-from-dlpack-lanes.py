@@ -1,3 +1,27 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["warp-lang==1.19.0", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "Warp"
+# side = "consumer"
+# target = "warp.from_dlpack"
+# rule = "DL-23"
+# plan = '{"shape":[5,4],"dtype":"float32","export":"dlpack:lanes"}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.from_dlpack"
+# why = """\
+# strides count elements, and an element of two lanes has twice the bytes (dlpack.h, \
+# DLDataType.lanes, DLTensor.strides; DL-23, DL-30). A consumer refuses lanes or reads them \
+# right."""
+# seen = """\
+# A capsule of shape (2, 2) with float32 of 2 lanes: the second row of wp.from_dlpack begins \
+# inside the first."""
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: NVIDIA warp from_dlpack byte_offset lanes vector dtype strides \
+# bfloat16 array interface"""
+# ///
 """warp.from_dlpack makes a last axis of lanes and keeps the strides of the whole elements: rows overlap."""
 
 import ctypes as c

@@ -1,3 +1,26 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["warp-lang==1.19.0", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "Warp"
+# side = "producer"
+# target = "warp"
+# rule = "XA-04"
+# plan = '{"dtype":"bfloat16"}'
+# why = """\
+# The two interfaces disagree on the element type: NumPy reads the bit patterns as unsigned \
+# integers (1.5 becomes 16320)."""
+# seen = "full(2, 1.5): numpy sees [16320 16320]; DLPack says code 4, 16 bits."
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: NVIDIA warp from_dlpack byte_offset lanes vector dtype strides \
+# bfloat16 array interface"""
+# counter = """\
+# bfloat16 has no typestr, so any answer of the array interface is a substitute, and PyTorch and \
+# JAX give others."""
+# counter_link = "https://github.com/pytorch/pytorch/issues/143042"
+# ///
 """A bfloat16 array of Warp says <u2 in __array_interface__."""
 
 import sys

@@ -1,3 +1,25 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["xgboost-cpu==3.4.1", "scipy==1.18.1", "numpy==2.4.6"]
+#
+# [tool.gridbuf-finding]
+# library = "XGBoost"
+# side = "consumer"
+# target = "zoo/consumers.py:xgboost_data"
+# rule = "AI-34"
+# also_rules = ["AS-05", "PB-20"]
+# plan = '{"shape":[2,2],"dtype":"float32","byteorder":"swapped","export":"array-interface"}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.asarray"
+# why = """\
+# The first character of typestr is the byte order: a consumer uses it or refuses the array \
+# (AI-34). The library looks at the kind and the size of a NumPy array's type, and does not \
+# convert the bytes."""
+# seen = "[0.0, 1.0] as '>f4' becomes [0.0, 4.6e-41], without an error."
+# status = "fixed"
+# fixed_in = "the trunk"
+# tracker = "https://github.com/dmlc/xgboost/issues/12433"
+# ///
 """xgboost.DMatrix reads big-endian matrices as little-endian ones."""
 
 import sys

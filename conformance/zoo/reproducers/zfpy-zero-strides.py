@@ -1,3 +1,30 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["zfpy==1.0.1.post0", "numpy==2.4.6"]
+#
+# [tool.gridbuf-finding]
+# library = "zfpy"
+# side = "consumer"
+# target = "zoo/consumers.py:zfpy_compressed"
+# rule = "AI-22"
+# also_rules = ["PB-32", "XA-15"]
+# plan = '{"shape":[2,2],"views":[["newaxis",0],["broadcast",0,3]],"export":"array-interface:zero-stride"}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.asarray"
+# why = """\
+# strides say where each element is (array interface, key strides; buffer protocol, strides): a \
+# consumer uses them or refuses what is not row-major. A stride of 0 repeats an element (PB-32). \
+# In the C API of zfp, 0 stands for contiguous strides."""
+# seen = "np.broadcast_to(1.0, (4096, 4096)): the process crashes with SIGSEGV."
+# status = "new"
+# searched = """\
+# 2026-11-24, threads on GitHub: zfpy compress_numpy zero strides broadcast array segfault"""
+# picture = """
+#
+# np.broadcast_to(x, (4096, 4096)): 8 bytes, strides (0, 0)
+# memory   | x |  not the array's …
+# read     |———— 128 MiB ————>"""
+# ///
 """zfpy.compress_numpy reads past the memory of a broadcast array."""
 
 import subprocess

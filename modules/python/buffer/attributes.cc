@@ -15,29 +15,11 @@ module;
 
 module gridbuf.python;
 
-namespace pybind11 {
-namespace detail {
-
-/// A Buffer as an argument: the object itself. TypeError for all other objects.
 template <>
-struct type_caster<gridbuf::python::BufferObject> {
-  using Object = gridbuf::python::BufferObject;
-  template <class>
-  using cast_op_type = Object&;
+struct pybind11::detail::type_caster<gridbuf::python::BufferObject>
+    : gridbuf::python::ObjectCaster<gridbuf::python::BufferObject, gridbuf::python::is_buffer> {
   static constexpr auto name = const_name("gridbuf.Buffer");
-
-  bool load(handle source, bool) {
-    if (!gridbuf::python::is_buffer(source.ptr())) return false;
-    object = gridbuf::python::object_of(source.ptr());
-    return true;
-  }
-  explicit operator Object&() { return *object; }
-
-  Object* object = nullptr;
 };
-
-}  // namespace detail
-}  // namespace pybind11
 
 namespace gridbuf::python {
 namespace {
@@ -68,9 +50,7 @@ py::object stream(const BufferObject& buffer) {
   return py::int_(buffer.array.stream());
 }
 
-py::object base(const BufferObject& buffer) {
-  return share(buffer.root == nullptr ? Py_None : buffer.root);
-}
+py::object base(const BufferObject& buffer) { return buffer.root ? buffer.root : py::none(); }
 
 py::object plan(const BufferObject& buffer) {
   if (!has_plan(self_of(buffer))) return py::none();
@@ -79,32 +59,32 @@ py::object plan(const BufferObject& buffer) {
 
 // ---- Views. ----
 
-int to_axis(std::int64_t axis) {
-  // What is outside int is outside every array as well.
-  return static_cast<int>(std::clamp<std::int64_t>(axis, std::numeric_limits<int>::min(),
-                                                   std::numeric_limits<int>::max()));
+std::string padding_text(const Layout& plan) {
+  Extents padding(plan.ndim(), 0);
+  if (plan.row_padding() != 0) padding[plan.contiguous_axis()] = plan.row_padding();
+  return "padding=" + to_string(padding);
 }
 
-/// The view for transpose(*axes): none, None, one sequence, or integers.
-py::object transposed(const BufferObject& buffer, const py::args& given) {
+std::string text_of(const BufferObject& buffer) {
+  const Layout& layout = buffer.array.layout();
+  std::string text = "gridbuf.Buffer(shape=" + to_string(layout.shape());
+  text += ", dtype=" + buffer.dtype->name;
+  text += ", dims=" + to_string(layout.dims());
+  text += ", layout=" + to_string(layout.layout_map()) + ", ";
+  text += !buffer.root && has_plan(self_of(buffer))
+              ? padding_text(layout)
+              : "strides=" + to_string(layout.strides_bytes());
+  text += ", alignment_size=" + std::to_string(layout.alignment_bytes());
+  text += ", aligned_index=" + to_string(layout.aligned_index());
+  text += ", memory=" + std::string(memory_name(buffer.array.memory().device.type));
+  if (is_emulated(buffer)) text += ", emulated";
+  if (buffer.array.memory().readonly) text += ", readonly=True";
+  return text + (buffer.root ? ", view)" : ")");
+}
+
+py::object transposed(const BufferObject& buffer, const py::args& axes) {
   const Extents& shape = buffer.array.shape();
-  const bool all_reversed = given.empty() || (given.size() == 1 && given[0].is_none());
-  const bool is_list = given.size() == 1 && is_sequence(py::object(given[0]).ptr());
-  const py::object list = is_list ? py::object(given[0]) : py::object(given);
-  if (!is_list && given.size() > kMaxNdim) {
-    raise(ErrorClass::kValue, Problem{"number of axes", std::to_string(given.size()),
-                                      "the number of dimensions", "pass each axis once"});
-  }
-  Axes axes;
-  if (!all_reversed) {
-    for (const std::int64_t axis : to_integers(list.ptr(), "axes")) axes.push_back(to_axis(axis));
-    if (axes.size() != shape.size()) {
-      raise(ErrorClass::kValue, Problem{"number of axes", std::to_string(axes.size()),
-                                        "the number of dimensions, " + std::to_string(shape.size()),
-                                        "pass each axis once"});
-    }
-  }
-  return view_through(self_of(buffer), value_of(transpose_map(shape, axes)));
+  return view_of(buffer, value_of(transpose_map(shape, to_axes(axes, shape.size()))));
 }
 
 py::object broadcast(const BufferObject& buffer, py::handle shape) {
@@ -180,7 +160,8 @@ void add_properties(Attributes& type) {
 }
 
 void add_methods(Attributes& type) {
-  type.def(
+  type.def("__repr__", text_of)
+      .def(
           "to_numpy", [](const BufferObject& buffer) { return ndarray_of(self_of(buffer)); },
           doc("Buffer.to_numpy"))
       .def("transpose", transposed, doc("Buffer.transpose"))

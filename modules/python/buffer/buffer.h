@@ -44,7 +44,7 @@ void copy_memory(std::byte* target_block, const StridedView& target, const std::
 /// Whether other threads get the GIL while the elements are written.
 bool is_long_copy(const StridedView& target);
 
-/// Writes `element` (of the view's item size) to every element. The block likewise.
+/// Writes `element` (of the view's item size) to every element. The caller keeps the block alive.
 void fill_memory(std::byte* target_block, const StridedView& target, const std::byte* element);
 
 /// Whether the elements of the two types are the same bytes.
@@ -112,7 +112,7 @@ py::object copy_of(PyObject* buffer, DeviceType kind);
 /// does to them. GTNoSuchBufferError for memory that the host does not read.
 py::object ndarray_of(PyObject* buffer);
 
-/// Copies all elements between Buffers of one shape and item size, in whatever memory they lie.
+/// Copies all elements between Buffers of one shape and item size, in any memory.
 /// What the host reads has been written at return; between two Buffers of a device the copy is
 /// enqueued on the target's stream.
 void copy_buffer(PyObject* target, PyObject* source);
@@ -159,10 +159,12 @@ Extents origin_of(const Array& array);
 namespace gridbuf::python {
 
 struct BufferObject {
-  PyObject ob_base;
-  PyObject* weak_references;
-  PyObject* root;  // the Buffer of the whole allocation; null in that one itself
-  bool adopted;    // the memory is not ours
+  static constexpr char kName[] = "Buffer";
+  static constexpr char kMakers[] = "gridbuf.allocate(shape, dtype, ...)";
+
+  ArrayHead head;
+  py::object root;  // the Buffer of the whole allocation; none in that one itself
+  bool adopted;     // the memory is not ours
   DTypePtr dtype;
   // The last buffer request that was granted, and its answer: the object does not change, so it is
   // the answer to the next request with these flags, and most are the same. Beyond every int: none
@@ -176,16 +178,24 @@ struct BufferObject {
 BufferObject* object_of(PyObject* buffer);
 
 inline PyObject* self_of(const BufferObject& buffer) {
-  return const_cast<PyObject*>(&buffer.ob_base);
+  return const_cast<PyObject*>(&buffer.head.ob_base);
 }
 
 /// The Buffer of the whole allocation.
 inline const BufferObject& whole(const BufferObject& buffer) {
-  return buffer.root == nullptr ? buffer : *reinterpret_cast<const BufferObject*>(buffer.root);
+  return buffer.root ? *object_of(buffer.root.ptr()) : buffer;
 }
 
 /// A new Buffer. `root` is borrowed, and null for a whole allocation.
 py::object new_buffer(Array&& array, const DTypePtr& dtype, PyObject* root);
+
+inline const Extents& shape_of(const BufferObject& buffer) { return buffer.array.shape(); }
+py::object view_of(const BufferObject& buffer, const IndexMap& map);
+/// An element of the device comes to the host, as NumPy's scalars are of the host.
+py::object element_at(const BufferObject& buffer, const IndexMap& map);
+
+/// The answer to a buffer request that can be met, but for the owner (PB-01 ... PB-25).
+Py_buffer answer_of(const BufferDescriptor& memory, int flags);
 
 // Methods, by file.
 

@@ -322,7 +322,6 @@ void check_cast(PyObject* from, PyObject* to, PyObject* casting) {
 
 bool is_long_copy(const StridedView& target) {
   // Below this a copy is shorter than handing the GIL to another thread and back.
-  constexpr std::int64_t kLongBytes = std::int64_t{1} << 20;
   return nbytes(target) >= kLongBytes;
 }
 

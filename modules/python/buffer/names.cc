@@ -100,6 +100,23 @@ py::object get_dims(py::handle obj, py::handle annotation) {
 
 }  // namespace
 
+Extents in_annotation_order(const Dims& dims, const Extents& entries) {
+  Extents ordered;
+  // A rank per name in Dim's own order (I < J < K < 0 < 1 < ...), read the other way round.
+  LayoutMap order;
+  for (const Dim dim : dims) {
+    int position = 0;
+    for (const Dim other : dims) position += other < dim ? 1 : 0;
+    order.push_back(position);
+  }
+  for (const int axis : axes_by_rank(order)) ordered.push_back(entries[axis]);
+  return ordered;
+}
+
+Extents origin_of(const Array& array) {
+  return in_annotation_order(array.layout().dims(), array.layout().aligned_index());
+}
+
 void add_name_functions(PyObject* module) {
   auto core = py::reinterpret_borrow<py::module_>(module);
   py::options options;

@@ -6,6 +6,7 @@ module;
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <span>
 #include <string>
 
 #include "modules/python/support/docstrings.h"
@@ -62,10 +63,20 @@ py::object refuse_call(PyObject*, PyObject*) {
         "gridbuf.LayoutPlan cannot be called; use gridbuf.plan(shape, dtype, ...)");
 }
 
+py::object plan(const py::args& arguments, const py::kwargs& keywords) {
+  static constexpr auto kNames = joined_names({"shape", "dtype"}, kKeywordNames);
+  static constexpr Signature kSignature{"plan", kNames, 2};
+  PyObject* values[kNames.size()] = {};
+  sort_arguments(kSignature, arguments, keywords, values, unknown_keyword);
+  if (values[0] == nullptr) raise_missing(kSignature, 0);
+  return make_plan_object(
+      resolve(values[0], values[1], to_keywords(std::span(values).subspan(2))).layout);
+}
+
 }  // namespace
 
 void add_plan_type(PyObject* module) {
-  const auto core = py::reinterpret_borrow<py::module_>(module);
+  auto core = py::reinterpret_borrow<py::module_>(module);
   py::options options;
   options.disable_function_signatures();
   py::class_<Layout> type(core, "LayoutPlan", py::module_local(), py::is_final(),
@@ -109,6 +120,7 @@ void add_plan_type(PyObject* module) {
            [](const Layout& layout) { return std::hash<std::string>()(text_of(layout)); })
       .def("__reduce__", reduce, doc("LayoutPlan.__reduce__"));
   close_class<refuse_call>(type, "gridbuf");
+  core.def("plan", plan, doc("plan"));
 }
 
 py::object make_plan_object(const Layout& layout) { return py::cast(layout); }

@@ -16,7 +16,17 @@ py::object view_through(PyObject* source, const IndexMap& map, bool readonly) {
   const BufferObject& buffer = *object_of(source);
   Array seen = apply(map, buffer.array);
   return new_buffer(readonly ? seen.as_readonly() : std::move(seen), buffer.dtype,
-                    buffer.root == nullptr ? source : buffer.root);
+                    buffer.root ? buffer.root.ptr() : source);
+}
+
+py::object view_of(const BufferObject& buffer, const IndexMap& map) {
+  return view_through(self_of(buffer), map);
+}
+
+py::object element_at(const BufferObject& buffer, const IndexMap& map) {
+  const py::object view = view_of(buffer, map);
+  const bool on_host = is_host_readable(buffer.array.memory().device.type);
+  return ndarray_of(on_host ? view.ptr() : copy_of(view.ptr(), DeviceType::kHost).ptr());
 }
 
 namespace {

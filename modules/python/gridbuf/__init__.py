@@ -31,7 +31,6 @@ if "t" in sys.abiflags:
         f" Use a Python {sys.version_info[0]}.{sys.version_info[1]} with the GIL, without the 't' in its name"
     )
 
-from . import call
 from ._config import show_config
 from ._core import (
     Buffer,
@@ -63,14 +62,50 @@ from ._core import (
 from ._owns import owns
 from ._stream import stream
 from ._version import __version__
-from .call import *  # noqa: F403
+from .call import (
+    IJ,
+    IJK,
+    IK,
+    JK,
+    Alignment,
+    Axes,
+    DefaultParameters,
+    DType,
+    ExpensiveCopyWarning,
+    Field,
+    FieldType,
+    I,
+    J,
+    K,
+    LayoutMap,
+    SlowFieldWarning,
+    Stencil,
+    stencil,
+)
 from .memory import alloc_info, get_num_threads, set_num_threads
 
 __all__ = [
+    "IJ",
+    "IJK",
+    "IK",
+    "JK",
+    "Alignment",
+    "Axes",
     "Buffer",
+    "DType",
+    "DefaultParameters",
     "DeviceUnavailableError",
+    "ExpensiveCopyWarning",
+    "Field",
+    "FieldType",
     "GTNoSuchBufferError",
+    "I",
+    "J",
+    "K",
+    "LayoutMap",
     "LayoutPlan",
+    "SlowFieldWarning",
+    "Stencil",
     "SyncConflictError",
     "__version__",
     "alloc_info",
@@ -96,11 +131,11 @@ __all__ = [
     "register_preset",
     "set_num_threads",
     "show_config",
+    "stencil",
     "stream",
     "zeros",
     "zeros_like",
 ]
-__all__ += call.__all__
 
 if TYPE_CHECKING:
     from . import gt4py as gt4py

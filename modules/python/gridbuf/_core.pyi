@@ -1377,7 +1377,7 @@ def copyto(
 
     Notes
     -----
-    Source and target may overlap. Padding of `dst` stays as it is. Long copies use all threads
+    Source and target may overlap. Padding of `dst` is not written. Long copies use all threads
     (`set_num_threads`) and let other Python threads run. After an error nothing has been written.
     Numbers that a conversion does not keep warn or raise as `numpy.errstate` says. Rules:
     docs/spec.md 5.59 to 5.66.

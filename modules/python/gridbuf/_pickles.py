@@ -22,8 +22,9 @@ def restore_buffer(
     """A Buffer with `elements`, which are bytes in row-major order."""
     if not isinstance(readonly, bool):
         raise TypeError(f"readonly is {readonly!r}, but must be a bool; pickle the buffer again")
-    on_host = "host" if memory == "device" else memory  # plain arrays of a device are CuPy's
-    buffer: _core.Buffer = _core.zeros(shape, dtype, memory=on_host, **parameters).base
+    on_host: Any = "host" if memory == "device" else memory  # plain arrays of a device are CuPy's
+    array: Any = _core.zeros(shape, dtype, memory=on_host, **parameters)
+    buffer: _core.Buffer = array.base
     raw = np.dtype((np.void, buffer.itemsize))  # so that bytes between fields are copied, too
     buffer.to_numpy().view(raw)[...] = _elements(buffer, raw, elements)
     if memory == "device":

@@ -94,7 +94,7 @@ int export_owned(void* py_object, DLManagedTensorVersioned** out) {
   });
 }
 
-/// Shape and strides lie in the object, so that nothing is allocated and nothing counted (DX-07).
+/// Shape and strides are in the object, so that nothing is allocated and nothing counted (DX-07).
 int export_borrowed(void* py_object, DLTensor* out) {
   return guarded(-1, [&] {
     BufferObject& buffer = ordered_buffer(py_object);

@@ -70,7 +70,6 @@ struct PlainFrontEnd {
 using Functions = Creation<PlainFrontEnd>;
 
 py::object make_buffer_only(const Request& request) { return allocate_for(request, {}); }
-py::object make_plan_only(const Request& request) { return make_plan_object(request.layout); }
 
 /// A copy of the elements of `array`, in the layout of `request`.
 py::object make_copy(const Request& request, const py::object& array) {
@@ -91,7 +90,6 @@ py::object from_array(PyObject* object, PyObject* dtype, const Keywords& keyword
 }
 
 constexpr Signature kAllocate{"allocate", Functions::kShapeNames, 2};
-constexpr Signature kPlan{"plan", Functions::kShapeNames, 2};
 constexpr Signature kFromArray{"from_array", Functions::kDataNames, 2};
 
 // ---- The table. ----
@@ -105,8 +103,6 @@ PyMethodDef functions[] = {
     with_keywords("allocate",
                   (Functions::function<kAllocate, Functions::made<resolve, make_buffer_only>>),
                   doc("allocate")),
-    with_keywords("plan", (Functions::function<kPlan, Functions::made<resolve, make_plan_only>>),
-                  doc("plan")),
     with_keywords("empty", Functions::empty, doc("empty")),
     with_keywords("zeros", Functions::zeros, doc("zeros")),
     with_keywords("ones", Functions::ones, doc("ones")),

@@ -27,28 +27,9 @@ module gridbuf.python;
 namespace gridbuf::python::storages {
 namespace {
 
+using Type = ArrayType<StorageObject>;
+
 std::array<PyTypeObject*, 4> types_by_kind = {};  // registered by gridbuf.storage
-
-PyObject* refuse_new(PyTypeObject* type, PyObject*, PyObject*) {
-  PyErr_Format(PyExc_TypeError,
-               "%s cannot be called; use gridbuf.storage.empty, zeros, ones, full, as_storage or "
-               "storage",
-               type->tp_name);
-  return nullptr;
-}
-
-void deallocate(PyObject* self) {
-  PyTypeObject* type = Py_TYPE(self);
-  StorageObject* object = object_of(self);
-  if (object->head.weak_references != nullptr) PyObject_ClearWeakRefs(self);
-  std::destroy_at(&object->parameters);
-  std::destroy_at(&object->shown);
-  std::destroy_at(&object->touch);
-  std::destroy_at(&object->storage);
-  std::destroy_at(&object->dtype);
-  PyObject_Free(self);
-  Py_DECREF(type);
-}
 
 PyTypeObject* type_of(StorageKind kind) {
   PyTypeObject* const type = types_by_kind[static_cast<std::size_t>(kind)];
@@ -90,15 +71,6 @@ std::uint64_t new_axes_of(const StorageObject& parent, const IndexMap& map) {
 
 // ---- Attributes that arithmetic and hand-overs ask for. ----
 
-PyObject* get_shape(PyObject* self, void*) {
-  return guarded([&] { return from_integers(object_of(self)->storage.shape().span()); });
-}
-PyObject* get_ndim(PyObject* self, void*) {
-  return PyLong_FromLong(object_of(self)->storage.ndim());
-}
-PyObject* get_dtype(PyObject* self, void*) {
-  return Py_NewRef(object_of(self)->dtype->numpy.ptr());
-}
 /// Arithmetic asks for them at every expression.
 PyObject* get_parameters(PyObject* self, void*) {
   return guarded([&] {
@@ -109,9 +81,9 @@ PyObject* get_parameters(PyObject* self, void*) {
 }
 
 PyGetSetDef getters[] = {
-    {"shape", get_shape, nullptr, doc("StorageBase.shape"), nullptr},
-    {"ndim", get_ndim, nullptr, doc("StorageBase.ndim"), nullptr},
-    {"dtype", get_dtype, nullptr, doc("StorageBase.dtype"), nullptr},
+    {"shape", Type::get_shape, nullptr, doc("StorageBase.shape"), nullptr},
+    {"ndim", Type::get_ndim, nullptr, doc("StorageBase.ndim"), nullptr},
+    {"dtype", Type::get_dtype, nullptr, doc("StorageBase.dtype"), nullptr},
     {"_parameters", get_parameters, nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
@@ -146,20 +118,6 @@ bool is_basic(PyObject* key) {
     if (!is_basic_item(PyTuple_GET_ITEM(key, i))) return false;
   }
   return true;
-}
-
-py::object subscript(const StorageObject& object, std::span<const SubscriptItem> items) {
-  const Extents& shape = object.storage.shape();
-  const absl::StatusOr<IndexMap> map = subscript_map(shape, items);
-  if (!map.ok()) raise(map.status());
-  const bool is_element = std::ssize(items) == shape.size() &&
-                          std::all_of(items.begin(), items.end(), [](const SubscriptItem& item) {
-                            return std::holds_alternative<std::int64_t>(item);
-                          });
-  if (!is_element) return make_view(object, *map);
-  const py::object everything = steal(PyTuple_New(0));
-  return steal(
-      PyObject_GetItem(host_elements(object, object.storage.view(*map)).ptr(), everything.ptr()));
 }
 
 // ---- All other keys: NumPy's business. ----
@@ -213,7 +171,7 @@ PyObject* subscript_slot(PyObject* self, PyObject* key) {
   return guarded([&] {
     const StorageObject& object = *object_of(self);
     if (!is_basic(key)) return pick(object, key);
-    return subscript(object, to_subscript(key));
+    return Type::subscript(object, to_subscript(key));
   });
 }
 
@@ -235,34 +193,6 @@ int assign_subscript_slot(PyObject* self, PyObject* key, PyObject* value) {
   });
 }
 
-PyObject* item_slot(PyObject* self, Py_ssize_t position) {
-  return guarded([&] {
-    const StorageObject& object = *object_of(self);
-    const Extents& shape = object.storage.shape();
-    // Iteration ends with an IndexError, so it should be a cheap one.
-    if (shape.empty() || position < 0 || position >= shape[0]) {
-      PyErr_SetString(PyExc_IndexError, "index out of range");
-      throw PythonError();
-    }
-    const SubscriptItem item = static_cast<std::int64_t>(position);
-    return subscript(object, std::span(&item, 1));
-  });
-}
-
-Py_ssize_t length_slot(PyObject* self) {
-  const Extents& shape = object_of(self)->storage.shape();
-  if (!shape.empty()) return shape[0];
-  PyErr_SetString(PyExc_TypeError, "a 0-dimensional storage has no length; use size");
-  return -1;
-}
-
-PyObject* iterate_slot(PyObject* self) {
-  if (!object_of(self)->storage.shape().empty()) return PySeqIter_New(self);
-  PyErr_SetString(PyExc_TypeError,
-                  "a 0-dimensional storage cannot be iterated over; use storage[()]");
-  return nullptr;
-}
-
 PyMethodDef methods[] = {
     {"__dlpack__", method(dlpack_method), METH_FASTCALL | METH_KEYWORDS,
      doc("StorageBase.__dlpack__")},
@@ -275,18 +205,18 @@ PyMethodDef methods[] = {
 
 PyType_Slot slots[] = {
     {Py_tp_doc, const_cast<char*>(doc("StorageBase"))},
-    {Py_tp_new, reinterpret_cast<void*>(refuse_new)},
-    {Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
+    {Py_tp_new, reinterpret_cast<void*>(Type::refuse_new)},
+    {Py_tp_dealloc, reinterpret_cast<void*>(Type::deallocate)},
     {Py_tp_getset, getters},
     {Py_tp_methods, methods},
-    {Py_tp_iter, reinterpret_cast<void*>(iterate_slot)},
+    {Py_tp_iter, reinterpret_cast<void*>(Type::iterate)},
     {Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
     {Py_bf_releasebuffer, reinterpret_cast<void*>(release_buffer)},
     {Py_mp_subscript, reinterpret_cast<void*>(subscript_slot)},
     {Py_mp_ass_subscript, reinterpret_cast<void*>(assign_subscript_slot)},
-    {Py_mp_length, reinterpret_cast<void*>(length_slot)},
-    {Py_sq_item, reinterpret_cast<void*>(item_slot)},
-    {Py_sq_length, reinterpret_cast<void*>(length_slot)},
+    {Py_mp_length, reinterpret_cast<void*>(Type::length)},
+    {Py_sq_item, reinterpret_cast<void*>(Type::item)},
+    {Py_sq_length, reinterpret_cast<void*>(Type::length)},
     {0, nullptr},
 };
 
@@ -313,7 +243,7 @@ void set_storage_types(const py::args& classes) {
   const py::object table = make_storage_exchange_capsule();
   for (std::size_t kind = 0; kind < types_by_kind.size(); ++kind) {
     PyObject* const item = PyTuple_GET_ITEM(classes.ptr(), static_cast<Py_ssize_t>(kind));
-    // On exactly each type, as a table serves none but its own (DX-01, DX-11).
+    // On exactly each type, because a table is for one type only (DX-01, DX-11).
     check(PyObject_SetAttrString(item, dlpack::kExchangeAttribute, table.ptr()));
     auto* const type = reinterpret_cast<PyTypeObject*>(Py_NewRef(item));
     // Classes that Python makes have their objects collected, which these are not: they hold no
@@ -321,7 +251,7 @@ void set_storage_types(const py::args& classes) {
     type->tp_traverse = nullptr;
     type->tp_clear = nullptr;
     type->tp_free = PyObject_Free;
-    type->tp_dealloc = deallocate;
+    type->tp_dealloc = Type::deallocate;
     type->tp_flags &= ~(Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE);
     type->tp_flags |= Py_TPFLAGS_IMMUTABLETYPE;
     PyType_Modified(type);
@@ -337,10 +267,14 @@ py::object make_view(const StorageObject& parent, Storage view) {
   return made;
 }
 
-py::object make_view(const StorageObject& parent, const IndexMap& map) {
+py::object view_of(const StorageObject& parent, const IndexMap& map) {
   py::object made = make_view(parent, parent.storage.view(map));
   object_of(made.ptr())->new_axes = new_axes_of(parent, map);
   return made;
+}
+
+py::object element_at(const StorageObject& object, const IndexMap& map) {
+  return host_elements(object, object.storage.view(map));
 }
 
 Storage without_new_axes(const StorageObject& object) {
@@ -368,7 +302,7 @@ void add_storage_types(PyObject* module) {
   using namespace storages;
   const py::object type = steal(PyType_FromSpec(&spec));
   reinterpret_cast<PyTypeObject*>(type.ptr())->tp_weaklistoffset =
-      offsetof(StorageHead, weak_references);
+      offsetof(ArrayHead, weak_references);
   add_attributes(type.ptr(), module);
   check(PyModule_AddObjectRef(module, "StorageBase", type.ptr()));
   add_storage_functions(module);

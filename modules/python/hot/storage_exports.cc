@@ -1,8 +1,8 @@
-// Exports of storages: the buffer protocol, ndarrays, capsules; and what waits for what (benchmark
-// `storage-export`).
+// Exports of storages: the buffer protocol, ndarrays and capsules, and their order with pending
+// work (benchmark `storage-export`).
 //
-// All but the buffer protocol leaves through a Buffer over one side's memory, whose owner counts as
-// an export. gridbuf.python.buffer describes the memory.
+// The buffer protocol exports the memory directly. The others export a Buffer over the memory of
+// one side, whose owner counts as an export. gridbuf.python.buffer describes the memory.
 
 module;
 
@@ -78,7 +78,7 @@ int export_owned(void* py_object, DLManagedTensorVersioned** out) {
   });
 }
 
-/// Shape and strides lie in the object (DX-07). Nothing tells how long the reader uses them.
+/// Shape and strides are in the object (DX-07). The end of their use is not known.
 int export_borrowed(void* py_object, dlpack::DLTensor* out) {
   return guarded(-1, [&] {
     StorageObject& object = to_storage(py_object);
@@ -171,21 +171,12 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   return guarded(-1, [&] {
     StorageObject& object = *object_of(self);
     check_has_buffer(object, Side::kHost, "that of a device alone");
-    const BufferFields fields =
-        value_of(answer_buffer_request(shown_memory(object, Side::kHost).memory, flags));
+    const Py_buffer answer = answer_of(shown_memory(object, Side::kHost).memory, flags);
     up_to_date(object.storage, Side::kHost);
-    if (!fields.readonly) object.storage.add_export(Side::kHost);
-    *view = {.buf = fields.buf,
-             .obj = Py_NewRef(self),
-             .len = fields.len_bytes,
-             .itemsize = fields.itemsize_bytes,
-             .readonly = fields.readonly ? 1 : 0,
-             .ndim = fields.ndim,
-             .format = const_cast<char*>(fields.format),
-             .shape = const_cast<Py_ssize_t*>(fields.shape),
-             .strides = const_cast<Py_ssize_t*>(fields.strides_bytes),
-             .suboffsets = nullptr,
-             .internal = fields.readonly ? nullptr : &counted_mark};
+    if (answer.readonly == 0) object.storage.add_export(Side::kHost);
+    *view = answer;
+    view->obj = Py_NewRef(self);
+    view->internal = answer.readonly != 0 ? nullptr : &counted_mark;
     return 0;
   });
 }

@@ -18,29 +18,12 @@ module;
 
 module gridbuf.python;
 
-namespace pybind11 {
-namespace detail {
-
-/// A storage as an argument: the object itself. TypeError for all other objects.
 template <>
-struct type_caster<gridbuf::python::storages::StorageObject> {
-  using Object = gridbuf::python::storages::StorageObject;
-  template <class>
-  using cast_op_type = Object&;
+struct pybind11::detail::type_caster<gridbuf::python::storages::StorageObject>
+    : gridbuf::python::ObjectCaster<gridbuf::python::storages::StorageObject,
+                                    gridbuf::python::is_storage> {
   static constexpr auto name = const_name("gridbuf.storage.Storage");
-
-  bool load(handle source, bool) {
-    if (!gridbuf::python::is_storage(source.ptr())) return false;
-    object = gridbuf::python::storages::object_of(source.ptr());
-    return true;
-  }
-  explicit operator Object&() { return *object; }
-
-  Object* object = nullptr;
 };
-
-}  // namespace detail
-}  // namespace pybind11
 
 namespace gridbuf::python::storages {
 namespace {
@@ -64,23 +47,8 @@ py::object origin(const StorageObject& object) {
 }
 
 py::object transposed(const StorageObject& object, const py::args& axes) {
-  Axes order;
-  const bool is_one = axes.size() == 1;
-  PyObject* given = is_one ? PyTuple_GET_ITEM(axes.ptr(), 0) : axes.ptr();
-  if (given != Py_None && !axes.empty()) {
-    if (is_one && !is_sequence(given)) given = axes.ptr();
-    for (const std::int64_t axis : to_integers(given, "axes")) {
-      // What is outside int is outside every array as well.
-      order.push_back(static_cast<int>(std::clamp<std::int64_t>(axis, INT_MIN, INT_MAX)));
-    }
-    const int ndim = object.storage.ndim();
-    if (order.size() != ndim) {
-      raise(ErrorClass::kValue,
-            Problem{"number of axes", std::to_string(order.size()),
-                    "the number of dimensions, " + std::to_string(ndim), "pass each axis once"});
-    }
-  }
-  return make_view(object, value_of(transpose_map(object.storage.shape(), order)));
+  const Extents& shape = object.storage.shape();
+  return view_of(object, value_of(transpose_map(shape, to_axes(axes, shape.size()))));
 }
 
 py::object copy(const StorageObject& object) {

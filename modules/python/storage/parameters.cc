@@ -1,8 +1,9 @@
 // The parameters of storages as one value, and broadcasting by dimension names: gridbuf.layout.view
 // for the array functions of storages, which are written in Python.
 //
-// Key decision: equal parameters with one dtype object are one object of Python. The array functions keep what they found
-// out about operands by these objects, and an expression in a time loop finds it by their addresses.
+// Key decision: equal parameters with one dtype object are one object of Python. The array
+// functions keep what they found out about operands by these objects, and an expression in a time
+// loop finds it by their addresses.
 
 module;
 
@@ -70,7 +71,7 @@ py::object interned(Parameters parameters) {
 }
 
 py::object dims_of(const Parameters& parameters) { return from_dims(parameters.source.like.dims); }
-py::object shape_of(const Parameters& parameters) {
+py::object extents_of(const Parameters& parameters) {
   return from_integers(parameters.source.like.shape.span());
 }
 
@@ -95,14 +96,14 @@ NamedShape to_named_shape(py::handle dims, py::handle shape) {
   return array;
 }
 
-/// The parameters of what an operation on `fields` makes; `others`, which have dims and a shape, take
-/// part with their names and extents. Kind and dtype are those of `decider`.
+/// The parameters of what an operation on `fields` makes; `others`, which have dims and a shape,
+/// take part with their names and extents. Kind and dtype are those of `decider`.
 py::object join_fields(const Parameters& decider, const py::list& fields, const py::list& others) {
   std::vector<LayoutRequest> layouts;
   for (const py::handle field : fields) {
     if (!py::isinstance<Parameters>(field)) {
-      raise(ErrorClass::kType, Problem{"a field", describe(field.ptr()), "the Parameters of a storage",
-                                       "pass storage._parameters"});
+      raise(ErrorClass::kType, Problem{"a field", describe(field.ptr()),
+                                       "the Parameters of a storage", "pass storage._parameters"});
     }
     layouts.push_back(py::cast<const Parameters&>(field).source.like);
   }
@@ -135,8 +136,8 @@ py::object reduced(const Parameters& parameters, py::handle axes, py::handle kee
   return interned(std::move(left));
 }
 
-/// _align(dims, shape, target): the axes of a view in the order of `target`, and where axes of extent
-/// 1 are to be inserted.
+/// _align(dims, shape, target): the axes of a view in the order of `target`, and where axes of
+/// extent 1 are to be inserted.
 py::object align_array(py::handle dims, py::handle shape, py::handle target) {
   const NamedShape array = to_named_shape(dims, shape);
   const Py_ssize_t target_ndim = PySequence_Size(target.ptr());
@@ -176,7 +177,7 @@ void add_parameters_type(PyObject* module) {
   py::class_<Parameters> type(core, "Parameters", py::module_local(), py::is_final(),
                               doc("Parameters"));
   type.def_property_readonly("dims", dims_of, doc("Parameters.dims"))
-      .def_property_readonly("shape", shape_of, doc("Parameters.shape"))
+      .def_property_readonly("shape", extents_of, doc("Parameters.shape"))
       .def_property_readonly(
           "dtype", [](const Parameters& parameters) { return parameters.source.dtype->numpy; },
           doc("Parameters.dtype"))

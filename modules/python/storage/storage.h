@@ -54,13 +54,12 @@ struct TouchHooks {
   py::object device;
 };
 
-struct StorageHead {
-  PyObject ob_base;
-  PyObject* weak_references;
-};
-
 struct StorageObject {
-  StorageHead head;
+  static constexpr char kName[] = "storage";
+  static constexpr char kMakers[] =
+      "gridbuf.storage.empty, zeros, ones, full, as_storage or storage";
+
+  ArrayHead head;
   DTypePtr dtype;
   Storage storage;
   std::shared_ptr<const TouchHooks> touch;
@@ -79,7 +78,9 @@ StorageObject* object_of(PyObject* storage);
 
 /// A view of the memory behind `parent`, which keeps its hooks.
 py::object make_view(const StorageObject& parent, Storage view);
-py::object make_view(const StorageObject& parent, const IndexMap& map);
+py::object view_of(const StorageObject& parent, const IndexMap& map);
+inline const Extents& shape_of(const StorageObject& object) { return object.storage.shape(); }
+py::object element_at(const StorageObject& object, const IndexMap& map);
 
 /// The storage of `object` without the axes of extent 1 that None has put in.
 Storage without_new_axes(const StorageObject& object);
@@ -198,8 +199,7 @@ py::object allocate_storage(const KindRequest& request, bool zeroed);
 /// The same for elements that are all written at once: only padding is zeroed.
 py::object allocate_storage(const KindRequest& request);
 
-// Functions that the tables of hot/storage.cc, hot/storage_creation.cc and attributes.cc bind, by
-// file.
+// Functions that tables and attributes bind, by file.
 
 // hot/storage.cc
 /// (CPUStorage, GPUStorage, SoftwareManagedGPUStorage, CUDAManagedGPUStorage), once.
@@ -242,6 +242,8 @@ void copy_values(const CopyArguments& given);
 PyObject* read_array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count);
 PyObject* write_array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count);
 PyObject* written_method(PyObject* self, PyObject* side);
+
+// kernels.cc
 py::object own_memory(const StorageObject& object);
 py::object run_kernel(const py::args& arguments);
 

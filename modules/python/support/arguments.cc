@@ -10,6 +10,7 @@ module;
 #include <cstddef>
 #include <cstdint>
 #include <exception>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -417,6 +418,27 @@ LayoutMap to_layout(PyObject* object, const Dims& dims) {
   const absl::Status status = validate_layout_map(layout, dims.size());
   if (!status.ok()) raise(all_fit ? status : with_context(status, "layout=" + describe(object)));
   return layout;
+}
+
+Axes to_axes(const py::args& given, int ndim) {
+  Axes order;
+  const bool is_one = given.size() == 1;
+  PyObject* const first = is_one ? PyTuple_GET_ITEM(given.ptr(), 0) : nullptr;
+  if (given.empty() || first == Py_None) return order;
+  const std::string bound = "the number of dimensions, " + std::to_string(ndim);
+  const auto raise_count = [&](std::size_t count) {
+    raise(ErrorClass::kValue,
+          Problem{"number of axes", std::to_string(count), bound, "pass each axis once"});
+  };
+  const bool is_list = is_one && is_sequence(first);
+  if (!is_list && given.size() > static_cast<std::size_t>(kMaxNdim)) raise_count(given.size());
+  using Limits = std::numeric_limits<int>;
+  for (const std::int64_t axis : to_integers(is_list ? first : given.ptr(), "axes")) {
+    // What is outside int is outside every array as well.
+    order.push_back(static_cast<int>(std::clamp<std::int64_t>(axis, Limits::min(), Limits::max())));
+  }
+  if (order.size() != ndim) raise_count(static_cast<std::size_t>(order.size()));
+  return order;
 }
 
 std::optional<DeviceType> to_memory_type(PyObject* object) {

@@ -9,6 +9,23 @@
 
 namespace gridbuf::python {
 
+/// A caster for arguments that are objects of one of gridbuf's own types: it gives the object
+/// itself. TypeError for all other objects.
+template <class Object, bool (*is_object)(PyObject*)>
+struct ObjectCaster {
+  template <class>
+  using cast_op_type = Object&;
+
+  bool load(pybind11::handle source, bool) {
+    if (!is_object(source.ptr())) return false;
+    object = reinterpret_cast<Object*>(source.ptr());
+    return true;
+  }
+  explicit operator Object&() { return *object; }
+
+  Object* object = nullptr;
+};
+
 class Attributes {
  public:
   explicit Attributes(pybind11::handle type) : type_(type) {}

@@ -128,6 +128,9 @@ py::object make_text(std::string_view text);
 /// without it, when the main thread next runs Python; after the interpreter's end, never.
 std::shared_ptr<const void> share_object(std::shared_ptr<const void> inner, PyObject* object);
 
+/// Shorter work takes less time than handing the GIL to another thread and back.
+inline constexpr std::int64_t kLongBytes = std::int64_t{1} << 20;
+
 /// Runs `body`, which touches no Python object, without the GIL; its value or status.
 template <class Body>
 auto run_without_gil(Body&& body) {
@@ -245,6 +248,9 @@ py::object from_dims(const Dims& dims);
 /// A layout map: a sequence of integers, or a callable of the tuple of names that returns it.
 LayoutMap to_layout(PyObject* object, const Dims& dims);
 
+/// The arguments of transpose(*axes): none, None, one sequence, or integers. Empty: reversed.
+Axes to_axes(const py::args& given, int ndim);
+
 /// A kind of memory by its name; nothing for null and None.
 std::optional<DeviceType> to_memory_type(PyObject* object);
 
@@ -339,7 +345,7 @@ struct NdarrayFields {
   bool readonly;
 };
 bool is_ndarray(PyObject* object);
-/// Not of a subclass, which may mean more (a mask, an interface) than its fields say.
+/// Not of a subclass, which can have a mask or an interface besides its fields.
 bool is_exact_ndarray(PyObject* object);
 /// Requires is_ndarray(object).
 NdarrayFields fields_of(PyObject* object);

@@ -98,7 +98,9 @@ def test_protocol_5_hands_contiguous_memory_over_without_copying() -> None:
 
 
 def restore(*arguments: Any) -> Any:
-    shape, dtype, layout, alignment_size, aligned_index, dims, readonly, elements, memory = arguments
+    shape, dtype, layout, alignment_size, aligned_index, dims, readonly, elements, memory = (
+        arguments
+    )
     parameters = {
         "layout": layout,
         "alignment_size": alignment_size,
@@ -139,7 +141,11 @@ def test_a_tampered_pickle_is_an_error(position: int, value: Any) -> None:
 
 
 def test_restore_counts_its_arguments() -> None:
-    for arguments in ((), (bytes(24), (2, 3)), (bytes(24), (2, 3), "f4", "host", False, {"shape": 3})):
+    for arguments in (
+        (),
+        (bytes(24), (2, 3)),
+        (bytes(24), (2, 3), "f4", "host", False, {"shape": 3}),
+    ):
         with pytest.raises(TypeError):
             _pickles.restore_buffer(*arguments)
 

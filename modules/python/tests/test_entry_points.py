@@ -1,84 +1,101 @@
-"""Entry points written against CPython's C API: each has a benchmark that justifies it. All others are pybind11's."""
+"""Entry points that are written against CPython's C API: for each, a benchmark calls it. All others are pybind11's."""
 
 import pathlib
 import re
-import types
 
+import gridbuf
+import numpy as np
+import pytest
+from counted import counted, entry_points
 from gridbuf import _core
 
-PYTHON = pathlib.Path(__file__).resolve().parents[1]
-HOT = PYTHON / "hot"
-PROMISES = PYTHON.parents[1] / "benchmarks" / "gridbuf_benchmarks" / "promises.py"
+import gridbuf_benchmarks.promises
+from gridbuf_benchmarks.cases import named
 
-# By the promise (benchmarks/gridbuf_benchmarks/promises.py) that the entry points serve.
-RAW = {
-    "allocate-small": """
-        allocate empty empty_like from_array full full_like ones ones_like plan zeros zeros_like
-        _storage_empty _storage_empty_like _storage_full _storage_full_like _storage_ones _storage_ones_like
-        _storage_zeros _storage_zeros_like _storage_as_storage _storage_storage
+HOT = pathlib.Path(__file__).resolve().parents[1] / "hot"
+
+# The cases of benchmarks/gridbuf_benchmarks/cases, and the entry points that each of their calls calls.
+MEASURED = {
+    "allocate/small/allocate": "allocate",
+    **{f"allocate/small/{name}": name for name in ("empty", "zeros", "ones", "full")},
+    **{
+        f"allocate/small/{name}_like": f"{name}_like" for name in ("empty", "zeros", "ones", "full")
+    },
+    **{
+        f"allocate/storage/{name}": f"_storage_{name}"
+        for stem in ("empty", "zeros", "ones", "full")
+        for name in (stem, f"{stem}_like")
+    },
+    "from_array/128/102": "from_array",
+    "exchange/as_buffer": "as_buffer",
+    "exchange/as_numpy": "as_numpy",
+    "exchange/asarray": "Buffer.__buffer__",
+    "exchange/from_dlpack": "Buffer.__dlpack__",
+    "exchange/attributes": """
+        Buffer.__len__ Buffer.shape Buffer.ndim Buffer.dtype Buffer.__dlpack_device__
     """,
-    "as-buffer": "as_buffer as_numpy",
-    "asarray": """
-        Buffer.__dlpack__ Buffer.__dlpack_device__
-        Buffer.shape Buffer.ndim Buffer.dtype
+    "exchange/index": "Buffer.__getitem__",
+    "storage/memoryview": "StorageBase.__buffer__ StorageBase.__release_buffer__",
+    "storage/asarray": "StorageBase.__buffer__",
+    "storage/from_dlpack": "StorageBase.__dlpack__",
+    "storage/attributes": """
+        StorageBase.__len__ StorageBase.shape StorageBase.ndim StorageBase.dtype
+        StorageBase.__dlpack_device__
     """,
-    "storage-export": """
-        StorageBase.__dlpack__ StorageBase.__dlpack_device__ StorageBase.shape StorageBase.ndim StorageBase.dtype
+    "storage/index/inner": "StorageBase.__getitem__",
+    "storage/index/assign": "StorageBase.__setitem__",
+    "storage/index/planes": "StorageBase.__iter__",
+    "storage/ufunc/64/ijk_plus_k": """
+        StorageBase._parameters StorageBase._read_array StorageBase._write_array
+        StorageBase._written
     """,
-    "copyto-tiny": "copyto",
-    "index": """
-        Buffer.__getitem__ Buffer.__len__ StorageBase.__getitem__ StorageBase.__setitem__ StorageBase.__delitem__
-        StorageBase.__len__ StorageBase.__iter__
-    """,
-    "ufunc": "StorageBase._parameters StorageBase._read_array StorageBase._write_array StorageBase._written",
+    "tiny/row": "copyto",
 }
 
-# Names in pickles: pickle does not find the functions of pybind11.
-PICKLED = "_restore _restore_plan _restore_storage"
-
-# Of a type that is made by PyType_FromSpec; they have no pybind11 form.
-TYPES = "Buffer.__new__ Buffer.__repr__ StorageBase.__new__"
-
-DESCRIPTORS = {"getset_descriptor", "method_descriptor", "wrapper_descriptor", "member_descriptor"}
+CALLS = 3
 
 
-def raw_entry_points() -> set[str]:
-    """Functions of the extension that are not pybind11's, and slots and members of the types that it makes itself."""
-    found = set()
-    for name, value in vars(_core).items():
-        if isinstance(value, types.BuiltinFunctionType) and value.__self__ is _core:
-            found.add(name)
-        elif (
-            isinstance(value, type)
-            and type(value) is type
-            and not issubclass(value, (Exception, int))
-        ):
-            for attribute, member in vars(value).items():
-                if type(member).__name__ in DESCRIPTORS or attribute == "__new__":
-                    found.add(f"{name}.{attribute}")
-    return found
+@pytest.mark.parametrize("case", MEASURED)
+def test_a_benchmark_calls_its_entry_points(case: str) -> None:
+    entry = named(case).entries[0]
+    names = dict(entry.names(gridbuf))
+    with counted(entry_points(_core)) as calls:
+        for _ in range(CALLS):
+            eval(entry.statement, names)
+    assert [name for name in MEASURED[case].split() if calls[name] < CALLS] == []
 
 
-def test_every_raw_entry_point_has_a_reason() -> None:
-    allowed = {name for names in (*RAW.values(), PICKLED, TYPES) for name in names.split()}
-    found = raw_entry_points()
-    assert found - allowed == set(), (
-        "write these by pybind11, or name the benchmark that forbids it"
-    )
-    assert allowed - found == set(), "these are not raw any more: take them out of the list"
+def test_every_entry_point_has_a_benchmark() -> None:
+    listed = {name for names in MEASURED.values() for name in names.split()}
+    found = {*entry_points(_core)}
+    assert found - listed == set(), "write these by pybind11, or name the benchmark that calls them"
+    assert listed - found == set(), "these are not raw any more: take them out of the list"
 
 
-def test_every_file_of_them_names_its_benchmark() -> None:
-    promises = set(
-        re.findall(
-            r'_(?:time|speed)\(\s*"([\w-]+)"', PROMISES.read_text()
-        )  # its data, not the package
-    )
-    assert set(RAW) <= promises
+def test_calls_are_counted() -> None:
+    buffer = gridbuf.allocate((2, 3))
+    with counted(entry_points(_core)) as calls:
+        gridbuf.zeros((2, 3))
+        assert (len(buffer), buffer.shape, buffer[0].ndim) == (2, (2, 3), 1)
+        gridbuf.zeros(shape=(4,), dtype="int32")
+        np.asarray(buffer)[...] = 1.0
+    assert calls == {
+        "zeros": 2,
+        "Buffer.__len__": 1,
+        "Buffer.shape": 1,
+        "Buffer.__getitem__": 1,
+        "Buffer.ndim": 1,
+        "Buffer.__buffer__": 1,
+    }
+    assert gridbuf.zeros(2).sum() == len(buffer[0]) - 3
+    assert calls["zeros"] == 2, "after that, nothing is counted"
+
+
+def test_every_file_of_them_names_its_promise() -> None:
     files = {path.name: path.read_text() for path in HOT.glob("*.cc")}
-    assert len(files) > 10
+    assert files
     for name, text in files.items():
         comment = " ".join(line for line in text.partition("module;")[0].split("\n"))
-        named = set(re.findall(r"`([\w-]+)`", comment)) & promises
-        assert named or name == "pickles.cc", f"{name}: name the benchmark that justifies the file"
+        named_ = {*re.findall(r"`([\w-]+)`", comment)} & {*gridbuf_benchmarks.promises.PROMISES}
+        assert named_, f"{name}: name the promise that justifies the file"
         assert "PyMethodDef" in text or "PyObject*" in text

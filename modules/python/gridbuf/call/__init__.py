@@ -25,12 +25,44 @@ the written fields, `release` all, also when something raises. See `docs/explana
 
 from __future__ import annotations
 
-from . import _annotations
-from ._annotations import *  # noqa: F403
+from ._annotations import (
+    IJ,
+    IJK,
+    IK,
+    JK,
+    Alignment,
+    Axes,
+    DefaultParameters,
+    DType,
+    Field,
+    FieldType,
+    I,
+    J,
+    K,
+    LayoutMap,
+)
 from ._stencil import ExpensiveCopyWarning, SlowFieldWarning, Stencil, stencil
 
-__all__ = ["ExpensiveCopyWarning", "SlowFieldWarning", "Stencil", "stencil"]
-__all__ += _annotations.__all__
+__all__ = [
+    "IJ",
+    "IJK",
+    "IK",
+    "JK",
+    "Alignment",
+    "Axes",
+    "DType",
+    "DefaultParameters",
+    "ExpensiveCopyWarning",
+    "Field",
+    "FieldType",
+    "I",
+    "J",
+    "K",
+    "LayoutMap",
+    "SlowFieldWarning",
+    "Stencil",
+    "stencil",
+]
 
 
 def __dir__() -> list[str]:

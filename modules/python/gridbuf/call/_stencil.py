@@ -151,7 +151,7 @@ class Stencil:
         fields: Sequence[Any] = args
         if count == self._plain_count and not kwargs:
             call = self._rules.bind_plain(args)
-            if type(call) is list:
+            if isinstance(call, list):
                 return self.__wrapped__(*call)
         else:
             origins = origin = domain = None

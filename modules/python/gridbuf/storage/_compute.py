@@ -56,9 +56,7 @@ def compute(
     side = side_of(arrays, outputs)
     with taken(side, arrays, outputs):
         field = _result_field(operands, mask, outputs)
-        made = [
-            field.empty(dtype) if old is None else old for dtype, old in zip(dtypes(), outputs)
-        ]
+        made = [field.empty(dtype) if old is None else old for dtype, old in zip(dtypes(), outputs)]
         run(work, operands, mask, made, field.dims, side, whole=mask is True)
         return made
 

@@ -127,12 +127,12 @@ def place(other: Other, shape: tuple[int, ...], named: Sequence[Operand]) -> Non
 def named_by_place(
     operands: Sequence[Operand], others: Sequence[Operand]
 ) -> tuple[Sequence[Operand], tuple[str, ...] | None]:
-    """Operands without the axes that None has put in, where the others say what these stand for.
+    """Operands with names for the axes of None, from the other operands.
 
-    Such an axis has a number, but the caller did not name it. Between storages of as many dimensions it is the dimension that
-    the others have at its place, if they agree. Returns the operands as they are to be paired by name, and the order of
-    dimensions that the result then has; as they are, and None, where there are no such axes, or a doubt is left: the places
-    do not agree, or an array without names takes part, among the `others` (outputs and mask) as well.
+    Such an axis has a number as its name. Between storages of equal numbers of dimensions it gets the name that the others have
+    at its position, if they agree. Returns the renamed operands, and the order of dimensions of the result. Returns the given
+    operands and None if there are no such axes, if the positions do not agree, or if an array without names takes part, also
+    among the `others` (outputs and mask).
     """
     storages = [value for value in operands if is_storage(value)]
     new = [set(value._parameters.new_axes) for value in storages]

@@ -1,0 +1,488 @@
+"""The command `gridbuf-conformance`: its options, its help, and its exit codes for errors.
+
+This module has the parser; `commands` has the actions. No input of a user ends in a traceback. Wrong usage is
+exit code 2, with one sentence that says what to write instead. A producer that cannot be loaded is 4. Only an
+error of the suite itself (3) prints a traceback, for a bug report.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import os
+import sys
+import traceback
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
+
+from rich.console import Console
+
+from ..engine.driver import PLAN_LIMIT_S
+from ..known import KnownError
+from ..outcomes import ExitCode
+from ..plan.profiles import profile_names
+from ..render import FORMATS
+from ..targets import CannotLoad
+from ..version import __version__
+from . import commands
+
+__all__ = ["INTERRUPTED", "UsageError", "main", "parser"]
+
+UsageError = commands.UsageError
+
+_PIPE_WIDTH = 100
+INTERRUPTED = 130
+_MAX_TIME_LIMIT_S = 3600.0
+
+_DESCRIPTION = """\
+Checks producers and consumers of n-dimensional arrays against the published texts: the NumPy array interface,
+the CUDA array interface, the buffer protocol, DLPack, the GT data interface, their agreement, and allocation."""
+
+_EPILOG = """\
+start here:
+  gridbuf-conformance survey                       all installed array libraries, one matrix
+  gridbuf-conformance check numpy                  one library, as a gate (exit code 1 if it fails)
+  gridbuf-conformance check mylib/testing.py:Producer --report result.html
+  gridbuf-conformance explain PB-01                one rule: requirement, reason, how to comply
+  gridbuf-conformance list findings                defects that the suite found in released libraries
+
+exit codes:
+  0  conforms                 4  the producer or consumer cannot be loaded
+  1  does not conform         5  nothing was judged
+  2  wrong usage              130  interrupted
+  3  the suite itself failed
+
+Each command has its own help: gridbuf-conformance check --help"""
+
+_CHECK_EPILOG = """\
+TARGET is the name of a built-in or installed producer (gridbuf-conformance list), package.module:Class, or
+path/to/file.py:Class. A producer is a class with a name and a method produce(plan):
+
+  import gridbuf_conformance as gc
+
+  class Producer:
+      name = "mylib"
+
+      def produce(self, plan):
+          if plan["dtype"] != "float64" or plan["byteorder"] != "native":
+              return gc.Unsupported("float64 only")
+          return mylib.from_bytes(plan.content(), plan["shape"])
+
+With --consumer, TARGET is a function that takes an exporter and returns an array: the name of a known
+consumer (gridbuf-conformance list consumers), package.module:function, or path/to/file.py:function.
+
+examples:
+  gridbuf-conformance check numpy
+  gridbuf-conformance check numpy --rules 'DL-*,XA-03' --verbose
+  gridbuf-conformance check mylib.testing:Producer --profile default --report junit.xml --report page.html
+  gridbuf-conformance check mylib.testing:Producer --known known.toml --events run.jsonl
+  gridbuf-conformance check --consumer numpy.from_dlpack
+  gridbuf-conformance check --consumer mylib:asarray --rules 'DL-*,DP-*'
+  gridbuf-conformance check mylib.testing:Producer --no-isolate        (under a debugger or a sanitizer)"""
+
+_SURVEY_EPILOG = """\
+The exit code is 0 whatever the libraries do; use `check` as a gate. A library that crashes is a row of the
+matrix, not the end of the survey. Exit code 4: a library that is installed, or that you named, cannot be
+loaded; the other libraries are in the matrix.
+
+examples:
+  gridbuf-conformance survey
+  gridbuf-conformance survey numpy torch gridbuf
+  gridbuf-conformance survey numpy mylib.testing:Producer --rules 'DL-*,DP-*'
+  gridbuf-conformance survey --profile default --report survey.html --report survey.json
+  gridbuf-conformance survey --consumers"""
+
+_LIST_EPILOG = """\
+examples:
+  gridbuf-conformance list                       producers, and how to install absent libraries
+  gridbuf-conformance list consumers
+  gridbuf-conformance list exports               interfaces and variants that test consumers
+  gridbuf-conformance list findings              defects in released libraries, for reproduce and report
+  gridbuf-conformance list rules
+  gridbuf-conformance list rules --rules 'XA-*'"""
+
+_EXPLAIN_EPILOG = """\
+examples:
+  gridbuf-conformance explain PB-01
+  gridbuf-conformance explain 'DP-1*'
+  gridbuf-conformance explain XA-08 --format md"""
+
+_CONSUMER_HELP = "TARGET is a consumer: a function that takes an exporter and returns an array"
+
+_REPLAY_EPILOG = """\
+Every failure in a report ends with such a command. The plan is JSON; keys that are left out have their
+default (plan.schema.json). The command draws no random plans and does not need Hypothesis.
+
+examples:
+  gridbuf-conformance replay numpy PB-01 '{"shape":[2,2],"layout":[1,0]}'
+  gridbuf-conformance replay numpy 'PB-*' '{"shape":[0]}'
+  gridbuf-conformance replay mylib.testing:Producer XA-18 '{}' --no-isolate
+  gridbuf-conformance replay --consumer numpy.from_dlpack DL-10 '{"export":"dlpack:byte-offset"}'"""
+
+
+_MERGE_EPILOG = """\
+Only one of the files may contain a library with the same version, Python, platform and profile.
+
+examples:
+  gridbuf-conformance merge numpy.json torch.json --report matrix.html
+  gridbuf-conformance merge run-1.jsonl survey.json --report all.json --report all.md"""
+
+_KNOWN_EPILOG = """\
+The command checks each TARGET with the records of the file. It does not change reasons, links, comments and
+records of other libraries and versions. Read the new records, and write down why each failure is tolerated.
+Then use the file in a gate: check TARGET --known FILE.
+
+examples:
+  gridbuf-conformance known --update known.toml mylib.testing:Producer
+  gridbuf-conformance known --update known.toml numpy torch --rules 'DL-*'
+  gridbuf-conformance known --update known.toml --consumer mylib:asarray"""
+
+
+_REPRODUCE_EPILOG = """\
+FINDING is a name of `list findings`. The script needs the library, NumPy or ctypes, and nothing of this suite. It
+ends with exit code 1 and a line `defect: ...` while the defect is there, and with 0 when it is gone. A process
+that dies is a child of the script. The first comment has the versions to install.
+
+examples:
+  gridbuf-conformance reproduce jax-from-dlpack-null-deleter
+  gridbuf-conformance reproduce jax-from-dlpack-null-deleter --output null_deleter.py
+  gridbuf-conformance reproduce ctypes-fortran-granted | python -"""
+
+_REPORT_EPILOG = """\
+FINDING is a name of `list findings`. The text is Markdown: title, versions, script, observed behaviour, expected
+behaviour with its source, impact, suggested fix. The quoted lines at its top are for you: where to report a
+matter of memory safety, whether the tracker knows the finding, the argument against it. Remove them.
+
+examples:
+  gridbuf-conformance report jax-from-dlpack-null-deleter
+  gridbuf-conformance report jax-from-dlpack-null-deleter --output issue.md"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs the command.
+
+    Parameters
+    ----------
+    arguments : sequence of str, optional
+        The command line without the program name. The default is the command line of the process.
+
+    Returns
+    -------
+    int
+        The exit code: a value of `ExitCode`, or 130 after an interrupt.
+
+    Raises
+    ------
+    SystemExit
+        With code 2 for options that the parser refuses; with code 0 after `--help` and `--version`.
+    """
+    _enter_users_folder()
+    try:
+        grammar = parser()
+        options = grammar.parse_args(arguments)
+        if options.run is None:
+            grammar.print_help(sys.stderr)
+            return int(ExitCode.USAGE)
+        code = _run(options)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader (`| head`) has closed the pipe. Python would raise again when it closes the stream.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return int(ExitCode.CONFORMANT)
+    return int(code)
+
+
+def _run(options: argparse.Namespace) -> int:
+    errors = _console(sys.stderr)
+    try:
+        code: int = options.run(options, commands.Consoles(_console(sys.stdout), errors))
+        return code
+    except commands.UsageError as error:
+        _complain(errors, str(error))
+        return ExitCode.USAGE
+    except KnownError as error:
+        _complain(errors, str(error))
+        return ExitCode.USAGE
+    except CannotLoad as error:
+        _complain(errors, f"cannot load the producer: {error}")
+        return ExitCode.CANNOT_LOAD
+    except KeyboardInterrupt:
+        _complain(errors, "interrupted; no report was written")
+        return INTERRUPTED
+    except BrokenPipeError:
+        raise
+    except Exception:
+        errors.print(traceback.format_exc(), markup=False, highlight=False, soft_wrap=True)
+        _complain(errors, "this is an error of the suite, not of the producer; please report it")
+        return ExitCode.SUITE_ERROR
+
+
+def _complain(console: Console, text: str) -> None:
+    printable = text.encode(console.encoding or "ascii", "backslashreplace")
+    console.print("error: ", style="bold red", end="", highlight=False)
+    console.print(
+        printable.decode(console.encoding or "ascii"), markup=False, highlight=False, soft_wrap=True
+    )
+
+
+def _console(stream: TextIO) -> Console:
+    """A console on a stream; for a pipe or a file it is a little wider than rich's 80 columns."""
+    is_piped = not stream.isatty() and "COLUMNS" not in os.environ
+    return Console(file=stream, highlight=False, width=_PIPE_WIDTH if is_piped else None)
+
+
+def _enter_users_folder() -> None:
+    """Makes the user's folder current, so that relative paths work, and makes its modules importable.
+
+    `bazel run` starts programs in another folder and names the user's folder in BUILD_WORKING_DIRECTORY.
+    """
+    sys.path[:] = [os.path.abspath(entry) for entry in sys.path]
+    folder = os.environ.get("BUILD_WORKING_DIRECTORY")
+    if folder and os.path.isdir(folder):
+        os.chdir(folder)
+    if os.getcwd() not in sys.path:
+        sys.path.append(os.getcwd())
+
+
+if TYPE_CHECKING:
+    _Commands = argparse._SubParsersAction["_Subparser"]
+
+# The parser ------------------------------------------------------------------------------------------------
+
+
+def parser() -> argparse.ArgumentParser:
+    """Makes the parser of the command line.
+
+    Returns
+    -------
+    argparse.ArgumentParser
+        The parser with all commands.
+    """
+    top = _parser(
+        argparse.ArgumentParser, "gridbuf-conformance", description=_DESCRIPTION, epilog=_EPILOG
+    )
+    version = f"gridbuf-conformance {__version__}"
+    top.add_argument("--version", action="version", version=version)
+    top.set_defaults(run=None)
+    command = top.add_subparsers(metavar="COMMAND", parser_class=_Subparser)
+    _add_survey(command)
+    _add_check(command)
+    _add_list(command)
+    _add_explain(command)
+    _add_replay(command)
+    _add_merge(command)
+    _add_known(command)
+    _add_finding(command, "reproduce", _REPRODUCE_EPILOG, commands.reproduce)
+    _add_finding(command, "report", _REPORT_EPILOG, commands.report)
+    return top
+
+
+def _parser(
+    kind: type[argparse.ArgumentParser], prog: str, **texts: Any
+) -> argparse.ArgumentParser:
+    formatter = argparse.RawDescriptionHelpFormatter
+    return kind(prog=prog, formatter_class=formatter, allow_abbrev=False, **texts)
+
+
+class _Subparser(argparse.ArgumentParser):
+    """The parser of a command. Like the top parser it keeps the line breaks of its texts."""
+
+    def __init__(self, **options: Any) -> None:
+        formatter = argparse.RawDescriptionHelpFormatter
+        super().__init__(**{"formatter_class": formatter, "allow_abbrev": False, **options})
+
+
+def _add_survey(command: _Commands) -> None:
+    text = "check all installed libraries (or the named ones) and print one matrix"
+    survey = command.add_parser("survey", help=text, description=text, epilog=_SURVEY_EPILOG)
+    survey.add_argument("names", metavar="NAME", nargs="*", help="producers, as `check` takes them")
+    _add_side(survey, "--consumers", "survey consumers instead; NAMEs are functions")
+    _add_selection(survey, profile="smoke")
+    _add_report(survey, f"default: {commands.SURVEY_REPORT} in the current folder")
+    _add_known_files(survey)
+    _add_running(survey)
+    survey.set_defaults(run=commands.survey)
+
+
+def _add_check(command: _Commands) -> None:
+    text = "judge one producer or consumer: a gate for continuous integration"
+    check = command.add_parser("check", help=text, description=text, epilog=_CHECK_EPILOG)
+    check.add_argument("target", metavar="TARGET")
+    _add_side(check, "--consumer", _CONSUMER_HELP)
+    _add_selection(check, profile="default")
+    _add_report(check)
+    check.add_argument(
+        "--events", type=Path, metavar="PATH", help="write the event stream as JSON lines"
+    )
+    check.add_argument(
+        "-v", "--verbose", action="store_true", help="list every rule, not only failures"
+    )
+    _add_known_files(check)
+    _add_running(check)
+    check.set_defaults(run=commands.check)
+
+
+def _add_list(command: _Commands) -> None:
+    text = "list producers, consumers, exports that test consumers, rules, or findings"
+    listing = command.add_parser("list", help=text, description=text, epilog=_LIST_EPILOG)
+    what = ("producers", "consumers", "exports", "rules", "findings")
+    listing.add_argument("what", nargs="?", default="producers", choices=what)
+    listing.add_argument("--rules", metavar="PATTERNS", help="only these rules, e.g. 'DL-*,XA-03'")
+    listing.set_defaults(run=commands.list_what)
+
+
+def _add_explain(command: _Commands) -> None:
+    text = "print a rule: requirement, reason, how to comply"
+    explain = command.add_parser("explain", help=text, description=text, epilog=_EXPLAIN_EPILOG)
+    explain.add_argument("ids", metavar="ID", nargs="+", help="rule ids or patterns")
+    explain.add_argument(
+        "--format",
+        choices=("text", "md"),
+        default="text",
+        help="text for the terminal, md for Markdown; with '*' a whole page (default: text)",
+    )
+    explain.set_defaults(run=commands.explain)
+
+
+def _add_replay(command: _Commands) -> None:
+    text = "judge one rule on one plan again"
+    replay = command.add_parser("replay", help=text, description=text, epilog=_REPLAY_EPILOG)
+    replay.add_argument("target", metavar="TARGET")
+    _add_side(replay, "--consumer", _CONSUMER_HELP)
+    replay.add_argument("rule", metavar="RULE", help="a rule id, or a pattern of ids")
+    replay.add_argument("plan", metavar="PLAN-JSON")
+    _add_report(replay)
+    replay.add_argument(
+        "--events", type=Path, metavar="PATH", help="write the event stream as JSON lines"
+    )
+    _add_isolation(replay)
+    replay.set_defaults(run=commands.replay)
+
+
+def _add_merge(command: _Commands) -> None:
+    text = "combine reports of several runs: the matrix of many libraries"
+    merge = command.add_parser("merge", help=text, description=text, epilog=_MERGE_EPILOG)
+    what = "a .json report or survey, or a .jsonl event stream"
+    merge.add_argument("files", metavar="FILE", nargs="+", type=Path, help=what)
+    _add_report(merge)
+    merge.set_defaults(run=commands.merge)
+
+
+def _add_known(command: _Commands) -> None:
+    text = "update a file of known failures"
+    known = command.add_parser("known", help=text, description=text, epilog=_KNOWN_EPILOG)
+    known.add_argument(
+        "--update",
+        type=Path,
+        metavar="FILE",
+        required=True,
+        help="remove records that pass, append new failures with an empty reason; create the file if needed",
+    )
+    known.add_argument(
+        "targets", metavar="TARGET", nargs="+", help="producers, as `check` takes them"
+    )
+    _add_side(known, "--consumer", _CONSUMER_HELP)
+    _add_selection(known, profile="default")
+    _add_running(known)
+    known.set_defaults(run=commands.known)
+
+
+_FINDING_HELP = {
+    "reproduce": "print the script that shows a finding without the suite",
+    "report": "print an issue on a finding for the tracker of its library",
+}
+
+
+def _add_finding(command: _Commands, name: str, epilog: str, act: Any) -> None:
+    text = _FINDING_HELP[name]
+    parser = command.add_parser(name, help=text, description=text, epilog=epilog)
+    parser.add_argument("finding", metavar="FINDING", help="a name of `list findings`")
+    parser.add_argument("--output", type=Path, metavar="PATH", help="write it to a file instead")
+    parser.set_defaults(run=act)
+
+
+def _add_side(command: argparse.ArgumentParser, option: str, text: str) -> None:
+    """The option that selects consumers: `options.side` is "producer" or "consumer"."""
+    command.add_argument(
+        option, dest="side", action="store_const", const="consumer", default="producer", help=text
+    )
+
+
+def _add_selection(command: argparse.ArgumentParser, profile: str) -> None:
+    names = profile_names()
+    command.add_argument(
+        "--profile",
+        choices=names,
+        default=profile,
+        help=f"number of plans: {', '.join(names)} (default: {profile})",
+        metavar="NAME",
+    )
+    command.add_argument("--rules", metavar="PATTERNS", help="only these rules, e.g. 'DL-*,XA-03'")
+
+
+def _add_report(command: argparse.ArgumentParser, remark: str = "") -> None:
+    suffixes = ", ".join(FORMATS)
+    command.add_argument(
+        "--report",
+        type=Path,
+        metavar="PATH",
+        action="append",
+        default=[],
+        help=f"write a report; the suffix selects the format: {suffixes}; can be repeated"
+        + (f" ({remark})" if remark else ""),
+    )
+
+
+def _add_known_files(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--known",
+        type=Path,
+        metavar="FILE",
+        action="append",
+        default=[],
+        help="known failures, as TOML; can be repeated, later files override earlier files",
+    )
+
+
+def _add_running(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--seed",
+        type=_seed,
+        metavar="N",
+        help="vary the plans; the same seed gives the same plans (default: 0; for soak a new seed)",
+    )
+    _add_isolation(command)
+
+
+def _add_isolation(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--time-limit",
+        type=_seconds,
+        default=PLAN_LIMIT_S,
+        metavar="SECONDS",
+        help=f"a plan that takes longer is a TIMEOUT (default: {PLAN_LIMIT_S:g})",
+    )
+    command.add_argument(
+        "--no-isolate",
+        dest="isolate",
+        action="store_false",
+        help="run the producer in this process, for debuggers and sanitizers; a crash ends the command",
+    )
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = math.nan
+    if not 0 < seconds <= _MAX_TIME_LIMIT_S:
+        bound = f"a number of seconds above 0, at most {_MAX_TIME_LIMIT_S:g}"
+        raise argparse.ArgumentTypeError(f"{text!r} must be {bound}")
+    return seconds
+
+
+def _seed(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and int(text[:20]) < 2**32 and len(text) <= 20):
+        raise argparse.ArgumentTypeError(f"{text!r} must be an integer in 0..{2**32 - 1}")
+    return int(text)

@@ -1,0 +1,435 @@
+"""The actions of the commands, after the options are parsed."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import json
+import os
+from argparse import Namespace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+
+from .. import findings, named_consumers, producers, render
+from ..engine import consumer_run, producer_run
+from ..engine.results import scrubbed
+from ..exports import interfaces, plan_of_dict
+from ..known import KnownFailures
+from ..known.changes import print_changes
+from ..known.replays import require_matches
+from ..outcomes import ExitCode, Outcome
+from ..render import console as on_console
+from ..render import reference
+from ..render.report import Report
+from ..render.summary import Absent, conclusion
+from ..rules import catalogue
+from ..rules.catalogue import Rule
+from ..targets import CannotLoad, shown
+from ..text import shorten
+from .progress import progress_on
+
+__all__ = [
+    "SURVEY_REPORT",
+    "Consoles",
+    "UsageError",
+    "check",
+    "explain",
+    "known",
+    "list_what",
+    "merge",
+    "plan_of",
+    "replay",
+    "report",
+    "reproduce",
+    "survey",
+]
+
+SURVEY_REPORT = "gridbuf-survey.html"
+_MAX_MESSAGE_CHARS = 600
+
+
+class UsageError(Exception):
+    """The command line names a thing that does not exist; the text says what to write instead."""
+
+
+@dataclass(frozen=True)
+class Consoles:
+    """The console for results, and the console for progress and errors."""
+
+    out: Console
+    err: Console
+
+
+def check(options: Namespace, consoles: Consoles) -> int:
+    """Judges one producer or consumer; returns the exit code of the report."""
+    _require_rules(options.rules)
+    reports = _writable(options.report)
+    target = _known_target(options.target, options.side)
+    records = KnownFailures.load(options.known)
+    with _event_writer(options.events) as write_event, progress_on(consoles.err) as progress:
+        progress.begin(target)
+
+        def listen(event: dict[str, Any]) -> None:
+            write_event(event)
+            progress.listen(event)
+
+        report = _check_of(options.side)(
+            target,
+            profile=options.profile,
+            rules=options.rules,
+            isolate=options.isolate,
+            seed=options.seed,
+            time_limit_s=options.time_limit,
+            known=records,
+            on_event=listen,
+        )
+        progress.end(_remark(report))
+    _save(reports, [report.data])
+    on_console.render(report.data, consoles.out, verbose=options.verbose)
+    return report.exit_code
+
+
+def replay(options: Namespace, consoles: Consoles) -> int:
+    """Judges one rule on one plan; returns the exit code of the report."""
+    _require_rules(options.rule)
+    reports = _writable(options.report)
+    target = _known_target(options.target, options.side)
+    plan = plan_of(options.plan, options.side)
+    replayed = consumer_run.replay if options.side == "consumer" else producer_run.replay
+    with _event_writer(options.events) as write_event:
+        report = replayed(
+            target,
+            options.rule.upper(),
+            plan,
+            isolate=options.isolate,
+            time_limit_s=options.time_limit,
+            on_event=write_event,
+        )
+    _save(reports, [report.data])
+    on_console.render(report.data, consoles.out, verbose=True)
+    return report.exit_code
+
+
+def survey(options: Namespace, consoles: Consoles) -> int:
+    """Checks the named producers (or consumers), or all installed ones.
+
+    Returns 0 whatever the libraries do, 3 if the suite itself failed, and 4 if an installed or named library
+    cannot be loaded.
+    """
+    _require_rules(options.rules)
+    paths = _writable(options.report or [Path(SURVEY_REPORT)])
+    targets, absent = _survey_targets(options.names, options.side)
+    records = KnownFailures.load(options.known)
+    done: list[Report] = []
+    with progress_on(consoles.err, len(targets)) as progress:
+        for target in targets:
+            progress.begin(target)
+            outcome = _surveyed(target, options, records, progress.listen)
+            if isinstance(outcome, Report):
+                done.append(outcome)
+                progress.end(_remark(outcome))
+            else:
+                absent.append(outcome)
+                progress.end(outcome.reason)
+    reports = [report.data for report in done]
+    absent.sort(key=lambda library: not library.failed)
+    _save(paths, reports, absent)
+    where = [os.path.abspath(path) for path in paths]
+    on_console.render_survey(reports, consoles.out, absent=absent, paths=where)
+    require_matches(records, done, [shown(target, options.side) for target in targets])
+    has_error = any(str(Outcome.ERROR) in report["summary"] for report in reports)
+    if has_error:
+        return ExitCode.SUITE_ERROR
+    is_incomplete = any(library.failed for library in absent)
+    return ExitCode.CANNOT_LOAD if is_incomplete else ExitCode.CONFORMANT
+
+
+def merge(options: Namespace, consoles: Consoles) -> int:
+    """Combines reports of several runs; returns 0 whatever they contain, like a survey."""
+    from .merge import MergeError, merged
+
+    paths = _writable(options.report)
+    try:
+        reports, absent = merged(options.files)
+    except MergeError as error:
+        raise UsageError(str(error)) from None
+    _save(paths, [dict(report) for report in reports], absent)
+    on_console.render_survey(reports, consoles.out, absent=absent)
+    return ExitCode.CONFORMANT
+
+
+def known(options: Namespace, consoles: Consoles) -> int:
+    """Checks the targets and updates the file of known failures; returns 0."""
+    from ..known import edit
+
+    _require_rules(options.rules)
+    path = options.update
+    _require_place(path)
+    targets = [_known_target(target, options.side) for target in dict.fromkeys(options.targets)]
+    records = KnownFailures.load([path] if path.exists() else [])
+    reports: dict[str, Report] = {}
+    with progress_on(consoles.err, len(targets)) as progress:
+        for target in targets:
+            progress.begin(target)
+            outcome = _surveyed(target, options, records, progress.listen)
+            if isinstance(outcome, Absent):
+                raise CannotLoad(f"{target}: {outcome.reason}")
+            reports[target] = outcome
+            progress.end(_remark(outcome))
+    names = {shown(target, options.side) for target in reports}
+    names |= {report.data["target"]["name"] for report in reports.values()}
+    records.require_names(options.side, names)
+    changes = edit.update(path, records.entries, reports)
+    print_changes(changes, str(path), consoles.out)
+    return ExitCode.CONFORMANT
+
+
+def list_what(options: Namespace, consoles: Consoles) -> int:
+    """Lists producers, consumers, exports, rules or findings."""
+    if options.what != "rules" and options.rules:
+        raise UsageError("--rules selects rules; write: gridbuf-conformance list rules --rules …")
+    if options.what == "producers":
+        reference.print_producers(list(producers.entries().values()), consoles.out)
+    elif options.what == "exports":
+        reference.print_exports(list(interfaces().values()), consoles.out)
+    elif options.what == "consumers":
+        reference.print_consumers(list(named_consumers.entries().values()), consoles.out)
+    elif options.what == "findings":
+        reference.print_findings(list(findings.load().values()), consoles.out)
+    else:
+        reference.print_rules(_matching(options.rules or "*"), consoles.out)
+    return ExitCode.CONFORMANT
+
+
+def explain(options: Namespace, consoles: Consoles) -> int:
+    """Prints the catalogue entries of the rules; in Markdown, all rules together are a page."""
+    rules = list(dict.fromkeys(rule for pattern in options.ids for rule in _matching(pattern)))
+    if options.format == "md":
+        from ..render import rule_pages
+
+        is_all = len(rules) == len(catalogue.load())
+        text = rule_pages.page(rules) if is_all else rule_pages.sections(rules)
+        consoles.out.file.write(text)
+        return ExitCode.CONFORMANT
+    for number, rule in enumerate(rules):
+        if number:
+            consoles.out.print()
+        reference.print_rule(rule, consoles.out)
+    return ExitCode.CONFORMANT
+
+
+def reproduce(options: Namespace, consoles: Consoles) -> int:
+    """Writes the script that shows a finding; returns 0."""
+    return _write_text(findings.script(_finding_of(options.finding)), options.output, consoles)
+
+
+def report(options: Namespace, consoles: Consoles) -> int:
+    """Writes an issue on a finding; returns 0."""
+    return _write_text(findings.report(_finding_of(options.finding)), options.output, consoles)
+
+
+def _finding_of(name: str) -> findings.Finding:
+    try:
+        return findings.find(name)
+    except findings.UnknownFinding as error:
+        raise UsageError(_text_of(error)) from None
+
+
+def _write_text(text: str, path: Path | None, consoles: Consoles) -> int:
+    """To a file, or as it is to the output stream."""
+    if path is None:
+        consoles.out.file.write(text)
+        return ExitCode.CONFORMANT
+    _require_place(path)
+    path.write_text(text, encoding="utf-8")
+    return ExitCode.CONFORMANT
+
+
+def plan_of(text: str, side: str = "producer") -> Any:
+    """Reads the plan (for a consumer the export) that a user wrote as JSON; raises UsageError for other text."""
+    try:
+        return plan_of_dict(text, side=side)
+    except RecursionError:
+        raise UsageError("the plan is nested too deeply; see plan.schema.json") from None
+    except (ValueError, TypeError) as error:
+        raise UsageError(shorten(str(error), _MAX_MESSAGE_CHARS)) from None
+
+
+# Targets ---------------------------------------------------------------------------------------------------
+
+
+def _is_written_path(target: str) -> bool:
+    """Whether a target names a module or a file rather than a registered producer."""
+    return ":" in target or target.endswith(".py")
+
+
+def _check_of(side: str) -> Callable[..., Report]:
+    return consumer_run.check_consumer if side == "consumer" else producer_run.check_producer
+
+
+def _entry_of(name: str, side: str) -> producers.Entry:
+    """The registered producer or consumer of a name; raises UsageError if there is none."""
+    try:
+        return named_consumers.find(name) if side == "consumer" else producers.find(name)
+    except (producers.UnknownProducer, named_consumers.UnknownConsumer) as error:
+        raise UsageError(_text_of(error)) from None
+
+
+def _known_target(target: str, side: str) -> str:
+    """Returns `target` if it names a producer or consumer; the worker finds out whether it can be loaded."""
+    if _is_written_path(target):
+        return target
+    entry = _entry_of(target, side)
+    if not entry.is_usable:
+        raise CannotLoad(f"{_absence(entry)}; {_remedy(entry)}")
+    return target
+
+
+def _absence(entry: producers.Entry) -> str:
+    if entry.is_installed:
+        return f"{entry.name} needs a CUDA device, and this system shows none"
+    if entry.missing == entry.name:
+        return f"{entry.name} is not installed"
+    return f"{entry.name} needs {entry.missing}, which is not installed"
+
+
+def _remedy(entry: producers.Entry) -> str:
+    return "run it on a machine that has one" if entry.is_installed else entry.install
+
+
+def _survey_targets(names: list[str], side: str) -> tuple[list[str], list[Absent]]:
+    """The targets to check, and the known libraries that are absent; a repeated name counts once."""
+    targets: list[str] = []
+    absent: list[Absent] = []
+    known = named_consumers.entries() if side == "consumer" else producers.entries()
+    for name in dict.fromkeys(names or known):
+        if _is_written_path(name):
+            targets.append(name)
+            continue
+        entry = _entry_of(name, side)
+        if entry.is_usable:
+            targets.append(name)
+        else:
+            absent.append(Absent(name, _absence(entry), _remedy(entry), failed=name in names))
+    return targets, absent
+
+
+def _surveyed(
+    target: str,
+    options: Namespace,
+    records: KnownFailures,
+    listen: Callable[[dict[str, Any]], None],
+) -> Report | Absent:
+    """The report of one library, or the reason why it is missing. One library never ends the survey."""
+    try:
+        return _check_of(options.side)(
+            target,
+            profile=options.profile,
+            rules=options.rules,
+            isolate=options.isolate,
+            seed=options.seed,
+            time_limit_s=options.time_limit,
+            known=replace(records, lenient=True),
+            on_event=listen,
+        )
+    except CannotLoad as error:
+        reason = str(error).removeprefix(f"{target}: ")
+        return Absent(target, f"cannot be loaded: {scrubbed(reason)}", failed=True)
+
+
+def _remark(report: Report) -> str:
+    return conclusion(report.data)[1]
+
+
+def _text_of(error: BaseException) -> str:
+    """The original message of an error: str() of a LookupError may quote it."""
+    return str(error.args[0]) if error.args else str(error)
+
+
+# Rules -----------------------------------------------------------------------------------------------------
+
+
+def _require_rules(patterns: str | None) -> None:
+    """Raises UsageError if a pattern matches no rule of the catalogue."""
+    for pattern in (patterns or "").split(","):
+        if pattern.strip():
+            _matching(pattern)
+
+
+def _matching(patterns: str) -> list[Rule]:
+    """The rules, judged or not, that match ids, wildcards and levels; letters may be lower case."""
+    rules = catalogue.load()
+    found: dict[str, Rule] = {}
+    for pattern in (part.strip().upper() for part in patterns.split(",")):
+        if not pattern:
+            continue
+        matches = {
+            id: rule
+            for id, rule in rules.items()
+            if fnmatchcase(id, pattern) or pattern in (rule.level, rule.consumer_level)
+        }
+        if not matches:
+            raise UsageError(_unknown_rule(pattern, list(rules)))
+        found.update(matches)
+    return list(found.values())
+
+
+def _unknown_rule(pattern: str, ids: list[str]) -> str:
+    """The message for a pattern without a rule, with up to four similar ids."""
+    neighbours = [id for id in ids if len(pattern) > 3 and id.startswith(pattern[:4])]
+    close = (neighbours or difflib.get_close_matches(pattern, ids, cutoff=0.5))[:4]
+    hint = f"did you mean {', '.join(close)}? " if close else ""
+    return f"no rule matches {pattern!r}; {hint}See: gridbuf-conformance list rules"
+
+
+# Files -----------------------------------------------------------------------------------------------------
+
+
+def _writable(paths: list[Path]) -> list[Path]:
+    """Checks format and folder of `paths` before a run starts; raises UsageError if a path is not usable."""
+    for path in paths:
+        try:
+            render.check_suffix(path)
+        except ValueError as error:
+            raise UsageError(str(error)) from None
+        _require_place(path)
+    return paths
+
+
+def _require_place(path: Path) -> None:
+    """Raises UsageError unless `path` can be written; creates its folder, but leaves no file."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        is_new = not path.exists()
+        path.open("ab").close()
+        if is_new:
+            path.unlink()
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise UsageError(f"cannot write {str(path)!r} ({reason}); name another file") from None
+
+
+def _save(
+    paths: Sequence[Path], reports: Sequence[dict[str, Any]], absent: Sequence[Absent] = ()
+) -> None:
+    for path in paths:
+        try:
+            render.write(path, reports, absent)
+        except OSError as error:
+            raise UsageError(f"cannot write {str(path)!r}: {error.strerror}") from None
+
+
+@contextlib.contextmanager
+def _event_writer(path: Path | None) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """A listener that writes each event as a line immediately, so that another program can follow the run."""
+    if path is None:
+        yield lambda event: None
+        return
+    _require_place(path)
+    with open(path, "w", encoding="utf-8", buffering=1) as stream:
+        yield lambda event: print(json.dumps(event), file=stream)

@@ -1,0 +1,144 @@
+"""The run of a producer: sends it many plans, collects the verdicts of each rule, and shrinks each failure.
+
+A run has three parts. First the *plans*: the declared capabilities one by one, then plans drawn by
+Hypothesis (`strategies`), all of them fixed before the producer is touched. Then the *shrinking*
+(`shrink`). Last the *summary* (`run`).
+
+Hypothesis is imported only when plans are drawn: `replay` and `check` work without it.
+"""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Iterable, Sequence
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any
+
+from .. import producers
+from ..abi.device import Devices, TableAccess
+from ..outcomes import Outcome, Verdict
+from ..plan import Plan
+from ..plan.producer import Capabilities
+from ..plan.profiles import Profile, profile_of
+from ..render.events import EventLog, Listener
+from ..render.report import Report
+from ..rules import catalogue
+from .driver import Description
+from .results import scrubbed
+from .run import Run
+from .session import Options, patterns, run_plans, run_profile
+from .shrink import Batch, ask_rounds, drawn_batch
+
+if TYPE_CHECKING:
+    from ..plan.strategies import Declared
+
+__all__ = ["check", "check_plans", "check_producer", "replay"]
+
+
+def check_producer(producer: Any, **options: Any) -> Report:
+    """Judges a producer on the plans of a profile; the options are those of `session.Options`.
+
+    `producer` is a written target (`targets`) or a producer class; without isolation also an object.
+    Raises as `session.run_profile`.
+    """
+    return run_profile(ProducerRun, producer, Options(**options))
+
+
+def replay(producer: Any, rule: str, plan: Plan, **options: Any) -> Report:
+    """Judges one rule (or a pattern of rules) on one plan."""
+    return check_plans(producer, [plan], rules=rule, profile="replay", **options)
+
+
+def check_plans(producer: Any, plans: Iterable[Plan], **options: Any) -> Report:
+    """Judges a producer on exactly these plans."""
+    return run_plans(ProducerRun, producer, plans, Options(**{"profile": "plans", **options}))
+
+
+def check(
+    obj: Any,
+    *,
+    rules: str | Iterable[str] | None = None,
+    profile: str = "default",
+    device_table: Any = None,
+    on_event: Listener | None = None,
+) -> Report:
+    """Judges a live object in this process: each interface, and the agreement of
+    the interfaces.
+
+    There is no plan, so the rules that compare with a plan are UNSUPPORTED. No address
+    is followed that the rules on its description reject.
+    """
+    profile_of(profile)  # raises where there is none
+    selected = catalogue.select(patterns(rules))
+    run = ProducerRun(selected, "", profile, 0, EventLog(on_event))
+    run.start(_description_of_object(obj))
+    devices = Devices(None if device_table is None else lambda: device_table)
+    if device_table is not None:
+        TableAccess(device_table)  # a capsule that is not a table is a mistake of the caller
+    if selected:
+        run.look_at(obj, devices)
+    return run.finish()
+
+
+class ProducerRun(Run):
+    """The state of one run on a producer."""
+
+    @classmethod
+    def default_rules(cls, target: Any) -> str | None:
+        """What the registry says of a built-in producer."""
+        is_built_in = isinstance(target, str) and target in producers.BUILT_IN
+        return producers.BUILT_IN[target].rules if is_built_in else None
+
+    def ask_profile(self, worker: Any, profile: Profile) -> None:
+        """Asks the declared capabilities one by one, then the drawn plans."""
+        from ..plan.strategies import declared_plans
+
+        can = worker.description.capabilities
+        declared = declared_plans(can)
+        self.ask(worker, [capability.plan for capability in declared])
+        ask_rounds(self, worker, profile, partial(_batches, can, profile))
+        if not self.given_up:
+            self._judge_declared(declared)
+
+    def _judge_declared(self, declared: Sequence[Declared]) -> None:
+        """A declared capability that was declined on every plan fails GT-20."""
+        for capability in declared:
+            answers = [self.answers[p] for p in self.answers if capability.used_by(p)]
+            if "GT-20" in self.tallies and all(answer.kind == "unsupported" for answer in answers):
+                verdict = Verdict(
+                    Outcome.FAIL,
+                    expected=f"the declared capability ({capability.name}) is made at least once",
+                    actual=f"declined on all {len(answers)} plans that use it: "
+                    f"{scrubbed(self.answers[capability.plan].reason)}",
+                )
+                self.take_verdict("GT-20", capability.plan, verdict)
+
+
+@lru_cache(maxsize=8)
+def _batches(can: Capabilities, profile: Profile, seed: int) -> tuple[Batch, ...]:
+    """The plans of one round. Drawing takes about half of a smoke run, so producers with the same capabilities share the plans."""
+    from ..plan import strategies
+
+    wanted = (
+        (strategies.general_plans(can), profile.general),
+        (strategies.boundary_plans(can), profile.boundary),
+        (strategies.rank_plans(can), profile.rank),
+        (strategies.huge_plans(can), profile.huge),
+    )
+    return tuple(
+        drawn_batch(strategy, count, seed) for strategy, count in wanted if strategy is not None
+    )
+
+
+def _description_of_object(obj: Any) -> Description:
+    kind = type(obj)
+    top = kind.__module__.partition(".")[0]
+    version = getattr(sys.modules.get(top), "__version__", "")
+    return Description(
+        name=f"{kind.__module__}.{kind.__qualname__}",
+        version=version if isinstance(version, str) else "",
+        python=platform.python_version(),
+        platform=f"{platform.system()} {platform.machine()}".lower(),
+        capabilities=Capabilities(),
+    )

@@ -1,0 +1,90 @@
+"""Verdicts on the result of a plan: the judge decides on an observation, this module on other results."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from collections.abc import Callable
+
+from ..info import Observation
+from ..outcomes import Outcome, Verdict
+from ..plan import Plan
+from ..rules.catalogue import rule_of_step
+from .driver import Result
+
+__all__ = ["guarded", "scrubbed", "suite_error", "verdicts_of", "verdicts_of_death"]
+
+_ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}\b")
+
+
+def verdicts_of(plan: Plan | None, result: Result, rules: list[str]) -> dict[str, Verdict]:
+    """The verdict of each selected rule on a result, with or without an observation."""
+    if isinstance(result.observation, Observation):
+        return _judged(result.observation, plan, rules)
+    if result.kind == "unsupported":
+        declined = Verdict(Outcome.UNSUPPORTED, note=scrubbed(result.reason))
+        return dict.fromkeys(rules, declined)
+    if result.kind == "raised":
+        return _verdicts_of_raising(result, rules)
+    if result.kind == "error":
+        return dict.fromkeys(rules, suite_error(result.reason))
+    if plan is not None and plan.fill is None and "SIGKILL" in result.reason:
+        reason = "the system ended the process, probably out of memory"
+        return dict.fromkeys(rules, Verdict(Outcome.UNTESTED, note=reason))
+    return verdicts_of_death(result, rules, Outcome(result.kind.upper()), plan)
+
+
+def _judged(observation: Observation, plan: Plan | None, rules: list[str]) -> dict[str, Verdict]:
+    from .judge import judge
+
+    return guarded(lambda: judge(observation, plan, rules), rules)
+
+
+def guarded(judged: Callable[[], dict[str, Verdict]], rules: list[str]) -> dict[str, Verdict]:
+    """The verdicts of a judge; if the judge raises, each rule is an ERROR."""
+    try:
+        return judged()
+    except Exception:
+        return dict.fromkeys(rules, suite_error(traceback.format_exc()))
+
+
+def suite_error(text: str) -> Verdict:
+    """An error of the suite: the last line of a traceback, and the file and line of its innermost frame."""
+    last = text.strip().splitlines()[-1]
+    places = re.findall(r'File "(?:.*/)?([^/"]+)", line (\d+)', text)
+    where = f" ({places[-1][0]}:{places[-1][1]})" if places else ""
+    return Verdict(Outcome.ERROR, expected="the suite itself works", actual=scrubbed(last) + where)
+
+
+def _verdicts_of_raising(result: Result, rules: list[str]) -> dict[str, Verdict]:
+    """`produce` raised instead of returning or declining (GT-20); no other rule can be
+    judged.
+    """
+    broken = Verdict(
+        Outcome.FAIL,
+        expected="produce returns an object, or Unsupported(reason)",
+        actual=f"produce raised {scrubbed(result.reason)}",
+    )
+    blocked = Verdict(Outcome.BLOCKED, note="GT-20: produce raised")
+    return {**dict.fromkeys(rules, blocked), "GT-20": broken}
+
+
+def verdicts_of_death(
+    result: Result, rules: list[str], outcome: Outcome, plan: Plan | None = None
+) -> dict[str, Verdict]:
+    """The process died or hung: the rule of its step fails, and the other rules are blocked."""
+    prefix = result.step.partition(":")[0]
+    failing = rule_of_step(result.step)
+    if prefix == "dp" and plan is not None and plan.dtype_info.dlpack is None:
+        failing = "DP-25"  # an array that DLPack cannot describe must be refused
+    broken = Verdict(
+        outcome, expected="the process answers and lives on", actual=scrubbed(result.reason)
+    )
+    blocked = Verdict(Outcome.BLOCKED, note=f"{failing}: the process ended at step {result.step}")
+    return {**dict.fromkeys(rules, blocked), failing: broken}
+
+
+def scrubbed(text: str) -> str:
+    """A reason without parts that differ between runs: addresses, and the folders of files."""
+    text = _ADDRESS.sub("0x…", text)
+    return re.sub(r"(?<![\w.])/(?:[\w.+-]+/)+", "", text)

@@ -1,0 +1,93 @@
+"""The numbers that a look at a result must show (`measure.eyes`): the values of the plan's elements."""
+
+from __future__ import annotations
+
+import math
+import struct
+import sys
+from math import prod
+
+from ..abi.descriptors import sample_indices
+from ..info import LookInfo
+from . import Export
+from .array_repr import tolerance_of
+
+__all__ = ["can_be_compared", "mistake"]
+
+_ELEMENTS_LIMIT = 256
+_PRINTED = "repr(x)"
+_SUM = "x + 0"
+_FLOATS = {2: "e", 4: "f", 8: "d"}
+_RELATIVE = 1e-6
+
+Number = bool | int | float | complex
+
+
+def can_be_compared(export: Export) -> bool:
+    """Whether the elements of an export are few, and numbers that Python has."""
+    kind, shape = export.dtype_info, export.view_map.shape
+    is_plain = not export.variant.is_retyped and export.variant.described(shape) == shape
+    is_number = kind.packed_bits is None and not kind.fields and kind.kind in "biufc"
+    if export.variant.expects == "error" or not (is_plain and is_number):
+        return False
+    has_size = kind.itemsize in {"c": (8, 16), "f": (2, 4, 8)}.get(kind.kind, (kind.itemsize,))
+    return has_size and 0 < prod(shape) <= _ELEMENTS_LIMIT
+
+
+def mistake(export: Export, name: str, look: LookInfo) -> tuple[str, str] | None:
+    """(expected, actual) of the first difference between a look and the plan; None if there is none to see."""
+    if look.died is not None:
+        return f"values, by {name}", f"the process died of {look.died}"
+    shape = list(export.view_map.shape)
+    if look.shape is None or look.values is None:
+        return None
+    if look.shape != shape:
+        # printed brackets may be those of anything
+        return None if name == _PRINTED else (f"shape {shape}", f"shape {look.shape}, by {name}")
+    for index, text in zip(sample_indices(tuple(shape), _ELEMENTS_LIMIT), look.values):
+        expected = _number(export, index)
+        if not (_agrees(expected, text, name) or _is_bits(export, index, text)):
+            return f"{expected!r} at element {list(index)}", f"{text}, by {name}"
+    return None
+
+
+def _number(export: Export, index: tuple[int, ...]) -> Number:
+    """The value of one element."""
+    raw, kind = export.viewed_element_bytes(index), export.dtype_info
+    is_little = (sys.byteorder == "little") == (export.byteorder == "native")
+    if kind.kind == "b":
+        return bool(raw[0])
+    if kind.kind in "iu":
+        return int.from_bytes(raw, "little" if is_little else "big", signed=kind.kind == "i")
+    order = "<" if is_little else ">"
+    if kind.name == "bfloat16":
+        return float(struct.unpack(order + "f", b"\0\0" + raw if is_little else raw + b"\0\0")[0])
+    if kind.kind == "c":
+        real, imaginary = struct.unpack(order + 2 * _FLOATS[len(raw) // 2], raw)
+        return complex(real, imaginary)
+    return float(struct.unpack(order + _FLOATS[len(raw)], raw)[0])
+
+
+def _is_bits(export: Export, index: tuple[int, ...], text: str) -> bool:
+    """Whether a text is the bits of a bfloat16: libraries without numbers for that type show uint16."""
+    raw = export.viewed_element_bytes(index)
+    return export.dtype_info.name == "bfloat16" and text == str(int.from_bytes(raw, sys.byteorder))
+
+
+def _agrees(expected: Number, text: str, name: str) -> bool:
+    """Whether a text is the number; in doubt it is."""
+    try:
+        actual: Number = int(text) if text.lstrip("+-").isdigit() else complex(text)
+    except ValueError:
+        if text not in ("True", "False"):
+            return True
+        actual = text == "True"
+    if actual == expected:
+        return True
+    if isinstance(expected, int) and isinstance(actual, int):
+        return False
+    given, wanted = complex(actual), complex(expected)
+    if name == _SUM and not (math.isfinite(given.real) and math.isfinite(given.imag)):
+        return True  # the sum may be of a shorter type
+    allowed = tolerance_of(text) if name == _PRINTED else 0.0
+    return abs(given - wanted) <= allowed + _RELATIVE * abs(wanted)

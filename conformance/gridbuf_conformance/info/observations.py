@@ -1,0 +1,143 @@
+"""What is measured of one produced object: the array, its view, its life."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .arrays import ArrayInfo, ErrorInfo, InterfaceInfo, NamingInfo, Value
+
+__all__ = [
+    "BufferLifeInfo",
+    "CapsuleLifeInfo",
+    "DriverInfo",
+    "DropInfo",
+    "GrowthInfo",
+    "LifeInfo",
+    "LossInfo",
+    "Observation",
+    "PendingInfo",
+    "ResizeInfo",
+    "TwoViewsInfo",
+]
+
+
+@dataclass
+class TwoViewsInfo:
+    """Two open views of one buffer, one of which was released."""
+
+    refused: bool = False
+    unchanged: bool | None = None
+    same_address: bool | None = None
+
+
+@dataclass
+class BufferLifeInfo:
+    """Reference counts around eight requests, and two views in both release orders."""
+
+    references: list[int] = field(default_factory=lambda: [0, 0])
+    two_views: list[TwoViewsInfo] = field(default_factory=list)
+
+
+@dataclass
+class GrowthInfo:
+    """(live bytes, live blocks) gained in each round of repetitions."""
+
+    iterations: int = 0
+    rounds: list[list[int]] = field(default_factory=list)
+
+
+@dataclass
+class CapsuleLifeInfo:
+    """Counted calls of deleters, and what repetition leaves behind; None where it was not tried."""
+
+    error: ErrorInfo | None = None
+    deleter: bool = False
+    unconsumed_calls: int = 0
+    destructor_called_deleter: bool | None = None
+    name: str | None = None
+    name_after: str | None = None
+    unconsumed_growth: GrowthInfo = field(default_factory=GrowthInfo)
+    consumed_growth: GrowthInfo | None = None
+    foreign_thread: bool = False
+    references: list[int] = field(default_factory=lambda: [0, 0])
+
+
+@dataclass
+class LossInfo:
+    """A survivor whose memory was gone, and the drop that preceded."""
+
+    dropped: str
+    survivor: str
+
+
+@dataclass
+class DropInfo:
+    """One order in which holders were dropped: memory that was lost, descriptions that changed."""
+
+    order: list[str]
+    lost: list[LossInfo] = field(default_factory=list)
+    changed: list[str] = field(default_factory=list)
+
+
+@dataclass
+class ResizeInfo:
+    """A resizing method called while memory was held; `refused` is the type of the error."""
+
+    refused: str | None = None
+    mapped: bool = True
+    same_address: bool = True
+    allowed_after: bool | None = None
+
+
+@dataclass
+class LifeInfo:
+    """Which objects keep memory alive and which free it; None where it was not tried."""
+
+    dict_mapped: bool | None = None
+    cai_references: list[int] | None = None
+    buffer: BufferLifeInfo | None = None
+    capsule: CapsuleLifeInfo | None = None
+    drops: list[DropInfo] | None = None
+    resizes: dict[str, dict[str, ResizeInfo]] = field(default_factory=dict)
+
+
+@dataclass
+class PendingInfo:
+    """Whether each way out of an object with pending work gave the bytes of that work (`streams`)."""
+
+    error: str | None = None
+    seen: dict[str, bool | None] = field(default_factory=dict)
+
+
+@dataclass
+class DriverInfo:
+    """Which driver answered for device memory, or why none did."""
+
+    name: str | None = None
+    reason: str = ""
+
+
+@dataclass
+class Observation:
+    """All that was measured of one product: it, its views, a second product, and their life.
+
+    `gt4py` holds GT4Py's attributes by name. `live` marks an object without a plan, `has_memory` is False where the
+    producer says that its objects have no memory to export.
+    """
+
+    type: str
+    map_known: bool
+    live: bool
+    has_memory: bool = True
+    root: ArrayInfo = field(default_factory=ArrayInfo)
+    repeated: list[ArrayInfo] = field(default_factory=list)
+    gt4py: dict[str, Value] = field(default_factory=dict)
+    domain_starts: list[Value] | None = None
+    naming: NamingInfo | None = None
+    array_attribute: InterfaceInfo | None = None
+    view: ArrayInfo | None = None
+    second: ArrayInfo | None = None
+    life: LifeInfo | None = None
+    pending: PendingInfo | None = None
+    driver: DriverInfo = field(default_factory=DriverInfo)
+    switched_off: list[str] = field(default_factory=list)

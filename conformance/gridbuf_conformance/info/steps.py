@@ -1,0 +1,42 @@
+"""The current step of the measurement: a short name, stored where it outlives the process that wrote it.
+
+A producer can crash its whole process. The measurement therefore writes its next step
+(`enter("produce")`, `enter("dl:deleter")`) just before it does it. In a worker the name goes into a
+page shared with the driver, so that after a crash or a hang the driver knows at which step it
+happened, and with `catalogue.rule_of_step` which rule that counts against.
+"""
+
+from __future__ import annotations
+
+import mmap
+
+__all__ = ["SLOT_BYTES", "current", "enter", "read", "share"]
+
+SLOT_BYTES = mmap.PAGESIZE
+_name = ""
+_slot: mmap.mmap | None = None
+
+
+def enter(step: str) -> None:
+    """Says what the measurer does next; costs a memory copy, no system call."""
+    global _name
+    _name = step
+    if _slot is not None:
+        encoded = step.encode()[:255]
+        _slot[: len(encoded) + 1] = bytes([len(encoded)]) + encoded
+
+
+def current() -> str:
+    """The step entered last in this process."""
+    return _name
+
+
+def share(slot: mmap.mmap) -> None:
+    """From now on writes each step into this page as well (worker)."""
+    global _slot
+    _slot = slot
+
+
+def read(slot: mmap.mmap) -> str:
+    """The step that the process on the other side of this page entered last (driver)."""
+    return slot[1 : 1 + slot[0]].decode(errors="replace")

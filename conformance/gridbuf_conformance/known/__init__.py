@@ -1,0 +1,27 @@
+"""Known failures: the records of a file, what their replays come to in a run, and how a file is updated."""
+
+from .records import (
+    KEYS,
+    OUTCOMES,
+    SIDES,
+    Known,
+    KnownError,
+    KnownFailures,
+    alike,
+    parse,
+    plan_of,
+    read,
+)
+
+__all__ = [
+    "KEYS",
+    "OUTCOMES",
+    "SIDES",
+    "Known",
+    "KnownError",
+    "KnownFailures",
+    "alike",
+    "parse",
+    "plan_of",
+    "read",
+]

@@ -1,0 +1,185 @@
+"""One object with all that it exported: what it says, and the content that its descriptors reach."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from ..abi.descriptors import Rejected, descriptors_of, of_dlpack
+from ..abi.device import DeviceError
+from ..abi.dlpack import CPU, Exported
+from ..abi.memory import Memory
+from ..abi.pybuffer import HeldBuffer
+from ..info import ArrayInfo, CapsuleInfo
+from ..info.steps import enter
+from .buffer import buffer_info, hold_buffer, python_level_info
+from .capsules import NEWEST, device_info, every_call_info, export
+from .content import mapping_info, packed_content, poke_info, walk
+from .dlpack_exchange import exchange_info
+from .entries import use_entries, use_interfaces_as_entries
+from .interface import (
+    data_interface_info,
+    interface_info,
+    probe_info,
+    struct_info,
+)
+from .streams import stream_info
+
+__all__ = ["TOUCH_LIMIT_BYTES", "Held"]
+
+TOUCH_LIMIT_BYTES = 2**26
+
+
+class Held:
+    """One object with everything that it exported: info, and the descriptors that stay valid until `release`."""
+
+    def __init__(
+        self,
+        obj: Any,
+        memory: Memory,
+        groups: frozenset[str],
+        *,
+        touch: bool,
+        poke: bool,
+        is_view: bool = False,
+    ) -> None:
+        self.memory = memory
+        self._deep = touch and poke and not is_view
+        self._is_view = is_view
+        probes = probe_info(obj)
+        self.info = ArrayInfo(probes=probes)
+        self._kept: list[Any] = []
+        self._buffer: HeldBuffer | None = None
+        present = {name for name, probe in probes.items() if probe.present}
+        self._read_metadata(obj, present, groups, may_copy=touch)
+        self.found = descriptors_of(self.info)
+        if "CAI" in self.found:
+            self.info.stream = stream_info(obj, self.found["CAI"], memory)
+        self.info.mapping = mapping_info(self.found, memory)
+        if touch:
+            self._read_content(obj, poke)
+
+    def release(self) -> None:
+        """Gives everything back: the buffer first, then capsules and dicts."""
+        if self._buffer is not None:
+            self._buffer.release()
+        self._kept.clear()
+
+    def _read_metadata(
+        self, obj: Any, present: set[str], groups: frozenset[str], *, may_copy: bool
+    ) -> None:
+        info, memory = self.info, self.memory
+        if "__array_interface__" in present:
+            info.ai, dictionary = interface_info(obj, memory)
+            self._kept.append(dictionary)
+        if "__array_struct__" in present:
+            info.struct, capsule = struct_info(obj, memory)
+            self._kept.append(capsule)
+        if "__cuda_array_interface__" in present:
+            info.cai, dictionary = interface_info(obj, memory, attribute="__cuda_array_interface__")
+            self._kept.append(dictionary)
+        if "__gt_data_interface__" in present:
+            info.gt_data, self._entries = data_interface_info(obj)
+        info.pb = buffer_info(obj, memory)
+        info.python = python_level_info(obj)
+        self._buffer = hold_buffer(obj)
+        if "__dlpack_device__" in present:
+            info.device = device_info(obj)
+        if "__dlpack__" in present:
+            info.main = self._hold_export(obj)
+            if groups & {"DL", "DP", "XA"}:
+                info.dlpack = every_call_info(
+                    obj,
+                    memory,
+                    may_copy=may_copy and _is_small(info.main),
+                    device_type=(info.device_pair or [CPU])[0],
+                )
+        if "DX" in groups:
+            device = info.device_pair or [CPU, 0]
+            info.exchange = exchange_info(obj, memory, device=device, deep=self._deep)
+
+    def _hold_export(self, obj: Any) -> CapsuleInfo:
+        """Keeps one capsule: versioned if there is such a thing, else legacy."""
+        refusal = CapsuleInfo()
+        for name, keywords in (("max_version=(1,3)", NEWEST), ("legacy", {})):
+            exported = export(obj, self.memory, name, keywords)
+            if isinstance(exported, Exported):
+                self._kept.append(exported)
+                enter(f"dl:struct={name}")
+                return exported.info()
+            refusal = exported
+        return refusal
+
+    def _read_content(self, obj: Any, poke: bool) -> None:
+        walks = {name: walk(array, self.memory) for name, array in self.found.items()}
+        walks.update(self._settled(walks))
+        walks.update(self._copied_content(obj))
+        if set(self.found) == {"DL"}:
+            walks["DL strides as bytes"] = self._walk_as_if_strides_were_bytes()
+        self.info.walk = {name: content for name, content in walks.items() if content is not None}
+        self.info.packed = packed_content(self.info.main, self.memory)
+        if poke:
+            self.info.poke = poke_info(self.found, self.memory)
+        data = self.info.gt_data
+        if not self._is_view and data is not None and data.entries is not None:
+            use_entries(obj, self._entries, data, self.memory, write=poke)
+        elif poke and not self._is_view and self._has_mirrors():
+            self.info.standing = use_interfaces_as_entries(obj, self.memory)
+
+    def _has_mirrors(self) -> bool:
+        """Whether the host's and CUDA's array interface name different memory, and no data interface speaks of it."""
+        host, device = self.found.get("AI"), self.found.get("CAI")
+        if host is None or device is None or self.info.gt_data is not None:
+            return False
+        return host.address != device.address
+
+    def _settled(self, walks: dict[str, str | None]) -> dict[str, str | None]:
+        """Device content again after a synchronisation of the whole device; "late" says where it differs."""
+        on_device = [name for name, array in self.found.items() if array.device[0] != CPU]
+        access = self.memory.devices.access if on_device else None
+        if access is None:
+            return {}
+        try:
+            access.synchronize(0)
+        except DeviceError as error:
+            self.info.device_error = str(error)
+            return {}
+        settled = {name: walk(self.found[name], self.memory) for name in on_device}
+        self.info.late = {
+            name: settled[name] != walks[name]
+            for name in on_device
+            if None not in (settled[name], walks[name])
+        }
+        return settled
+
+    def _walk_as_if_strides_were_bytes(self) -> str | None:
+        """Where DLPack alone describes an array, the reading that a producer of byte strides would mean."""
+        array = self.found["DL"]
+        if array.itemsize < 2:
+            return None
+        strides = tuple(stride // array.itemsize for stride in array.strides)
+        return walk(replace(array, strides=strides), self.memory)
+
+    def _copied_content(self, obj: Any) -> dict[str, str | None]:
+        """What an export by copy holds: read while its capsule lives."""
+        before = self.info.dlpack.get("copy=True")
+        if before is None or before.error is not None:
+            return {}
+        exported = export(obj, self.memory, "copy=True", {**NEWEST, "copy": True})
+        if isinstance(exported, CapsuleInfo):
+            return {}
+        info = exported.info()
+        try:
+            array = replace(of_dlpack(info), interface="DL copy=True")
+        except Rejected:
+            return {}
+        self.info.copied = info
+        return {"DL copy=True": walk(array, self.memory)}
+
+
+def _is_small(capsule: CapsuleInfo) -> bool:
+    """Whether the tensor of a capsule can be copied directly."""
+    try:
+        return of_dlpack(capsule).nbytes < TOUCH_LIMIT_BYTES
+    except Rejected:  # refused, or no array: there is nothing large to copy
+        return True

@@ -1,0 +1,163 @@
+"""Producers and consumers by name: the rows of `libraries.toml`, and what installed packages announce.
+
+A name refers to a target (`package.module:Class`), which the worker loads. Whether its library is
+installed is found out without importing it: an import may take seconds, and a broken library must fail in the
+worker, not here.
+"""
+
+from __future__ import annotations
+
+import difflib
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from importlib import metadata, util
+from importlib.resources import files
+from typing import Any
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+from ..abi.gpu import has_gpu
+
+__all__ = ["Entry", "Registry"]
+
+_PACKAGE = __package__
+_FUNCTIONS = f"{_PACKAGE.rpartition('.')[0]}.named_consumers.functions"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One producer or consumer by name.
+
+    `target` is loaded by a worker, and `needs` is the import name of the library. `also` has the import names that it
+    needs and the library does not. `install` is the command that installs them all. `needs_gpu` says that
+    nothing is made without a CUDA device. `rules` is a producer's default selection of rules: a library whose
+    plain arrays are NumPy arrays is judged by the allocation, not by the exports. `takes` has the interfaces that a
+    consumer is documented to take (None: found out).
+    """
+
+    name: str
+    target: str
+    summary: str
+    needs: str | None = None
+    install: str = ""
+    rules: str | None = None
+    needs_gpu: bool = False
+    also: tuple[str, ...] = ()
+    takes: tuple[str, ...] | None = None
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether the library is installed, and the device that it needs is there."""
+        return self.is_installed and (not self.needs_gpu or has_gpu())
+
+    @property
+    def is_installed(self) -> bool:
+        """Whether all that it needs can be found; nothing is imported. It may still be broken."""
+        return not self.missing
+
+    @property
+    def missing(self) -> str:
+        """The first import name that cannot be found, or an empty text."""
+        needs = (self.needs, *self.also) if self.needs else self.also
+        return next((name for name in needs if not _is_found(name)), "")
+
+
+@dataclass(frozen=True)
+class Registry:
+    """The entries of one side: "producer" or "consumer". `find` raises `unknown`; `own` says how to name another target."""
+
+    side: str
+    unknown: type[LookupError]
+    own: str
+
+    @property
+    def group(self) -> str:
+        """The entry points by which a package announces its own."""
+        return f"gridbuf_conformance.{self.side}s"
+
+    @cached_property
+    def built_in(self) -> dict[str, Entry]:
+        """The entries of this package by name, in the order in which they are shown."""
+        return {entry.name: entry for library in _libraries() for entry in self._of(library)}
+
+    def entries(self) -> dict[str, Entry]:
+        """All entries by name: the built-in ones, then those of entry points, by name.
+
+        A built-in name cannot be taken over by an entry point.
+        """
+        announced = {
+            point.name: Entry(point.name, point.value, f"announced by {_origin(point)}")
+            for point in sorted(metadata.entry_points(group=self.group), key=lambda p: p.name)
+            if point.name not in self.built_in
+        }
+        return {**self.built_in, **announced}
+
+    def find(self, name: str) -> Entry:
+        """The entry of a name; raises an error with close matches if there is none."""
+        known = self.entries()
+        if name not in known:
+            close = difflib.get_close_matches(name, known) or list(known)
+            raise self.unknown(
+                f"{name!r} is not a {self.side}; use one of {', '.join(close)}, "
+                f"or name your own as {self.own}"
+            )
+        return known[name]
+
+    def names(self) -> tuple[str, ...]:
+        """All names that `find` takes."""
+        return tuple(self.entries())
+
+    def _of(self, library: dict[str, Any]) -> Iterator[Entry]:
+        """The entries of one table of libraries.toml."""
+        needs = library.get("needs")
+        package = needs and "pip install " + library.get("package", needs)
+        install = library.get("install", package or "")
+        for name, row in library.get(f"{self.side}s", {}).items():
+            also = tuple(row.get("also", ()))
+            yield Entry(
+                name,
+                _target(row),
+                row["summary"],
+                needs=needs,
+                install=" ".join((install, *also)),
+                rules=row.get("rules"),
+                needs_gpu=library.get("needs_gpu", False),
+                also=also,
+                takes=tuple(row["takes"]) if "takes" in row else None,
+            )
+
+
+@lru_cache(maxsize=1)
+def _libraries() -> list[dict[str, Any]]:
+    text = files(_PACKAGE).joinpath("libraries.toml").read_text(encoding="utf-8")
+    libraries: list[dict[str, Any]] = tomllib.loads(text)["library"]
+    return libraries
+
+
+def _target(row: dict[str, Any]) -> str:
+    if "class" in row:
+        return f"{_PACKAGE}.{row['class']}"
+    function: str = row["function"]
+    return function if ":" in function else f"{_FUNCTIONS}:{function}"
+
+
+def _is_found(name: str) -> bool:
+    """Whether a package can be found.
+
+    A folder of that name without a module on the path (a namespace package, without origin) is not the library.
+    """
+    package, _, module = name.partition(".")
+    found = util.find_spec(package)
+    if module and found is not None:
+        # Such a package is only a folder (`mlx`, `iree`), which is the only kind that this imports.
+        found = util.find_spec(name)
+    return found is not None and found.origin is not None
+
+
+def _origin(point: metadata.EntryPoint) -> str:
+    return point.dist.name if point.dist is not None else point.value

@@ -1,0 +1,1 @@
+"""Agreement of interfaces: the rows are in rules.toml, the checks next to them."""

@@ -1,0 +1,1 @@
+"""NumPy array interface, the dict: the rows are in rules.toml, the checks next to them."""

@@ -1,0 +1,1 @@
+"""NumPy array interface, the C struct: the rows are in rules.toml, the checks next to them."""

@@ -1,0 +1,1 @@
+"""Buffer protocol: the rows are in rules.toml, the checks next to them."""

@@ -1,0 +1,344 @@
+"""The catalogue of requirements: a view of the rules, whose rows and checks are in one folder for each group.
+
+The ids are stable: a rule never gets another id, and an id never gets another requirement. So reports, files
+of known failures and bug trackers can use them. A row of `rules.toml` has texts for readers (`why`, `fix`,
+`example`, which `explain` prints) and data for the judge (`level`, `preconditions`, `steps`). The decorators of
+`registry` join the checks to the rows; a row without a check, a check without a row, and a row without a
+severity are errors when the package is imported.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, fields
+from fnmatch import fnmatchcase
+from functools import lru_cache
+from importlib.resources import files
+from types import MappingProxyType
+from typing import Any
+
+from .registry import CHECKS, CONSUMER_CHECKS
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+__all__ = [
+    "BINDING",
+    "FOLDERS",
+    "GROUPS",
+    "KINDS",
+    "LEVELS",
+    "SEVERITIES",
+    "VERBS",
+    "Document",
+    "Group",
+    "Rule",
+    "Source",
+    "UnknownRule",
+    "documents",
+    "load",
+    "rule_of_step",
+    "select",
+]
+
+LEVELS = MappingProxyType(
+    {
+        "MUST": "a text demands it, or breaking it makes memory access undefined; breaking it fails a run",
+        "SHOULD": "a text recommends it, or texts disagree; breaking it is an advisory",
+        "ROBUST": "no text demands it, and a good library survives the case; breaking it is reported as fragile",
+        "SUITE": "no text mentions it; breaking it is an advisory",
+    }
+)
+"""The levels of rules, with their meaning."""
+
+SEVERITIES = MappingProxyType(
+    {
+        "memory": "memory that does not belong to the array is read or written, or the process crashes",
+        "values": "other values than those of the array are read, or writes are lost",
+        "leak": "memory is never freed",
+        "refusal": "input that the text allows is refused",
+        "form": "the description breaks the text, without a known effect on a consumer",
+    }
+)
+"""What breaking a rule leads to in a consumer or producer that obeys the text, worst first."""
+
+VERBS = MappingProxyType(
+    {
+        "must": "the sentence says must, must not, is not allowed, or only … is accepted",
+        "shall": 'the sentence says "shall"',
+        "required": "the sentence says required, requires or requirement",
+        "undefined": "the sentence states a fact about memory; if it is wrong, memory access is undefined",
+        "should": "the sentence says should or recommended",
+        "may": "the sentence says may or can",
+        "none": "the sentence has no verb of obligation, or there is no sentence",
+    }
+)
+"""The modal verbs of sources. The word itself can have another form, such as "must not" or "disallowed"."""
+
+BINDING = frozenset({"must", "shall", "required", "undefined"})
+"""The verbs on which a MUST can rest."""
+
+KINDS = MappingProxyType(
+    {
+        "published": "a published text that binds every library",
+        "gt4py": "a document of GT4Py; it binds only libraries that have its attributes",
+        "own": "gridbuf's own specification; it binds only producers that promise its allocation rules",
+    }
+)
+"""Kinds of documents. A broken rule on a document that is not "published" is never a finding about another library."""
+
+
+FOLDERS = (
+    *("array_interface", "array_struct", "cuda_array_interface", "buffer_protocol"),
+    *("dlpack_structs", "dlpack_protocol", "dlpack_exchange", "gt4py", "agreement"),
+)
+"""The folders of the rule groups, in the order of the catalogue."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """The rules of one folder. `heading` is the group's name in reports, `interface` the name in findings.
+
+    `is_published`: its rules bind every library.
+    """
+
+    id: str
+    subject: str
+    heading: str
+    interface: str
+    is_published: bool = True
+
+
+class UnknownRule(ValueError):
+    """A pattern that does not match any rule of the catalogue."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """A text that rules rest on. `url` is the page or folder to which `Source.at` is appended."""
+
+    id: str
+    title: str
+    version: str
+    url: str
+    kind: str = "published"
+
+
+@dataclass(frozen=True)
+class Source:
+    """The sentence that a rule rests on: where it is, its modal verb, and what it says in our words.
+
+    `at` is an anchor, or a file with lines, relative to the URL of the document.
+    """
+
+    document: str
+    section: str
+    at: str
+    verb: str
+    says: str
+
+    @property
+    def text(self) -> Document:
+        """The document of the sentence."""
+        return documents()[self.document]
+
+    @property
+    def url(self) -> str:
+        """A link to the sentence."""
+        return self.text.url + self.at
+
+    def __str__(self) -> str:
+        return f"{self.text.title} ({self.text.version}), {self.section}"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One requirement.
+
+    `severity` is what breaking the rule leads to (`SEVERITIES`). `since` is the version of the published text that
+    introduced it. `preconditions` are the ids of rules that must hold before the suite can judge this rule. `oracle`
+    names the methods of the check. `steps` are the steps of a measurement (`info.steps`) at which a death or a hang of
+    the process breaks this rule. `on_device`: only the device's own answer settles it for device memory.
+    A rule without a check has the reason in `untestable`. If a rule applies to both sides, `fix` is for producers and
+    `consumer_fix` for consumers.
+
+    `source` is the sentence that the rule rests on. `consumer_level`, `consumer_severity` and `consumer_source` are those
+    of the consumers' half where they differ.
+    """
+
+    id: str
+    level: str
+    severity: str
+    requirement: str
+    source: Source
+    since: str = ""
+    preconditions: tuple[str, ...] = ()
+    oracle: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()
+    on_device: bool = False
+    why: str = ""
+    fix: str = ""
+    example: str = ""
+    untestable: str | None = None
+    consumer_level: str = ""
+    consumer_severity: str = ""
+    consumer_source: Source | None = None
+    consumer_fix: str = ""
+
+    def __post_init__(self) -> None:
+        for side in ("producer", "consumer"):
+            if self.level_of(side) not in LEVELS or self.severity_of(side) not in SEVERITIES:
+                raise ValueError(
+                    f"{self.id}: level {self.level_of(side)!r}, severity {self.severity_of(side)!r}; "
+                    f"use one of {', '.join(LEVELS)} and one of {', '.join(SEVERITIES)}"
+                )
+
+    @property
+    def group(self) -> str:
+        """The letters before the hyphen: a key of `GROUPS`."""
+        return self.id.partition("-")[0]
+
+    def judges(self, side: str) -> bool:
+        """Whether the rule applies to a "producer" or to a "consumer"."""
+        if side == "consumer":
+            return self.id in CONSUMER_CHECKS
+        return self.id in CHECKS or self.untestable is not None
+
+    @property
+    def sides(self) -> tuple[str, ...]:
+        """The sides that the rule applies to."""
+        return tuple(side for side in ("producer", "consumer") if self.judges(side))
+
+    def level_of(self, side: str) -> str:
+        """The level for a "producer" or a "consumer"."""
+        return (self.consumer_level if side == "consumer" else "") or self.level
+
+    def severity_of(self, side: str) -> str:
+        """What breaking it leads to for a "producer" or a "consumer"."""
+        return (self.consumer_severity if side == "consumer" else "") or self.severity
+
+    def source_of(self, side: str) -> Source:
+        """The sentence that binds a "producer" or a "consumer"."""
+        return (self.consumer_source if side == "consumer" else None) or self.source
+
+    @property
+    def is_published(self) -> bool:
+        """Whether the rule rests on a text for every library. If not, it is never a finding about another library."""
+        return self.source.text.kind == "published"
+
+
+def _table(*place: str) -> dict[str, dict[str, Any]]:
+    text = files(__package__).joinpath(*place).read_text(encoding="utf-8")
+    table: dict[str, dict[str, Any]] = tomllib.loads(text)
+    return table
+
+
+@lru_cache(maxsize=1)
+def documents() -> MappingProxyType[str, Document]:
+    """The texts that rules rest on, by id."""
+    table = _table("documents.toml")
+    return MappingProxyType({id_: Document(id_, **row) for id_, row in table.items()})
+
+
+def rule_of(id_: str, row: dict[str, Any]) -> Rule:
+    """The rule of a row.
+
+    Raises ValueError for a row that is not complete, or whose rule nothing decides.
+    """
+    row = dict(row)
+    for side in ("", "consumer_"):
+        if f"{side}source" in row:
+            row[f"{side}source"] = Source(**row[f"{side}source"], says=row.pop(f"{side}says"))
+    for key in ("preconditions", "oracle", "steps"):
+        row[key] = tuple(row.get(key, ()))
+    missing = {f.name for f in fields(Rule)[1:5]} - row.keys()
+    if missing:
+        raise ValueError(f"{id_}: {', '.join(sorted(missing))} missing in its row of rules.toml")
+    rule = Rule(id_, **row)
+    if not rule.sides:
+        raise ValueError(
+            f"{id_} has no check; decorate one with check({id_!r}), or say why as untestable"
+        )
+    return rule
+
+
+_TABLES = {folder: _table(folder, "rules.toml") for folder in FOLDERS}
+_GROUPS = [Group(**table.pop("group")) for table in _TABLES.values()]
+GROUPS = MappingProxyType({group.id: group for group in _GROUPS})
+"""All groups by id, in the order of the catalogue."""
+
+
+@lru_cache(maxsize=1)
+def _rules() -> MappingProxyType[str, Rule]:
+    rules = {id_: rule_of(id_, row) for table in _TABLES.values() for id_, row in table.items()}
+    for (folder, table), group in zip(_TABLES.items(), GROUPS):
+        strange = [id_ for id_ in table if rules[id_].group != group]
+        if strange:
+            raise ValueError(f"{folder}/rules.toml has {strange[0]}; its ids are {group}-nn")
+    unknown = {*CHECKS, *CONSUMER_CHECKS} - rules.keys()
+    if unknown:
+        raise ValueError(f"checks without a row in rules.toml: {', '.join(sorted(unknown))}")
+    return MappingProxyType(rules)
+
+
+@lru_cache(maxsize=1)
+def _steps() -> MappingProxyType[str, str]:
+    return MappingProxyType({step: rule.id for rule in _rules().values() for step in rule.steps})
+
+
+def rule_of_step(step: str) -> str:
+    """The rule that a death or a hang at a step breaks: that of the step, or of its part before "=" or ":"."""
+    steps = _steps()
+    found = (steps.get(key) for key in (step, step.partition("=")[0], step.partition(":")[0]))
+    return next(filter(None, found), "GT-20")
+
+
+def load() -> dict[str, Rule]:
+    """All rules by id, in the order of the catalogue."""
+    return dict(_rules())
+
+
+def select(patterns: str | None = None, side: str = "producer") -> list[Rule]:
+    """Selects the rules for a side, in the order of the catalogue.
+
+    Parameters
+    ----------
+    patterns : str, optional
+        A comma-separated list of ids, wildcards and levels ("ROBUST"). None or an empty string selects all
+        rules.
+    side : {"producer", "consumer"}, optional
+        The side that the rules apply to.
+
+    Returns
+    -------
+    list of Rule
+        The selected rules.
+
+    Raises
+    ------
+    UnknownRule
+        If a pattern does not match any rule.
+
+    Examples
+    --------
+    >>> [rule.id for rule in select("XA-03,DL-0*")][:2]
+    ['DL-01', 'DL-02']
+    """
+    rules = _rules().values()
+    wanted = [part.strip() for part in (patterns or "*").split(",") if part.strip()] or ["*"]
+    for pattern in wanted:
+        if pattern not in LEVELS and not any(fnmatchcase(rule.id, pattern) for rule in rules):
+            raise UnknownRule(
+                f"no rule matches {pattern!r}; ids look like PB-01, patterns like 'DL-*,XA-03', "
+                f"groups are {', '.join(GROUPS)}, levels {', '.join(LEVELS)}"
+            )
+    return [
+        rule
+        for rule in rules
+        if rule.judges(side)
+        and any(
+            pattern == rule.level_of(side) or fnmatchcase(rule.id, pattern) for pattern in wanted
+        )
+    ]

@@ -1,0 +1,1 @@
+"""DLPack, the C structs: the rows are in rules.toml, the checks next to them."""
