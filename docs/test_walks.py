@@ -120,7 +120,7 @@ def _make(call: Callable[[], Any], writing: int) -> None:
         file = frame.f_code.co_filename
         if event == "call" and file not in known and file.startswith(package):
             known.add(file)
-            os.write(writing, f"modules/python/gridbuf{file[len(package):]}".encode())
+            os.write(writing, f"modules/python/gridbuf{file[len(package) :]}".encode())
             os.kill(os.getpid(), signal.SIGUSR1)
 
     _ptrace(_TRACEME, 0, None, None)

@@ -19,7 +19,16 @@ from typing import Any
 
 from records import FOLDER, Environment
 
-__all__ = ["PIP", "SILENT", "CannotMake", "discard", "interpreter", "make", "suite", "without_paths"]
+__all__ = [
+    "PIP",
+    "SILENT",
+    "CannotMake",
+    "discard",
+    "interpreter",
+    "make",
+    "suite",
+    "without_paths",
+]
 
 SUITE = Path(os.environ.get("GRIDBUF_CONFORMANCE", FOLDER.parent))
 """The suite that judges: this tree, or another one that the variable names."""

@@ -193,7 +193,10 @@ _STORAGES = {
     "index/plane": _Storage("s[5]", "x[5]", _INDEX_NOTE, "index", "", (64, 80)),
     "index/planes": _Storage("list(s)", "[*x]", f"{_INDEX_NOTE} 64 views.", result="x"),
     "index/assign": _Storage(
-        "s[5, 5, 5] = 2.5", "setitem(x, (5, 5, 5), 2.5)", "One element.", result="x"
+        "s[5, 5, 5] = 2.5",
+        "setitem(x, (5, 5, 5), 2.5)",
+        "The assignment of a number to one element.",
+        result="x",
     ),
     "attributes": _Storage("attributes of s", _ATTRIBUTES, _ATTRIBUTES_NOTE, result="x"),
     "memoryview": _Storage("memoryview(s)", "memoryview(x)", _EXPORT_NOTE, "storage-export"),

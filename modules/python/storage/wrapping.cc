@@ -354,9 +354,9 @@ py::object storage(const py::args& arguments, const py::kwargs& keywords) {
 void add_wrapping_functions(PyObject* module) {
   py::options options;
   options.disable_function_signatures();
-  // The scope gives the functions the name of the package that shows them.
-  const py::object package = py::module_::import("types").attr("SimpleNamespace")();
-  package.attr("__module__") = "gridbuf.storage";
+  // The scope gives the functions the name of the module that shows them, where pickle finds them.
+  // pybind11 refers to it without a reference of its own, so it is kept for good.
+  const py::handle package = steal(PyModule_New("gridbuf.storage")).release();
   const py::handle core = module;
   core.attr("_storage_as_storage") = py::cpp_function(
       as_storage, py::name("as_storage"), py::scope(package), doc("_storage_as_storage"));
