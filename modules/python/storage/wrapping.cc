@@ -355,7 +355,7 @@ void add_wrapping_functions(PyObject* module) {
   py::options options;
   options.disable_function_signatures();
   // The scope gives the functions the name of the module that shows them, where pickle finds them.
-  // pybind11 refers to it without a reference of its own, so it is kept for good.
+  // pybind11 does not own it, so it is kept for good.
   const py::handle package = steal(PyModule_New("gridbuf.storage")).release();
   const py::handle core = module;
   core.attr("_storage_as_storage") = py::cpp_function(

@@ -182,6 +182,10 @@ void close_class(py::handle type, const char* package) {
     return guarded([&] { return make(arguments, keywords); });
   };
   closed->tp_init = [](PyObject*, PyObject*, PyObject*) { return 0; };
+  // Only pybind11 calls this, and does not check the result.
+  closed->tp_alloc = [](PyTypeObject* made, Py_ssize_t count) {
+    return steal(PyType_GenericAlloc(made, count)).release().ptr();
+  };
   closed->tp_flags |= Py_TPFLAGS_IMMUTABLETYPE;
   PyType_Modified(closed);
 }

@@ -121,9 +121,9 @@ OPERATIONS: dict[str, Callable[[], Any]] = {
 
 MOST_ALLOCATIONS = 2000
 # Without memory ctypes raises its errors, and Python's look-up of an attribute an AttributeError. pybind11 does not check
-# whether there was memory for an object of one of its classes (`make_new_instance`), which a LayoutPlan is, nor for the name of a
-# keyword that is passed (`keyword_index`): no cold function is called by keyword here.
-NOT_OURS = ("exchange", "exchange out", "borrow", "unpickle", "draw")
+# whether there was memory for the name of a keyword that is passed (`keyword_index`): no cold function with named parameters is
+# called by keyword here.
+NOT_OURS = ("exchange", "exchange out", "borrow", "unpickle")
 # Pickle makes a new dtype each time, and a bounded cache keeps a record for it.
 # The emulated device keeps addresses of freed memory closed for a while, 4096 ranges at most.
 CACHING = ("unpickle", "copyto to a device", "device")
