@@ -10,7 +10,7 @@
 // short enough to copy. (With 64 entries in place an array took 4.3 KiB.) absl::InlinedVector is
 // not constexpr, and layouts are computed at compile time.
 //
-// A library of its own, because allocation checks sizes and does not know layouts.
+// A separate library, because allocation checks sizes and does not know layouts.
 
 module;
 
