@@ -123,12 +123,16 @@ absl::StatusOr<Array> Array::allocate(const Layout& layout, const DType& dtype,
   }
   absl::StatusOr<Owner> owner = share(*std::move(block));
   if (!owner.ok()) return failed(owner.status());
-  return Array({.block = data,
-                .view = layout.view(),
-                .dtype = dtype,
-                .device = info.block.device,
-                .owner = *std::move(owner)},
-               layout, info);
+  // In its place: each move of an array takes as long as a small malloc.
+  absl::StatusOr<Array> made(std::in_place);
+  made->memory_.block = data;
+  made->memory_.view = layout.view();
+  made->memory_.dtype = dtype;
+  made->memory_.device = info.block.device;
+  made->memory_.owner = *std::move(owner);
+  made->layout_ = layout;
+  made->info_ = info;
+  return made;
 }
 
 absl::StatusOr<Array> Array::empty(LayoutRequest request, const DType& dtype,

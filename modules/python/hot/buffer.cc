@@ -161,7 +161,9 @@ py::object allocate_buffer(const Layout& layout, const DTypePtr& dtype,
   ArrayOptions named = options;
   named.dtype_name = dtype->name;
   const auto allocate = [&] { return Array::allocate(layout, dtype->type, named); };
-  return new_buffer(value_of(is_long ? run_without_gil(allocate) : allocate()), dtype, nullptr);
+  absl::StatusOr<Array> array = is_long ? run_without_gil(allocate) : allocate();
+  if (!array.ok()) raise(array.status());
+  return new_buffer(*std::move(array), dtype, nullptr);
 }
 
 py::object adopt_buffer(Array&& array, const DTypePtr& dtype, PyObject* keep_alive) {
