@@ -52,7 +52,9 @@ struct ArrayType {
 
   static py::object subscript(const Object& object, std::span<const SubscriptItem> items) {
     const Extents& shape = shape_of(object);
-    const IndexMap map = value_of(subscript_map(shape, items));
+    const absl::StatusOr<IndexMap> found = subscript_map(shape, items);
+    if (!found.ok()) raise(found.status());
+    const IndexMap& map = *found;
     const bool is_element = std::ssize(items) == shape.size() &&
                             std::all_of(items.begin(), items.end(), [](const SubscriptItem& item) {
                               return std::holds_alternative<std::int64_t>(item);

@@ -341,7 +341,7 @@ void touch_storage(PyObject* storage, Side side) {
 
 const Storage& storage_of(PyObject* object) { return storages::object_of(object)->storage; }
 
-py::object make_storage(Storage storage, const DTypePtr& dtype) {
+py::object make_storage(Storage&& storage, const DTypePtr& dtype) {
   return storages::make_object(std::move(storage), dtype);
 }
 

@@ -31,7 +31,7 @@ const Storage& storage_of(PyObject* object);
 void touch_storage(PyObject* storage, Side side);
 
 /// A new object, of the class of the storage's kind.
-py::object make_storage(Storage storage, const DTypePtr& dtype);
+py::object make_storage(Storage&& storage, const DTypePtr& dtype);
 
 /// A pair (lower, upper) per dimension.
 py::object from_halo(const Halo& halo);
