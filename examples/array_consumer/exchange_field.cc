@@ -20,7 +20,7 @@ absl::StatusOr<gridbuf::dlpack::VersionedExport> make_tensor() {
   const auto field =
       Array::full({.shape = {3, 4}, .alignment_bytes = 64, .halo = {{1, 1}, {1, 1}}}, 42.0);
   if (!field.ok()) return field.status();
-  return gridbuf::dlpack::export_versioned(field->memory);  // The export keeps the memory alive.
+  return gridbuf::dlpack::export_versioned(field->memory());  // The export keeps the memory alive.
 }
 
 // Imports a tensor. gridbuf checks every field before it reads an element.
