@@ -23,7 +23,7 @@ SUFFIXES = {
 }  # fmt: skip
 # Records of measurements and findings, data, and the history of names.
 LEFT_OUT = re.compile(
-    r"/(corpus|vectors|\.?hypothesis|golden|__pycache__|\.\w+_cache)/|docs/performance\.md|CHANGELOG|LICENSE|test_prose\.py"
+    r"/(corpus|vectors|\.?hypothesis|golden|__pycache__|\.\w+_cache)/|docs/performance\.md|CHANGELOG|LICENSE|gridbuf-survey\.html|gpu_check\.md|test_prose\.py"
 )
 
 # A phrase, and what to write instead.
