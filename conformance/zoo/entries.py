@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import runs
 import scripts
 import versions
 from records import GROUPS, RESULTS, Environment, Finding, Zoo, read_json
@@ -84,10 +83,6 @@ class Entry:
     def is_shown(self) -> bool:
         """Whether its script ran against the recorded version and showed it."""
         return scripts.outcome(self.shown.get(self.finding.affected, {})) == scripts.SHOWN
-
-    @property
-    def is_verified(self) -> bool:
-        return runs.is_verified(self.proof)
 
     @property
     def told(self) -> str:

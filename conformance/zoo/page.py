@@ -91,7 +91,6 @@ def counts(zoo: Zoo) -> dict[str, Any]:
         "libraries": len({entry.finding.library for entry in chosen}),
         "newest": sum(entry.newest for entry in chosen),
         "shown": sum(entry.is_shown for entry in chosen),
-        "shown_newest": sum(entry.is_shown and entry.newest for entry in chosen),
         "severity": dict(Counter(entry.severity for entry in chosen)),
         "status": dict(Counter(entry.finding.status for entry in chosen)),
         "form": len(of_form(all_)),

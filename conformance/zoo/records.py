@@ -232,10 +232,6 @@ class Zoo:
     untried: tuple[Untried, ...]
     worst: tuple[Worst, ...]
 
-    def is_newest(self, finding: Finding) -> bool:
-        """Whether it was seen in its library's newest release."""
-        return any(self.environments[name].age == "newest" for name in finding.environments)
-
     def finding_of(
         self, environment: Environment, side: str, target: str, rule: str
     ) -> Finding | None:
