@@ -52,7 +52,8 @@ def check(
     Raises
     ------
     ValueError
-        If a rule or a profile does not exist, or if the capsule is not a device table.
+        If the object has no interface, if a rule or a profile does not exist, or if the capsule is not a
+        device table.
 
     Examples
     --------

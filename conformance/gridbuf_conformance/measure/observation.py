@@ -68,9 +68,9 @@ def observe(
         info.domain_starts = domain_starts(obj)
         if subject.info.gt_data is not None:
             info.naming = naming_info(obj)
-        if plan is not None and (not subject.found or set(subject.found) == {"DL"}):
-            info.array_attribute = array_attribute_info(obj, memory)
     if plan is not None:
+        if not subject.found or set(subject.found) == {"DL"}:
+            info.array_attribute = array_attribute_info(obj, memory)
         info.view = _viewed(obj, plan, apply_view or python_view, memory, groups, touch)
     if again is not None:
         info.second = _second(again, memory)
