@@ -49,8 +49,12 @@ class GrowthInfo:
 
 @dataclass
 class CapsuleLifeInfo:
-    """Counted calls of deleters, and what repetition leaves behind; None where it was not tried."""
+    """Counted calls of deleters, and what repetition leaves behind; None where it was not tried.
 
+    `again` says what a later call of `__dlpack__` returned in place of a new capsule; nothing else is known then.
+    """
+
+    again: str = ""
     error: ErrorInfo | None = None
     deleter: bool = False
     unconsumed_calls: int = 0

@@ -15,7 +15,7 @@ from ..abi.dlpack import CPU
 from ..abi.memory import Memory
 from ..info import ArrayInfo, DriverInfo, Observation, PendingInfo
 from ..info.steps import enter
-from ..info.values import attempt
+from ..info.values import attempt, has
 from ..plan import Plan
 from ..plan.producer import Unsupported, python_view
 from . import life
@@ -129,17 +129,14 @@ def light_info(obj: Any, memory: Memory) -> tuple[ArrayInfo, list[Any]]:
     """The metadata of AI, PB and DL read once, and what has to be kept alive while it is used."""
     info = ArrayInfo()
     kept: list[Any] = []
-    present, _ = attempt(lambda: hasattr(obj, "__array_interface__"))
-    if present:
+    if has(obj, "__array_interface__"):
         info.ai, dictionary = interface_info(obj, memory)
         kept.append(dictionary)
-    present, _ = attempt(lambda: hasattr(obj, "__cuda_array_interface__"))
-    if present:
+    if has(obj, "__cuda_array_interface__"):
         info.cai, dictionary = interface_info(obj, memory, attribute="__cuda_array_interface__")
         kept.append(dictionary)
     info.pb = buffer_info(obj, memory, MAIN_REQUESTS)
-    present, _ = attempt(lambda: hasattr(obj, "__dlpack__"))
-    if present:
+    if has(obj, "__dlpack__"):
         info.main = call_info(obj, memory, "max_version=(1,3)", NEWEST)
         if info.main.error is not None:
             info.main = call_info(obj, memory, "legacy", {})
