@@ -52,7 +52,8 @@ def check(
     Raises
     ------
     ValueError
-        If a rule or a profile does not exist, or if the capsule is not a device table.
+        If the object has no interface, if a rule or a profile does not exist, or if the capsule is not a
+        device table.
 
     Examples
     --------
@@ -86,7 +87,7 @@ def check_producer(
     producer : str, type or object
         The name of a built-in producer, `package.module:Class`, `path/to/file.py:Class`, or a producer
         class of a module. Without isolation also any object with a method `produce(plan)`.
-    profile : {"smoke", "default", "thorough", "soak"}, optional
+    profile : {"smoke", "default", "thorough", "threads", "soak"}, optional
         How many plans the suite tries.
     isolate : bool, optional
         Whether the producer runs in a separate process. Use False under a debugger.

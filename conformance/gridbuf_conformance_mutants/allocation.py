@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import ClassVar
 
@@ -35,6 +36,28 @@ class _Substitutes(_Allocator):
 
     def produce(self, plan: Plan) -> object:
         return super().produce(self.other(plan))
+
+
+class NoneInPlaceOfAnArray(_Allocator):
+    """`produce` returns None: a call whose result is not returned."""
+
+    breaks = frozenset({"GT-20"})
+
+    def produce(self, plan: Plan) -> object:
+        super().produce(plan)
+        return None
+
+
+class ArrayWithoutInterface(_Allocator):
+    """The arrays have elements, and no interface to export them."""
+
+    breaks = frozenset({"GT-20"})
+
+    def produce(self, plan: Plan) -> object:
+        return SimpleNamespace(shape=plan.shape, data=super().produce(plan))
+
+    def apply_view(self, array: object, operation: Sequence) -> Unsupported:
+        return Unsupported("these arrays cannot be indexed")
 
 
 class SinglePrecision(_Substitutes):

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections import UserDict
 
+from gridbuf_conformance.plan import Plan
+
 from .elements import ELEMENTS
 from .memory import Block
 from .mutant import faulty
@@ -192,6 +194,14 @@ class RecordLosesAField(_Edited):
 
     def edit(self) -> dict:
         return {"descr": self.element.descr(self.swapped)[:-1]} if self.element.fields else {}
+
+
+@faulty("AI-11", plans=(Plan(shape=(2,), dtype="padded"),))
+class PaddingLeftOutOfDescr(_Edited):
+    """`descr` of a record lists its fields without the padding between them."""
+
+    def edit(self) -> dict:
+        return {"descr": [field for field in self.element.descr(self.swapped) if field[0]]}
 
 
 @faulty("AI-11")

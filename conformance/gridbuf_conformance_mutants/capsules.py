@@ -7,6 +7,7 @@ Every export is an `Export`: the struct, the two arrays it points to, and the ow
 from __future__ import annotations
 
 import ctypes
+import sys
 from collections.abc import Callable, Sequence
 from ctypes import CFUNCTYPE, PYFUNCTYPE, c_char_p, c_int64, c_void_p
 
@@ -96,8 +97,14 @@ def delete(address: int) -> None:
         export.on_delete()
 
 
-def call_deleter_of(capsule_address: int, names: Sequence[bytes] = tuple(_NAMES.values())):
+def call_deleter_of(
+    capsule_address: int,
+    names: Sequence[bytes] = tuple(_NAMES.values()),
+    is_finalizing: Callable[[], bool] = sys.is_finalizing,
+):
     """Call the deleter if the dying capsule has one of these names: a consumed one has another."""
+    if is_finalizing():  # the names of this module may be gone
+        return
     name = _api.PyCapsule_GetName(capsule_address)
     if name not in names:
         return

@@ -396,7 +396,7 @@ class HoldsTheCapsule(Importer):
 holds_the_capsule = HoldsTheCapsule()
 
 
-@wrong("DP-05", "DL-19")
+@wrong(weakens=("DP-05", "DL-19"))
 class RenamesAfterAPause(Importer):
     """Other threads run between the check of a capsule's name and the renaming."""
 
@@ -431,7 +431,7 @@ class BelievesWhatItAskedFor(Importer):
             return exporter.__dlpack__()
 
 
-@wrong("DL-19", "DP-31")
+@wrong(weakens=("DL-19", "DP-31"))
 class HasOneTensorForAllThreads(Importer):
     """The tensor that was taken last is remembered in the importer, and deleted in place of the others."""
 

@@ -505,6 +505,19 @@ class DeviceVaries(Base):
 
 
 @faulty("DP-03")
+class CapsuleIsKept(Base):
+    """Each form of capsule is made once and returned by every call."""
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None) -> object:
+        self.check_keywords(stream, max_version, dl_device)
+        kept = self.__dict__.setdefault("kept", {})
+        form = (max_version is not None and max_version >= (1, 0), bool(copy))
+        if form not in kept:
+            kept[form] = super().__dlpack__(max_version=max_version, copy=copy)
+        return kept[form]
+
+
+@faulty("DP-03")
 class CapsuleOfAnotherName(_Capsule):
     """The capsule is named `tensor`."""
 

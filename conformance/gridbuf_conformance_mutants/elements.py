@@ -16,15 +16,15 @@ _ORDER, _SWAPPED_ORDER = "<>" if sys.byteorder == "little" else "><"
 class Element(NamedTuple):
     """`kind` and `itemsize` as in a typestr; `format` as in `Py_buffer`; `dlpack` is (code, bits) or None.
 
-    `fields` of a record: (name, kind and bytes of one number, repeat count). In its `format`, `{}` means
-    the byte order of the numbers that have one.
+    `fields` of a record: (name, kind and bytes of one number, repeat count or shape); padding has no name. In its
+    `format`, `{}` means the byte order of the numbers that have one.
     """
 
     kind: str
     itemsize: int
     format: str
     dlpack: tuple[int, int] | None
-    fields: tuple[tuple[str, str, int], ...] = ()
+    fields: tuple[tuple[str, str, int | tuple[int, ...]], ...] = ()
 
     def typestr(self, swapped: bool) -> str:
         """The array interface's typestr; `|` where no byte order exists."""
@@ -37,9 +37,13 @@ class Element(NamedTuple):
             return [("", self.typestr(swapped))]
         order = _order(swapped)
         typed = [
-            (name, ("|" if kind[1:] == "1" else order) + kind, n) for name, kind, n in self.fields
+            (name, ("|" if kind[0] == "V" or kind[1:] == "1" else order) + kind, n)
+            for name, kind, n in self.fields
         ]
-        return [(name, kind, (n,)) if n > 1 else (name, kind) for name, kind, n in typed]
+        return [
+            (name, kind) if n == 1 else (name, kind, n if isinstance(n, tuple) else (n,))
+            for name, kind, n in typed
+        ]
 
     def buffer_format(self, swapped: bool) -> str:
         """The buffer protocol's format; an explicit prefix only where the order is not native."""
@@ -69,5 +73,12 @@ ELEMENTS = {
     "complex128": Element("c", 16, "Zd", (5, 128)),
     "struct": Element(
         "V", 13, "T{{b:a:{}d:b:(2)h:c:}}", None, (("a", "i1", 1), ("b", "f8", 1), ("c", "i2", 2))
+    ),
+    "padded": Element(
+        "V",
+        32,
+        "T{{b:a:7x{}d:b:(2,3)h:c:4x}}",
+        None,
+        (("a", "i1", 1), ("", "V7", 1), ("b", "f8", 1), ("c", "i2", (2, 3)), ("", "V4", 1)),
     ),
 }

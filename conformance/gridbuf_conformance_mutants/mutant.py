@@ -51,11 +51,12 @@ def faulty(
     advises: Iterable[str] = (),
     since_python: tuple[int, int] = (3, 10),
     needs_table: bool = False,
+    plans: tuple[Plan, ...] = PLANS,
 ) -> Callable[[type[Memory]], type[Mutant]]:
     """Turns a faulty array type into the mutant that hands it out; the docstring comes along."""
 
     def as_producer(array_type: type[Memory]) -> type[Mutant]:
-        members = {"since_python": since_python, "needs_table": needs_table}
+        members = {"since_python": since_python, "needs_table": needs_table, "plans": plans}
         return _producer(array_type, Mutant, breaks, advises, members)
 
     return as_producer

@@ -107,9 +107,46 @@ def test_nonsense_is_judged_not_followed(description):
     assert report.exit_code == 1 and "ERROR" not in report.data["summary"]
 
 
-def test_an_object_that_exports_nothing_breaks_nothing():
-    report = gc.check(object())
-    assert report.failed == ()
+@pytest.mark.parametrize("obj", [None, object(), {}, 3.5])
+def test_an_object_without_interfaces_is_a_usage_error(obj):
+    with pytest.raises(ValueError, match="no buffer and none of __array_interface__, .*; pass an"):
+        gc.check(obj, rules="AI-*")
+
+
+def test_an_object_whose_attribute_raises_is_judged():
+    assert gc.check(RefusesAll(), rules="DP-*").exit_code == 0
+    assert gc.check(Describes(shape="(3,)")).exit_code == 1
+
+
+class ReturnsNone:
+    def produce(self, plan):
+        return None
+
+
+@pytest.mark.parametrize("rules", [None, "DL-*"])
+def test_a_producer_of_nothing_does_not_conform(rules):
+    report = gc.check_producer(ReturnsNone(), isolate=False, rules=rules)
+    assert report.exit_code == 1 and report.failed == ("GT-20",)
+    assert "NoneType has no buffer and none of __array_interface__" in str(report)
+
+
+class RefusesAll:
+    """Its one interface raises, whatever the plan."""
+
+    def produce(self, plan):
+        return self
+
+    def __dlpack__(self, **keywords):
+        raise BufferError("not today")
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+
+def test_a_producer_that_refuses_every_export_is_not_judged():
+    report = gc.check_producer(RefusesAll(), isolate=False, rules="GT-*")
+    assert report.exit_code == gc.ExitCode.NOTHING_SELECTED
+    assert "was not judged: it refused every export." in str(report)
 
 
 @pytest.mark.parametrize("numpy_is_there", [True, False])

@@ -65,7 +65,7 @@ def test_every_key_is_described_and_no_key_is_left_out():
         lambda: of("Faulty", known=_known('{"shape":[3],"dtype":"uint8"}')),
         lambda: of("Faulty", known=_known('{"shape":[1],"dtype":"uint8"}')),
         lambda: check(bytearray(b"abc")),
-        lambda: check(object(), rules="PB-0*"),
+        lambda: check(bytearray(b"abc"), rules="CAI-*"),
         lambda: producer_run.check_producer("array", rules="PB-31"),
         lambda: consumer_run.check_consumer(f"{PRODUCERS}:reversed_view", rules="PB-*"),
     ],

@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Any
 from .libraries import python_api
 from .pybuffer import PyBuffer
 
-__all__ = ["BufferExporter", "answering_type", "own", "retained", "static_text"]
+__all__ = ["BufferExporter", "answering_type", "failure", "own", "retained", "static_text"]
 
 
 class _Slot(Structure):
@@ -103,14 +103,15 @@ class _Failure(int):
 _fused: dict[type[BaseException], Any] = {}
 
 
-def _failure(error: BaseException) -> _Failure:
+def failure(error: BaseException) -> int:
+    """The -1 of a ctypes callback that leaves this exception to its C caller."""
     kind = type(error)
     if kind not in _fused:
         _fused[kind] = _Armed(kind.__name__, (kind,), {"__str__": lambda self: type(self).text})
     _fused[kind].text = str(error)
-    failure = _Failure(-1)
-    failure.fuse = memoryview(_fused[kind])
-    return failure
+    result = _Failure(-1)
+    result.fuse = memoryview(_fused[kind])
+    return result
 
 
 # --- the exporter -------------------------------------------------------------------------------------
@@ -146,7 +147,7 @@ def _getbuffer(self_address: int, view: ctypes._Pointer[PyBuffer], flags: int) -
     try:
         return _object_at(self_address).get_buffer(view[0], flags) or 0
     except Exception as error:  # noqa: BLE001 (becomes the C caller's exception, whatever it is)
-        return _failure(error)
+        return failure(error)
 
 
 @_RELEASEBUFFER

@@ -215,6 +215,15 @@ class Exported:
         """Where the capsule's name is stored."""
         return capsule_name_address(self.capsule)
 
+    @property
+    def what(self) -> str:
+        """What it is, in two or three words."""
+        return (
+            f"a capsule named {self.name!r}"
+            if self.is_capsule
+            else f"a {type(self.capsule).__name__}"
+        )
+
     def read(self) -> Managed | VersionedManaged | None:
         """A copy of the struct behind the capsule, or None where there is none that can be read."""
         if self._struct is None or self.pointer % POINTER_BYTES:

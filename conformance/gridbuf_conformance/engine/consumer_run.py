@@ -85,12 +85,16 @@ class ConsumerRun(Run):
         self.find_out(worker)
         if not self.taken:
             return
-        exports = [e for interface in self.taken for e in listed(interface, self.tallies)]
+        exports = [
+            export
+            for interface in self.taken
+            for export in listed(interface, self.tallies, threads=profile.threads)
+        ]
         self.ask(worker, exports)
         counts = {"general": profile.general, "boundary": profile.boundary, "rank": profile.rank}
 
         def batches_of(seed: int) -> list[Batch]:
-            kinds = drawn(self.taken, self.tallies)
+            kinds = drawn(self.taken, self.tallies, threads=profile.threads)
             return [drawn_batch(strategy, counts[kind], seed) for kind, strategy in kinds]
 
         ask_rounds(self, worker, profile, batches_of)

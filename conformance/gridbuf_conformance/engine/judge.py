@@ -79,9 +79,12 @@ def _verdict_of_consumer(rule: Rule, main: Consumption, control: Consumption | N
 
 
 def level_on(rule: Rule, export: Export) -> str:
-    """The level of a rule on an export: that of the variant, if the variant is about this rule."""
+    """The level of a rule on an export: that of the variant, if the variant is about this rule.
+
+    No text promises anything to threads that race, so all is ROBUST there.
+    """
     variant = export.variant
-    if variant.is_robust and variant.rules[0] == rule.id:
+    if variant.threads or (variant.is_robust and variant.rules[0] == rule.id):
         return "ROBUST"
     return rule.level_of("consumer")
 

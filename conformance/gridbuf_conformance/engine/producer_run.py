@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import producers
 from ..abi.device import Devices, TableAccess
+from ..info import Observation
 from ..outcomes import Outcome, Verdict
 from ..plan import Plan
 from ..plan.producer import Capabilities
@@ -24,7 +25,7 @@ from ..plan.profiles import Profile, profile_of
 from ..render.events import EventLog, Listener
 from ..render.report import Report
 from ..rules import catalogue
-from .driver import Description
+from .driver import Description, Result
 from .results import scrubbed
 from .run import Run
 from .session import Options, patterns, run_plans, run_profile
@@ -100,6 +101,12 @@ class ProducerRun(Run):
         ask_rounds(self, worker, profile, partial(_batches, can, profile))
         if not self.given_up:
             self._judge_declared(declared)
+
+    def remember(self, plan: Plan, result: Result) -> None:
+        """Keeps whether an object exported anything."""
+        seen = result.observation
+        refused = isinstance(seen, Observation) and seen.exports_nothing
+        super().remember(plan, Result("refused") if refused else result)
 
     def _judge_declared(self, declared: Sequence[Declared]) -> None:
         """A declared capability that was declined on every plan fails GT-20."""

@@ -6,13 +6,13 @@ import re
 import traceback
 from collections.abc import Callable
 
-from ..info import Observation
+from ..info import INTERFACE_ATTRIBUTES, Observation
 from ..outcomes import Outcome, Verdict
 from ..plan import Plan
 from ..rules.catalogue import rule_of_step
 from .driver import Result
 
-__all__ = ["guarded", "scrubbed", "suite_error", "verdicts_of", "verdicts_of_death"]
+__all__ = ["guarded", "no_interface", "scrubbed", "suite_error", "verdicts_of", "verdicts_of_death"]
 
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}\b")
 
@@ -37,6 +37,9 @@ def verdicts_of(plan: Plan | None, result: Result, rules: list[str]) -> dict[str
 def _judged(observation: Observation, plan: Plan | None, rules: list[str]) -> dict[str, Verdict]:
     from .judge import judge
 
+    is_array = observation.has_interface or observation.array_attribute is not None
+    if observation.has_memory and not is_array:
+        return _verdicts_of_nothing(observation.type, rules)
     return guarded(lambda: judge(observation, plan, rules), rules)
 
 
@@ -54,6 +57,20 @@ def suite_error(text: str) -> Verdict:
     places = re.findall(r'File "(?:.*/)?([^/"]+)", line (\d+)', text)
     where = f" ({places[-1][0]}:{places[-1][1]})" if places else ""
     return Verdict(Outcome.ERROR, expected="the suite itself works", actual=scrubbed(last) + where)
+
+
+def no_interface(kind: str) -> str:
+    """What is said of an object that exports nothing."""
+    return f"{kind} has no buffer and none of {', '.join(INTERFACE_ATTRIBUTES)}"
+
+
+def _verdicts_of_nothing(kind: str, rules: list[str]) -> dict[str, Verdict]:
+    """The object has no interface (GT-20); no other rule can be judged."""
+    broken = Verdict(
+        Outcome.FAIL, expected="an object that exports its memory", actual=no_interface(kind)
+    )
+    blocked = Verdict(Outcome.BLOCKED, note="GT-20: the object has no interface")
+    return {**dict.fromkeys(rules, blocked), "GT-20": broken}
 
 
 def _verdicts_of_raising(result: Result, rules: list[str]) -> dict[str, Verdict]:

@@ -26,7 +26,7 @@ from ..rules import catalogue
 from ..rules.catalogue import Rule
 from ..version import __version__
 from .driver import Description, Result
-from .results import verdicts_of, verdicts_of_death
+from .results import no_interface, verdicts_of, verdicts_of_death
 from .tally import FINDINGS, Tally
 
 __all__ = ["Run"]
@@ -303,6 +303,8 @@ class Run:
             result = Result("observation", observation)
         except Exception:
             result = Result("error", reason=traceback.format_exc())
+        if result.observation is not None and not result.observation.has_interface:
+            raise ValueError(f"{no_interface(type(obj).__name__)}; pass an array")
         for rule, verdict in self.verdicts(None, result).items():
             self.take_verdict(rule, None, verdict)
 

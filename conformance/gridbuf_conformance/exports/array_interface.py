@@ -44,12 +44,14 @@ def typestr_of(plan: Plan) -> str:
 
 
 def record_fields(plan: Plan) -> list[tuple[Any, ...]]:
-    """The fields of the record type, as `descr` lists them."""
-    fields = []
-    for name, kind, _, repeat in plan.dtype_info.fields:
+    """The record type as `descr` lists it: its fields, and padding as fields without a name."""
+    entries: dict[int, tuple[Any, ...]] = {
+        offset: ("", f"|V{width}") for offset, width in plan.dtype_info.padding
+    }
+    for name, kind, offset, repeat in plan.dtype_info.fields:
         of_field = typestr_of(Plan(dtype=kind, byteorder=_order(kind, plan.byteorder)))
-        fields.append((name, of_field, repeat) if repeat else (name, of_field))
-    return fields
+        entries[offset] = (name, of_field, repeat) if repeat else (name, of_field)
+    return [entries[offset] for offset in sorted(entries)]
 
 
 def _order(kind: str, byteorder: str) -> str:

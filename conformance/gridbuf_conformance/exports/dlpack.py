@@ -551,7 +551,6 @@ _CAPABILITIES: dict[str, Any] = {
     "max_ndim": 8,
     "layouts": "any",
     "byteorders": ("native",),
-    "alignment_bytes": (1, 4096),
 }
 _SHIFTS = {"odd-address": 1}
 PLAIN_CAPABILITIES = Capabilities(**_CAPABILITIES, readonly=(False, True))

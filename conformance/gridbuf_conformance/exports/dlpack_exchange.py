@@ -1,21 +1,24 @@
 """Exports of DLPack's C exchange table (DLPack 1.3): a type with a table and `__dlpack__`.
 
 The table is a capsule on the type; its functions are `ctypes` callbacks over the exports of
-`dlpack_exporter`. A callback cannot leave a Python exception behind, so these succeed, always. What
-is seen: which function was called, on an object of which type, and what became of each tensor.
+`dlpack_exporter`. What is seen: which function was called, on an object of which type, and what became of each
+tensor.
 """
 
 from __future__ import annotations
 
 import ctypes
-from ctypes import PYFUNCTYPE, c_int, c_int32, c_void_p
+from ctypes import CFUNCTYPE, PYFUNCTYPE, c_char_p, c_int, c_int32, c_void_p
 from dataclasses import replace
 from typing import Any
 
-from ..abi.dlpack import Tensor
+from ..abi.buffer_exporter import failure
+from ..abi.dlpack import CPU, Tensor
 from ..abi.dlpack_exchange import ATTRIBUTE, ExchangeTable
 from ..abi.libraries import python_api
 from ..info import ExportInfo
+from ..plan import Plan
+from ..plan.dtypes import DTYPES
 from .dlpack import NULL_STRIDES_1_2, PLAIN_CAPABILITIES
 from .dlpack_exporter import CountedTensor, Exporter, ObservedDLPack
 from .export import PLAIN, Export, Interface, Variant
@@ -28,7 +31,10 @@ _FROM_OBJECT = PYFUNCTYPE(c_int, c_void_p, ctypes.POINTER(c_void_p))
 _TO_OBJECT = PYFUNCTYPE(c_int, c_void_p, ctypes.POINTER(c_void_p))
 _BARE_FROM_OBJECT = PYFUNCTYPE(c_int, c_void_p, ctypes.POINTER(Tensor))
 _CURRENT_STREAM = PYFUNCTYPE(c_int, c_int, c_int32, ctypes.POINTER(c_void_p))
-_ALLOCATE = PYFUNCTYPE(c_int, c_void_p, c_void_p, c_void_p, c_void_p)
+_SET_ERROR = CFUNCTYPE(None, c_void_p, c_char_p, c_char_p)
+_ALLOCATE = PYFUNCTYPE(
+    c_int, ctypes.POINTER(Tensor), ctypes.POINTER(c_void_p), c_void_p, _SET_ERROR
+)
 
 _api = python_api()
 _api.PyCapsule_New.restype = ctypes.py_object
@@ -46,7 +52,7 @@ def _object(address: int) -> Any:
 def _from_object(address: int, out: Any) -> int:
     subject = _subjects.get(address)
     if subject is None:
-        return -1
+        return failure(TypeError("the object is not an export of the suite"))
     out[0] = subject.owned(type(_object(address)))
     return 0
 
@@ -55,7 +61,7 @@ def _from_object(address: int, out: Any) -> int:
 def _bare_from_object(address: int, out: Any) -> int:
     subject = _subjects.get(address)
     if subject is None:
-        return -1
+        return failure(TypeError("the object is not an export of the suite"))
     tensor = subject.borrowed(type(_object(address)))
     ctypes.memmove(out, ctypes.addressof(tensor), ctypes.sizeof(Tensor))
     return 0
@@ -69,12 +75,20 @@ def _current_stream(device_type: int, device_id: int, out: Any) -> int:
 
 @_TO_OBJECT
 def _to_object(managed: int, out: Any) -> int:
-    return -1
+    return failure(BufferError("the suite's exporter only exports"))
 
 
 @_ALLOCATE
-def _allocate(prototype: int, out: int, context: int, set_error: int) -> int:
-    return -1
+def _allocate(prototype: Any, out: Any, context: int, set_error: Any) -> int:
+    tensor = prototype[0]
+    asked = (tensor.code, tensor.bits)
+    name = next((name for name, kind in DTYPES.items() if kind.dlpack == asked), None)
+    if name is None or (tensor.device_type, tensor.lanes) != (CPU, 1):
+        set_error(context, b"BufferError", b"the suite allocates host memory of known types")
+        return -1
+    plan = Plan(dtype=name, shape=tuple(tensor.shape[: tensor.ndim]))
+    out[0] = CountedTensor(Block(plan), versioned=True).publish()
+    return 0
 
 
 _FUNCTIONS = (_allocate, _from_object, _to_object, _bare_from_object, _current_stream)

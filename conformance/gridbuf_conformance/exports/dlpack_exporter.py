@@ -293,6 +293,8 @@ class ObservedDLPack(ObservedExport):
             raise BufferError(f"stream is {stream!r}, must be None: host memory has no streams")
         if max_version is not None and not _is_int_pair(max_version):
             raise TypeError(f"max_version is {max_version!r}, must be a tuple of two ints")
+        if dl_device is not None and not _is_int_pair(dl_device):
+            raise TypeError(f"dl_device is {dl_device!r}, must be a tuple of two ints")
         if dl_device is not None and tuple(map(int, dl_device)) != self.device:
             raise BufferError(f"dl_device is {dl_device!r}, must be {self.device}: it is there")
 
@@ -328,7 +330,7 @@ class ObservedLegacyDLPack(ObservedDLPack):
 
 
 def _is_int_pair(value: Any) -> bool:
-    return isinstance(value, tuple) and len(value) == 2 and all(type(n) is int for n in value)
+    return isinstance(value, tuple) and len(value) == 2 and all(isinstance(n, int) for n in value)
 
 
 @dataclass(frozen=True)

@@ -45,10 +45,12 @@ def first_exports(interface: Interface) -> list[Export]:
     return [export_of(Plan(dtype=n, shape=s), interface.name) for s in shapes for n in names]
 
 
-def listed(interface: Interface, rules: Collection[str] | None = None) -> list[Export]:
+def listed(
+    interface: Interface, rules: Collection[str] | None = None, *, threads: bool = True
+) -> list[Export]:
     """Every element type plainly, the arrays where consumers go wrong, and each variant simply.
 
-    With `rules`, only exports that say something of one of them.
+    With `rules`, only exports that say something of one of them; `threads` as in `profiles.Profile`.
     """
     can = interface.capabilities
     dtypes = [{"dtype": name, "shape": (3,), "fill": 20} for name in can.dtypes or ()]
@@ -58,13 +60,16 @@ def listed(interface: Interface, rules: Collection[str] | None = None) -> list[E
         if variant.name != PLAIN:
             exports += [_of(interface, variant, keys) for keys in _LISTED_PLANS]
     wanted = [
-        export for export in exports if export is not None and _is_about(export.variant, rules)
+        export
+        for export in exports
+        if export is not None and _is_about(export.variant, rules, threads)
     ]
     return list(dict.fromkeys(wanted))
 
 
-def _is_about(variant: Variant, rules: Collection[str] | None) -> bool:
-    return rules is None or any(rule in rules for rule in variant.rules)
+def _is_about(variant: Variant, rules: Collection[str] | None, threads: bool) -> bool:
+    is_asked = threads or not variant.threads
+    return is_asked and (rules is None or any(rule in rules for rule in variant.rules))
 
 
 def _of(interface: Interface, variant: Variant, keys: dict[str, Any]) -> Export | None:
@@ -83,12 +88,12 @@ def adapted(plan: Plan, interface: Interface, variant: Variant) -> Export:
 
 
 def drawn(
-    interfaces: Sequence[Interface], rules: Collection[str] | None = None
+    interfaces: Sequence[Interface], rules: Collection[str] | None = None, *, threads: bool = True
 ) -> Iterator[tuple[str, Any]]:
     """(kind, strategy of exports) for each kind of plan: "general", "boundary" and "rank".
 
     Half of the exports are plain: what arrays a consumer takes is a larger question than each variant.
-    With `rules`, only exports that say something of one of them.
+    `rules` and `threads` as in `listed`.
     """
     from hypothesis import strategies as st
 
@@ -106,7 +111,9 @@ def drawn(
             if plans is None:
                 continue
             variants = [
-                variant for variant in interface.variants.values() if _is_about(variant, rules)
+                variant
+                for variant in interface.variants.values()
+                if _is_about(variant, rules, threads)
             ]
             if not variants:
                 continue

@@ -31,7 +31,7 @@ class Block(Pages):
 
     `address` is that of element (0, …, 0) of the viewed array; `shape` and `strides` (bytes) are
     the viewed array's; `low` and `high` bound the pages. `shift_bytes` moves the array off its
-    alignment. The array starts at a multiple of `alignment_size`, at least of 64 (as the viewed
+    alignment. The array starts at a multiple of 64 bytes (as the viewed
     array's hull goes), as close to the end of its pages as that allows.
 
     Raises NoContent for a plan without content.
@@ -42,11 +42,9 @@ class Block(Pages):
         self.itemsize = plan.itemsize
         base_strides = _packed_strides(plan)
         content = plan.content()
-        alignment = max(plan.alignment_size, _ALIGNMENT_BYTES)
-        super().__init__(_ROOM_BYTES + plan.nbytes + 2 * alignment + abs(shift_bytes))
-        aligned = sum(i * s for i, s in zip(plan.aligned_element, base_strides))
+        super().__init__(_ROOM_BYTES + plan.nbytes + 2 * _ALIGNMENT_BYTES + abs(shift_bytes))
         last = self.high - plan.nbytes - max(shift_bytes, 0)
-        start = last - (last + aligned) % alignment + shift_bytes
+        start = last - last % _ALIGNMENT_BYTES + shift_bytes
         ctypes.memset(self.low, OUTSIDE, self.high - self.low)
         for number, index in enumerate(product(*map(range, plan.shape))):
             place = start + sum(i * s for i, s in zip(index, base_strides))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from .arrays import ArrayInfo, ErrorInfo, InterfaceInfo, NamingInfo, Value
 
 __all__ = [
+    "INTERFACE_ATTRIBUTES",
     "BufferLifeInfo",
     "CapsuleLifeInfo",
     "DriverInfo",
@@ -48,8 +49,12 @@ class GrowthInfo:
 
 @dataclass
 class CapsuleLifeInfo:
-    """Counted calls of deleters, and what repetition leaves behind; None where it was not tried."""
+    """Counted calls of deleters, and what repetition leaves behind; None where it was not tried.
 
+    `again` says what a later call of `__dlpack__` returned in place of a new capsule; nothing else is known then.
+    """
+
+    again: str = ""
     error: ErrorInfo | None = None
     deleter: bool = False
     unconsumed_calls: int = 0
@@ -117,6 +122,17 @@ class DriverInfo:
     reason: str = ""
 
 
+INTERFACE_ATTRIBUTES = (
+    "__array_interface__",
+    "__array_struct__",
+    "__cuda_array_interface__",
+    "__dlpack__",
+    "__dlpack_c_exchange_api__",
+    "__gt_data_interface__",
+)
+"""The attributes of the interfaces, of which an object without a buffer must have one."""
+
+
 @dataclass
 class Observation:
     """All that was measured of one product: it, its views, a second product, and their life.
@@ -141,3 +157,21 @@ class Observation:
     pending: PendingInfo | None = None
     driver: DriverInfo = field(default_factory=DriverInfo)
     switched_off: list[str] = field(default_factory=list)
+
+    @property
+    def has_interface(self) -> bool:
+        """Whether the object has an interface, right or wrong, or a question for one raised."""
+        probes = self.root.probes or {}
+        found = (probes[name] for name in INTERFACE_ATTRIBUTES if name in probes)
+        refusals = [one.error for one in self.root.pb.values()]
+        is_buffer = any(error is None or error.type != "TypeError" for error in refusals)
+        return is_buffer or any(probe.present or probe.error is not None for probe in found)
+
+    @property
+    def exports_nothing(self) -> bool:
+        """Whether every export was refused, and the producer does not say that this is right."""
+        info = self.root
+        answers = (info.ai, info.struct, info.cai, info.main, info.gt_data)
+        given = any(answer is not None and answer.error is None for answer in answers)
+        granted = any(one.view is not None for one in info.pb.values())
+        return self.has_memory and not (given or granted or info.exchange is not None)

@@ -13,7 +13,7 @@ from typing import Any
 
 from .arrays import NONE, ErrorInfo, Value
 
-__all__ = ["attempt", "describe", "error_info"]
+__all__ = ["attempt", "describe", "error_info", "has"]
 
 _DEPTH_LIMIT = 8
 _LENGTH_LIMIT = 256
@@ -67,3 +67,8 @@ def attempt(call: Callable[[], Any]) -> tuple[Any, ErrorInfo | None]:
         raise
     except BaseException as error:
         return None, error_info(error)
+
+
+def has(obj: Any, name: str) -> bool:
+    """Whether the object has an attribute; one whose question raises counts as absent."""
+    return bool(attempt(lambda: hasattr(obj, name))[0])

@@ -38,7 +38,7 @@ from ..info import (
     TwoViewsInfo,
 )
 from ..info.steps import enter
-from ..info.values import attempt
+from ..info.values import attempt, error_info, has
 from ..plan import Plan
 from ..plan.producer import Unsupported
 from .buffer import hold_buffer
@@ -141,20 +141,45 @@ def _exporter(obj: Any, held: Held, memory: Memory) -> Callable[[], Exported] | 
 
     def again() -> Exported:
         exported = export(obj, memory, "again", keywords)
-        if not isinstance(exported, Exported) or exported.read() is None:
-            raise RuntimeError("the export that worked before does not work any more")
+        if not isinstance(exported, Exported):
+            raise _Refused
+        if exported.read() is None:
+            raise _NoNewCapsule(exported.what, exported)
         return exported
 
     return again
 
 
+class _Refused(Exception):
+    """`__dlpack__` raised, after calls that worked."""
+
+
+class _NoNewCapsule(Exception):
+    """`__dlpack__` did not return a new capsule, after calls that did: what it returned, in words and, if it must
+    not be destroyed while this is raised, as an object."""
+
+
 def _capsule_info(
     obj: Any, export_once: Callable[[], Exported], memory: Memory, *, risky: bool
 ) -> CapsuleLifeInfo:
-    info: CapsuleLifeInfo
-    info, error = attempt(lambda: _counted(export_once))
-    if error is not None:
-        return CapsuleLifeInfo(error=error)
+    held: list[Exported] = []  # here, so that no destructor runs while an exception is on its way
+    try:
+        held.append(export_once())
+        held.append(export_once())
+        if held[0].capsule is held[1].capsule:
+            raise _NoNewCapsule("the capsule of the call before")
+        held.clear()
+        return _followed(obj, export_once, memory, risky=risky)
+    except _NoNewCapsule as error:
+        return CapsuleLifeInfo(again=error.args[0], error=error_info(error))
+    except _Refused as error:
+        return CapsuleLifeInfo(error=error_info(error))
+
+
+def _followed(
+    obj: Any, export_once: Callable[[], Exported], memory: Memory, *, risky: bool
+) -> CapsuleLifeInfo:
+    info = _counted(export_once)
     settle = memory.devices.settle
     info.unconsumed_growth = _growth(lambda: _drop(export_once()), settle)
     if info.deleter and not info.destructor_called_deleter:
@@ -183,7 +208,7 @@ def _counted(export_once: Callable[[], Exported]) -> CapsuleLifeInfo:
     name, name_address = exported.name, exported.name_address
     counter = exported.count_deletions()
     if counter is None:
-        raise RuntimeError("the deleter that could be replaced before cannot be any more")
+        raise _NoNewCapsule("a capsule whose deleter cannot be replaced")
     _IMMORTAL.append(counter)
     exported.mark_used()
     enter("dl:consumed")
@@ -314,7 +339,7 @@ def _drop_orders(again: Callable[[], Any], memory: Memory) -> list[DropInfo]:
         order = holders.order(first)
         results.append(holders.drop_all(order))
         first += 1
-        if first == len(order):
+        if first >= len(order):
             return results
 
 
@@ -400,8 +425,7 @@ class _Holders:
             self._remember("PB", view, lambda: of_buffer(view.info(self._memory)))
 
     def _hold_capsule(self, obj: Any) -> None:
-        present, _ = attempt(lambda: hasattr(obj, "__dlpack__"))
-        if not present:
+        if not has(obj, "__dlpack__"):
             return
         for keywords in (NEWEST, {}):
             exported = export(obj, self._memory, "again", keywords)

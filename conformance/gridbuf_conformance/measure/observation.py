@@ -15,7 +15,7 @@ from ..abi.dlpack import CPU
 from ..abi.memory import Memory
 from ..info import ArrayInfo, DriverInfo, Observation, PendingInfo
 from ..info.steps import enter
-from ..info.values import attempt
+from ..info.values import attempt, has
 from ..plan import Plan
 from ..plan.producer import Unsupported, python_view
 from . import life
@@ -68,9 +68,9 @@ def observe(
         info.domain_starts = domain_starts(obj)
         if subject.info.gt_data is not None:
             info.naming = naming_info(obj)
-        if plan is not None and (not subject.found or set(subject.found) == {"DL"}):
-            info.array_attribute = array_attribute_info(obj, memory)
     if plan is not None:
+        if not subject.found or set(subject.found) == {"DL"}:
+            info.array_attribute = array_attribute_info(obj, memory)
         info.view = _viewed(obj, plan, apply_view or python_view, memory, groups, touch)
     if again is not None:
         info.second = _second(again, memory)
@@ -129,17 +129,14 @@ def light_info(obj: Any, memory: Memory) -> tuple[ArrayInfo, list[Any]]:
     """The metadata of AI, PB and DL read once, and what has to be kept alive while it is used."""
     info = ArrayInfo()
     kept: list[Any] = []
-    present, _ = attempt(lambda: hasattr(obj, "__array_interface__"))
-    if present:
+    if has(obj, "__array_interface__"):
         info.ai, dictionary = interface_info(obj, memory)
         kept.append(dictionary)
-    present, _ = attempt(lambda: hasattr(obj, "__cuda_array_interface__"))
-    if present:
+    if has(obj, "__cuda_array_interface__"):
         info.cai, dictionary = interface_info(obj, memory, attribute="__cuda_array_interface__")
         kept.append(dictionary)
     info.pb = buffer_info(obj, memory, MAIN_REQUESTS)
-    present, _ = attempt(lambda: hasattr(obj, "__dlpack__"))
-    if present:
+    if has(obj, "__dlpack__"):
         info.main = call_info(obj, memory, "max_version=(1,3)", NEWEST)
         if info.main.error is not None:
             info.main = call_info(obj, memory, "legacy", {})
@@ -147,20 +144,12 @@ def light_info(obj: Any, memory: Memory) -> tuple[ArrayInfo, list[Any]]:
 
 
 def _repeated(obj: Any, memory: Memory) -> list[ArrayInfo]:
-    """Light info again: once here, and once on each of two threads that ask at the same time."""
+    """Light info again: once here, and once on another thread. No race: its result could depend on the machine's load."""
     results = [light_info(obj, memory)]
-    gate = threading.Barrier(2)
-
-    def ask() -> None:
-        gate.wait()
-        results.append(light_info(obj, Memory()))
-
     enter("again:threads")
-    threads = [threading.Thread(target=ask) for _ in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    thread = threading.Thread(target=lambda: results.append(light_info(obj, Memory())))
+    thread.start()
+    thread.join()
     return [info for info, _ in results]
 
 

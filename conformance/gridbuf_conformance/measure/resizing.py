@@ -22,7 +22,7 @@ from ..abi.libraries import c_function
 from ..abi.memory import Memory
 from ..info import ResizeInfo
 from ..info.steps import enter
-from ..info.values import attempt
+from ..info.values import attempt, has
 from ..plan.producer import Unsupported
 from .buffer import hold_buffer, simple_request
 from .capsules import NEWEST, export
@@ -225,7 +225,7 @@ def _hold_buffer(obj: Any, memory: Memory) -> tuple[Any, Descriptor | None]:
 
 
 def _hold_capsule(obj: Any, memory: Memory) -> tuple[Any, Descriptor | None]:
-    if not hasattr(obj, "__dlpack__"):
+    if not has(obj, "__dlpack__"):
         return None, None
     for keywords in (NEWEST, {}):
         exported = export(obj, memory, "again", keywords)
@@ -237,7 +237,7 @@ def _hold_capsule(obj: Any, memory: Memory) -> tuple[Any, Descriptor | None]:
 
 def _hold_dict(obj: Any, memory: Memory) -> tuple[Any, Descriptor | None]:
     """The dict and the object, as a consumer of the array interface holds them."""
-    if not hasattr(obj, "__array_interface__"):
+    if not has(obj, "__array_interface__"):
         return None, None
     info, dictionary = interface_info(obj, memory)
     requests = {"SIMPLE": simple_request(obj, memory)}

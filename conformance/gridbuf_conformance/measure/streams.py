@@ -18,7 +18,7 @@ from ..abi.dlpack import CPU, Exported
 from ..abi.memory import Memory
 from ..info import PendingInfo, StreamInfo
 from ..info.steps import enter
-from ..info.values import attempt
+from ..info.values import attempt, has
 from ..plan.producer import Unsupported
 from .capsules import NEWEST, export
 from .dlpack_exchange import exchange_table
@@ -145,7 +145,7 @@ class _Pending:
         return fresh
 
     def _through_dlpack(self, array: Descriptor, stream: int) -> bool | None:
-        if not hasattr(self._obj, "__dlpack__"):
+        if not has(self._obj, "__dlpack__"):
             return None
         value = self._keep_pending(array, stream)
         consumer = self._access.create_stream()
@@ -164,7 +164,7 @@ class _Pending:
             self._access.destroy_stream(consumer)
 
     def _to_the_host(self, array: Descriptor, stream: int) -> bool | None:
-        if not hasattr(self._obj, "__dlpack__"):
+        if not has(self._obj, "__dlpack__"):
             return None
         value = self._keep_pending(array, stream)
         exported = export(self._obj, self._memory, "slow", {**NEWEST, "dl_device": (CPU, 0)})

@@ -11,7 +11,8 @@ __all__ = ["PROFILES", "Profile", "profile_names", "profile_of"]
 class Profile:
     """How much a run asks: plans of each kind (`strategies`), and new plans that shrinking may ask.
 
-    `time_box_s`: instead of one round with seed 0, rounds with new seeds until this time has
+    `threads`: whether several threads also call a consumer at the same time. What they meet depends on the load of the
+    machine, so no other profile asks that. `time_box_s`: instead of one round with seed 0, rounds with new seeds until this time has
     passed.
     """
 
@@ -23,6 +24,7 @@ class Profile:
     shrink_per_rule: int
     shrink_in_all: int
     time_box_s: float | None = None
+    threads: bool = False
 
 
 PROFILES: dict[str, Profile] = {
@@ -31,6 +33,7 @@ PROFILES: dict[str, Profile] = {
         Profile("smoke", 40, 30, 8, 6, shrink_per_rule=25, shrink_in_all=200),
         Profile("default", 200, 120, 16, 16, shrink_per_rule=150, shrink_in_all=1500),
         Profile("thorough", 2000, 1200, 60, 40, shrink_per_rule=600, shrink_in_all=10_000),
+        Profile("threads", 40, 30, 8, 6, shrink_per_rule=25, shrink_in_all=200, threads=True),
         Profile("soak", 600, 400, 30, 20, 300, 3000, time_box_s=15 * 60.0),
     )
 }

@@ -78,6 +78,9 @@ def result_is_a_named_capsule(s: Subject) -> Verdict:
         actual = f"a capsule named {info.name!r}" if info.capsule else f"a {info.type}"
         where = "" if call in ("held", "legacy") else f" for {call}"
         return fail(f"a capsule named {' or '.join(_NAMES)}", actual + where)
+    life = s.life.capsule
+    if life is not None and life.again:
+        return fail("a new capsule from each call", life.again, blocks=False)
     return ok() if _exports(s) else unsupported("every export is refused")
 
 
