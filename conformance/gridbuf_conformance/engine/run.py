@@ -138,6 +138,7 @@ class Run:
             "level": tally.rule.level_of(self.side),
             "outcome": str(tally.outcome),
             "plans": tally.plans_judged,
+            "failing": tally.outcomes[tally.outcome] if tally.findings else 0,
             "failures": [self._failure(tally, *found) for found in tally.smallest_failures()],
             "note": "" if tally.findings else tally.note,
         }
