@@ -104,7 +104,23 @@ def strides_agree(s: Subject) -> Verdict:
             return None
         return f"byte strides {a.strides}", f"byte strides {b.strides}"
 
-    return _compare(s, differs, strict_only=True)
+    verdict = _compare(s, differs, strict_only=True)
+    return verdict if verdict.failed else _overlap_of_elements(s) or verdict
+
+
+def _overlap_of_elements(s: Subject) -> Verdict | None:
+    """Elements that overlap in part. With a plan, the content of the elements tells more."""
+    if not s.observation.live:
+        return None
+    for name, array in s.arrays.items():
+        for stride in array.meaningful_strides:
+            if stride and abs(stride) < array.itemsize:
+                return advise(
+                    "strides of 0, or of at least one element",
+                    f"a stride of {stride} bytes for elements of {array.itemsize} bytes ({name})",
+                    note="elements overlap in part: strides may be in elements instead of bytes",
+                )
+    return None
 
 
 @check("XA-04")
