@@ -1,4 +1,4 @@
-"""The findings in released libraries that come with the suite: the scripts that show them, and reports for trackers.
+"""The findings in released libraries that come with the suite: the scripts that show them, and issues for trackers.
 
 The zoo (`conformance/zoo` in the repository) makes `findings.json` from its scripts and results, when the suite is
 packaged. It has each finding with its script, its versions, and the last runs of the script.
@@ -19,21 +19,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from .rules import catalogue
-from .rules.catalogue import Rule
 from .version import __version__
 
-__all__ = ["Finding", "UnknownFinding", "find", "load", "packed", "report", "script"]
+__all__ = ["Finding", "UnknownFinding", "find", "issue", "load", "packed", "script"]
 
 _SCHEMA = "gridbuf-conformance-findings/1"
 _MAX_MATCHES = 4
-_IMPACT = {
-    "memory": "The process reads or writes memory that does not belong to the array, or it ends.",
-    "values": "A program reads wrong numbers, or loses its writes, without an error.",
-    "leak": "The memory is never freed. A program that exchanges arrays in a loop grows.",
-    "refusal": "Arrays that the specification allows cannot be exchanged. The caller has to copy them first.",
-    "form": "The description breaks the specification. An effect on a consumer is not known.",
-}
 
 
 class UnknownFinding(LookupError):
@@ -44,7 +35,7 @@ class UnknownFinding(LookupError):
 class Finding:
     """One defect in one library. `versions` begins with the version that `requirements` install.
 
-    `contested` is the argument against the finding, if there is one. `searched` says how a tracker was searched for a
+    `expected` rests on `source`. `replay` is empty where only the repository has the target; `releases` is the range that was found. `contested` is the argument against the finding, if there is one. `searched` says how a tracker was searched for a
     new finding. `runs` are the last runs of `script`: version, Python, date, exit code, and what it printed.
     """
 
@@ -55,14 +46,18 @@ class Finding:
     interface: str
     rule: str
     title: str
-    why: str
-    seen: str
+    expected: str
+    impact: str
+    fix: str
+    source: str
+    source_link: str
     status: str
     python: str
     newest: bool
     issues: str
-    replay: str
     script: str
+    replay: str = ""
+    releases: str = ""
     also_rules: list[str] = field(default_factory=list)
     versions: list[str] = field(default_factory=list)
     requirements: list[str] = field(default_factory=list)
@@ -126,22 +121,22 @@ def script(finding: Finding) -> str:
     return head + finding.script
 
 
-def report(finding: Finding) -> str:
+def issue(finding: Finding) -> str:
     """An issue for the tracker of the library, as Markdown; the first line is its title."""
-    rule = catalogue.load()[finding.rule]
     parts = [f"# {finding.title}", *_cautions(finding)]
     parts += ["## Versions", _versions(finding)]
     parts += ["## Script", f"```python\n{script(finding)}```"]
     parts += ["## Observed", _observed(finding)]
-    parts += ["## Expected", _expected(finding, rule)]
-    parts += ["## Impact", f"{_IMPACT[finding.severity]} {finding.why}"]
-    parts += ["## Suggested fix", _fix(finding, rule)]
-    parts.append(
-        f"Found by gridbuf-conformance {__version__}. With the suite: `{finding.replay}`"
-        if "`" not in finding.replay
-        else f"Found by gridbuf-conformance {__version__}."
-    )
-    return "\n\n".join(parts) + "\n"
+    parts += [
+        "## Expected",
+        f"{finding.expected} ([{finding.source}]({finding.source_link}), {finding.rule})",
+    ]
+    parts += ["## Impact", finding.impact]
+    parts += ["## Suggested fix", finding.fix]
+    found = f"Found by gridbuf-conformance {__version__}."
+    if finding.replay:
+        found += f" With the suite:\n\n```console\n{finding.replay}\n```"
+    return "\n\n".join([*parts, found]) + "\n"
 
 
 def _cautions(finding: Finding) -> list[str]:
@@ -152,7 +147,11 @@ def _cautions(finding: Finding) -> list[str]:
             "This is about memory safety. Report it privately first if the project has a policy for it: "
             f"{finding.security}"
         )
-    if finding.tracker:
+    if finding.status.startswith("fixed in"):
+        notes.append(
+            f"It is {finding.status} ({finding.tracker}): report it only for older releases."
+        )
+    elif finding.tracker:
         notes.append(
             f"The tracker knows it already ({finding.status}): {finding.tracker}. Comment there."
         )
@@ -168,29 +167,18 @@ def _versions(finding: Finding) -> str:
     lines = []
     for run in finding.runs:
         state = {0: "the defect is gone", 1: "the defect is there"}.get(run["exit"], "unclear")
-        lines.append(
-            f"- {finding.library} {run['version']}, CPython {run['python']}, Linux x86-64: {state}"
-        )
+        python = "" if finding.library == "CPython" else f", CPython {run['python']}"
+        lines.append(f"- {finding.library} {run['version']}{python}, Linux x86-64: {state}")
     ran = {run["version"] for run in finding.runs}
     lines += [
         f"- {finding.library} {version}" for version in finding.versions if version not in ran
     ]
+    if finding.releases:
+        lines.append(f"- tried on releases: {finding.releases}")
     return "\n".join(lines)
 
 
 def _observed(finding: Finding) -> str:
-    last = next((run for run in finding.runs if run["exit"] == 1), None)
-    printed = f"\n\n```text\n{last['told']}\n```" if last else ""
-    return f"{finding.seen}{printed}"
-
-
-def _expected(finding: Finding, rule: Rule) -> str:
-    """The requirement with its source, and a link to it where the catalogue has one."""
-    link = str(getattr(rule, "link", "") or "")
-    source = f"{rule.source}: {link}" if link else rule.source
-    more = f" Also: {', '.join(finding.also_rules)}." if finding.also_rules else ""
-    return f"{rule.requirement} ({rule.id}, {source}){more}"
-
-
-def _fix(finding: Finding, rule: Rule) -> str:
-    return (finding.side == "consumer" and rule.consumer_fix) or rule.fix or "See above."
+    """What the script printed where the defect is: nothing else is claimed."""
+    seen = next(run for run in finding.runs if run["exit"] == 1)
+    return f"With {finding.library} {seen['version']} the script ends with:\n\n```text\n{seen['told']}\n```"

@@ -1,13 +1,15 @@
-"""The findings that the suite ships: the commands `reproduce`, `report` and `list findings`."""
+"""The findings that the suite ships: the commands `reproduce`, `issue` and `list findings`."""
 
 from __future__ import annotations
 
+import re
+import shlex
 import subprocess
 import sys
 
 import pytest
 
-from gridbuf_conformance import cli, findings
+from gridbuf_conformance import cli, findings, named_consumers, producers
 from gridbuf_conformance.rules import catalogue
 
 ALL = list(findings.load().values())
@@ -25,8 +27,8 @@ def test_a_finding_is_complete(finding):
 
 
 @pytest.mark.parametrize("finding", ALL, ids=lambda finding: finding.id)
-def test_a_report_has_all_parts(finding):
-    text = findings.report(finding)
+def test_an_issue_has_all_parts(finding):
+    text = findings.issue(finding)
     title, _, rest = text.partition("\n")
     assert title == f"# {finding.title}"
     headings = [line for line in rest.splitlines() if line.startswith("## ")]
@@ -34,21 +36,100 @@ def test_a_report_has_all_parts(finding):
     assert headings == [f"## {part}" for part in parts]
     assert finding.issues in rest
     assert finding.script in rest
-    assert catalogue.load()[finding.rule].requirement in rest
+    assert re.search(r"\]\(https://[^)]+\), [A-Z]{2,3}-[0-9]{2}\)", _part(rest, "Expected"))
+
+
+def _part(text, name):
+    return text.partition(f"## {name}\n")[2].partition("\n## ")[0]
+
+
+# An issue against its script ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("finding", ALL, ids=lambda finding: finding.id)
+def test_what_is_observed_is_what_the_script_printed(finding):
+    observed = _part(findings.issue(finding), "Observed")
+    shown = [run for run in finding.runs if run["exit"] == 1]
+    assert f"```text\n{shown[0]['told']}\n```" in observed
+    assert f"{finding.library} {shown[0]['version']} " in observed
+
+
+def _evidence(finding):
+    """The script, what it printed, and the versions: what the texts of an issue may refer to."""
+    printed = [str(run["told"]) for run in finding.runs]
+    return "\n".join([finding.title, finding.script, finding.source, finding.status, *printed])
+
+
+@pytest.mark.parametrize("finding", ALL, ids=lambda finding: finding.id)
+@pytest.mark.parametrize("part", ["expected", "impact"])
+def test_a_number_or_a_quotation_is_in_the_script_or_in_what_it_printed(finding, part):
+    text, evidence = getattr(finding, part).replace("PEP 3118", ""), _evidence(finding)
+    for number in re.findall(r"(?<![\w.])-?[0-9][0-9.,]*[0-9]|(?<![\w.])[0-9](?![\w])", text):
+        plain = number.replace(",", "")
+        assert re.search(rf"(?<![0-9]){re.escape(plain)}(?![0-9])", evidence.replace("_", "")), (
+            number
+        )
+    for quoted in re.findall(r"`([^`]+)`", text):
+        assert quoted in evidence, quoted
+
+
+CLAIMS = {
+    r"\b(crash|abort)": r"died of signal",
+    r"(?<!never )freed|given back": r"freed|moved under|memory is gone|died of signal|deleted",
+    r"never freed": r"not called|still hold|are left|more after",
+    r"memory that is not|memory behind": r"died of signal|other memory",
+    r"MemoryError": r"MemoryError|other values",
+}
+"""What the text of an impact says, and what a script has to have printed for it."""
+
+
+@pytest.mark.parametrize("finding", ALL, ids=lambda finding: finding.id)
+def test_an_impact_claims_what_the_script_shows(finding):
+    printed = "\n".join(str(run["told"]) for run in finding.runs if run["exit"] == 1)
+    impact = finding.impact.replace("not a crash", "").replace("without a crash", "")
+    for claim, proof in CLAIMS.items():
+        assert not re.search(claim, impact) or re.search(proof, printed), claim
+    if "died of signal" in printed:
+        assert re.search(r"crash|abort", finding.impact)
+
+
+@pytest.mark.parametrize("finding", ALL, ids=lambda finding: finding.id)
+def test_a_fix_is_for_the_case(finding):
+    """It names something of the script or of the title, and it is not the general line of the rule."""
+    rule = catalogue.load()[finding.rule]
+    assert finding.fix not in (rule.fix, rule.consumer_fix)
+    assert sum(other.fix == finding.fix for other in ALL) == 1
+    names = set(re.findall(r"[A-Za-z_]{4,}", finding.script + finding.title))
+    named = {word for word in re.findall(r"[A-Za-z_]{4,}", finding.fix) if word in names}
+    assert {word for word in named if not word.islower() or "_" in word or word in finding.title}
+    told = re.findall(r"\. ([0-9.]+) does", finding.fix)
+    assert all(f"fixed in {version}" == finding.status for version in told)
+
+
+@pytest.mark.parametrize("finding", ALL, ids=lambda finding: finding.id)
+def test_a_replay_in_an_issue_runs_with_the_wheel(finding):
+    """A target that is a file is in the repository, not in a wheel."""
+    assert "zoo/" not in findings.issue(finding)
+    if finding.replay:
+        target = next(w for w in shlex.split(finding.replay)[2:] if not w.startswith("--"))
+        known = {**producers.BUILT_IN, **named_consumers.BUILT_IN}
+        assert target in known or target.startswith("gridbuf_conformance.")
 
 
 def test_a_matter_of_memory_is_reported_privately_first():
     finding = next(f for f in ALL if f.severity == "memory" and f.security)
     assert f"Report it privately first if the project has a policy for it: {finding.security}" in (
-        findings.report(finding)
+        findings.issue(finding)
     )
 
 
 def test_a_known_finding_names_its_thread_and_a_contested_one_the_argument():
-    known = next(finding for finding in ALL if finding.tracker)
-    assert f"({known.status}): {known.tracker}" in findings.report(known)
+    known = next(f for f in ALL if f.status == "reported")
+    assert f"({known.status}): {known.tracker}" in findings.issue(known)
+    fixed = next(f for f in ALL if f.status.startswith("fixed in"))
+    assert f"It is {fixed.status} ({fixed.tracker})" in findings.issue(fixed)
     contested = next(finding for finding in ALL if finding.contested)
-    assert f"Contested: {contested.contested}" in findings.report(contested)
+    assert f"Contested: {contested.contested}" in findings.issue(contested)
 
 
 @pytest.mark.parametrize("finding", ALL, ids=lambda finding: finding.id)
@@ -67,8 +148,8 @@ def test_reproduce_writes_a_script_that_runs(tmp_path):
     assert bool(done.returncode) == done.stderr.startswith("defect: ")
 
 
-def test_report_is_printed(capsys):
-    assert cli.main(["report", "ctypes-fortran-granted"]) == 0
+def test_an_issue_is_printed(capsys):
+    assert cli.main(["issue", "ctypes-fortran-granted"]) == 0
     assert capsys.readouterr().out.startswith("# ")
 
 
@@ -79,13 +160,13 @@ def test_findings_are_listed(capsys):
     assert f"{len(ALL)} findings" in printed
 
 
-@pytest.mark.parametrize("command", ["reproduce", "report"])
+@pytest.mark.parametrize("command", ["reproduce", "issue"])
 def test_a_name_that_is_not_there_is_usage(command, capsys):
     assert cli.main([command, "ctypes-fortran"]) == 2
     assert "did you mean ctypes-fortran-granted?" in capsys.readouterr().err
 
 
 def test_a_file_that_cannot_be_written_is_usage(tmp_path, capsys):
-    arguments = ["report", "ctypes-fortran-granted", "--output", str(tmp_path)]
+    arguments = ["issue", "ctypes-fortran-granted", "--output", str(tmp_path)]
     assert cli.main(arguments) == 2
     assert "cannot write" in capsys.readouterr().err

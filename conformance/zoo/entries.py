@@ -8,7 +8,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-import runs
 import scripts
 import versions
 from records import GROUPS, RESULTS, Environment, Finding, Zoo, read_json
@@ -18,7 +17,6 @@ from gridbuf_conformance.rules.catalogue import Rule
 
 __all__ = ["Entry", "counted", "entries", "most_severe", "of_form", "worst"]
 
-_WORST = 10
 _SEVERITIES = tuple(catalogue.SEVERITIES)
 
 
@@ -34,11 +32,13 @@ class Entry:
 
     @property
     def severity(self) -> str:
-        """A process that died makes every finding one of memory. Otherwise the worst rule decides."""
-        if self.crashed:
-            return "memory"
-        rules = catalogue.load()
-        return most_severe(rules[id_].severity_of(self.finding.side) for id_ in self.finding.rules)
+        return self.finding.severity
+
+    @property
+    def source(self) -> tuple[str, str]:
+        """The sentence that binds the library on this side, and a link to it."""
+        own, rested = self.finding, self.rule.source_of(self.finding.side)
+        return (own.source, own.source_link) if own.source else (str(rested), rested.url)
 
     @property
     def interface(self) -> str:
@@ -55,12 +55,16 @@ class Entry:
     @property
     def newest(self) -> bool:
         """Whether it is in the newest release of its library."""
-        return any(environment.age == "newest" for environment in self.affected)
+        is_recorded = any(environment.age == "newest" for environment in self.affected)
+        return versions.is_newest(self.over) if "releases" in self.over else is_recorded
 
     @property
     def version(self) -> str:
-        """The recorded version: the newest one that has it."""
-        return self.affected[0].version
+        """The newest version in which it was seen."""
+        recorded, package = self.affected[0], str(self.over.get("package"))
+        if "releases" in self.over and package not in recorded.carrier:
+            return versions.last(self.over)
+        return recorded.shown
 
     @property
     def status(self) -> str:
@@ -72,19 +76,13 @@ class Entry:
 
     @property
     def crashed(self) -> bool:
-        """Whether the process died, in the replay or in a run of the script."""
-        told = [str(run.get("told", "")) for run in self.shown.values()]
-        replayed = self.proof.get("affected", {}).get("outcome") == "CRASH"
-        return replayed or any("died of signal" in line for line in told)
+        """Whether the process died in a run of the script."""
+        return any("died of signal" in str(run.get("told")) for run in self.shown.values())
 
     @property
     def is_shown(self) -> bool:
         """Whether its script ran against the recorded version and showed it."""
         return scripts.outcome(self.shown.get(self.finding.affected, {})) == scripts.SHOWN
-
-    @property
-    def is_verified(self) -> bool:
-        return runs.is_verified(self.proof)
 
     @property
     def told(self) -> str:
@@ -94,10 +92,9 @@ class Entry:
         return f"{broken.get('outcome', 'not replayed')}: {'; '.join(words)}"
 
     @property
-    def fix(self) -> str:
-        """How to comply, from the catalogue."""
-        is_consumer = self.finding.side == "consumer"
-        return (is_consumer and self.rule.consumer_fix) or self.rule.fix
+    def is_of_zoo(self) -> bool:
+        """Whether the target is a file of the zoo, which no wheel of the suite has."""
+        return self.finding.target.startswith("zoo/")
 
     @property
     def replay(self) -> str:
@@ -120,9 +117,9 @@ class Entry:
 
     @property
     def runs(self) -> list[dict[str, Any]]:
-        """The runs of its script, the recorded version first."""
-        order = [environment.name for environment in scripts.environments(self.finding, self.zoo)]
-        return [self.shown[name] for name in order if name in self.shown]
+        """The runs of its script, the recorded version first. A version says what carries the library."""
+        order = scripts.environments(self.finding, self.zoo)
+        return [{**self.shown[e.name], "version": e.shown} for e in order if e.name in self.shown]
 
 
 def entries(zoo: Zoo) -> list[Entry]:
@@ -150,12 +147,10 @@ def of_form(all_: list[Entry]) -> list[Entry]:
     return [e for e in all_ if not e.finding.is_contested and e.severity == "form"]
 
 
-def worst(all_: list[Entry]) -> list[Entry]:
-    """The ten worst, one for each library."""
-    first: dict[str, Entry] = {}
-    for entry in counted(all_):
-        first.setdefault(entry.finding.library, entry)
-    return list(first.values())[:_WORST]
+def worst(all_: list[Entry]) -> list[tuple[Entry, str]]:
+    """The worst findings, each with the reason, as they are ranked in environments.toml."""
+    by_id = {entry.finding.id: entry for entry in all_}
+    return [(by_id[row.finding], row.reason) for row in all_[0].zoo.worst]
 
 
 def _rank(entry: Entry) -> tuple[int, bool, bool, bool, str, int, str]:

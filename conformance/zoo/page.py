@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
-import versions
 from entries import Entry, counted, entries, most_severe, of_form, worst
-from records import FOLDER, GROUPS, RESULTS, Environment, Finding, Zoo, read_json
+from packaging.version import Version
+from records import FOLDER, GROUPS, RESULTS, Environment, Finding, Zoo, order, read_json
 
 from gridbuf_conformance.rules import catalogue
 
@@ -50,7 +50,7 @@ def render(zoo: Zoo) -> str:
 def libraries(zoo: Zoo) -> dict[str, str]:
     """The page of each library by the name of its file: all findings, with results and scripts.
 
-    "Cython (in scikit-learn)" has cython-in-scikit-learn.md.
+    "python-soundfile" has python-soundfile.md.
     """
     own: dict[str, list[Entry]] = {}
     for entry in entries(zoo):
@@ -91,7 +91,6 @@ def counts(zoo: Zoo) -> dict[str, Any]:
         "libraries": len({entry.finding.library for entry in chosen}),
         "newest": sum(entry.newest for entry in chosen),
         "shown": sum(entry.is_shown for entry in chosen),
-        "shown_newest": sum(entry.is_shown and entry.newest for entry in chosen),
         "severity": dict(Counter(entry.severity for entry in chosen)),
         "status": dict(Counter(entry.finding.status for entry in chosen)),
         "form": len(of_form(all_)),
@@ -161,8 +160,8 @@ def _by_rule(all_: list[Entry]) -> list[dict[str, Any]]:
 
 
 def _in_order(zoo: Zoo) -> list[Environment]:
-    def key(environment: Environment) -> tuple[str, list[int], str]:
-        return environment.library.lower(), versions.order(environment.version), environment.name
+    def key(environment: Environment) -> tuple[str, Version, str]:
+        return environment.library.lower(), order(environment.version), environment.name
 
     return sorted(zoo.environments.values(), key=key)
 
@@ -235,5 +234,5 @@ def _tracker(entry: Entry) -> str:
     if not link:
         return entry.status
     parts = link.partition("#")[0].split("/")
-    short = f"{parts[3]}/{parts[4]} #{parts[6]}" if len(parts) > 6 else link
+    short = f"{parts[3]}/{parts[4]} #{parts[6]}" if len(parts) == 7 else parts[-1]
     return f"{entry.status}, [{short}]({link})"

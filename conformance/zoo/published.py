@@ -1,4 +1,4 @@
-"""The findings as the suite ships them, for `reproduce` and `report`: `published.py FILE` writes them as JSON.
+"""The findings as the suite ships them, for `reproduce` and `issue`: `published.py FILE` writes them as JSON.
 
 Wheels and source distributions have the file as `gridbuf_conformance/findings.json` (hatch_build.py); Bazel makes it, too.
 """
@@ -38,18 +38,22 @@ def _published(zoo: Zoo, entry: Entry) -> dict[str, Any]:
         "rule": finding.rule,
         "also_rules": list(finding.also_rules),
         "title": finding.title,
-        "why": finding.why,
-        "seen": finding.seen,
+        "expected": finding.expected,
+        "impact": finding.impact,
+        "fix": finding.fix,
+        "source": entry.source[0],
+        "source_link": entry.source[1],
         "status": entry.status,
         "tracker": finding.tracker,
         "searched": finding.searched,
-        "versions": [e.version for e in entry.affected],
+        "versions": [e.shown for e in entry.affected],
         "newest": entry.newest,
         "python": environment.python,
         "requirements": list(environment.requirements),
         "issues": project.issues,
         "security": project.security,
-        "replay": entry.replay,
+        "replay": "" if entry.is_of_zoo else entry.replay,
+        "releases": entry.releases.partition("; ")[0],
         "runs": entry.runs,
         "script": finding.code,
     }

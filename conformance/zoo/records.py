@@ -18,7 +18,10 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, TypeVar
 
+from packaging.version import InvalidVersion, Version
+
 from gridbuf_conformance.render import summary
+from gridbuf_conformance.rules.catalogue import SEVERITIES
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -37,8 +40,10 @@ __all__ = [
     "Project",
     "Remark",
     "Untried",
+    "Worst",
     "Zoo",
     "load",
+    "order",
     "read_json",
     "write_json",
 ]
@@ -67,7 +72,7 @@ class Environment:
     `python` is a minor version ("3.13"), or a full one where the interpreter itself is the library. `age` is
     "newest" if the version was its library's newest release on the day of the run, else "old". `extensions` says that
     the suite's C++ extensions are built there, against the installed pybind11 and nanobind; `sources` names what its
-    project publishes without wheels.
+    project publishes without wheels. `carrier` is the package and version that has the library compiled in.
     """
 
     name: str
@@ -80,6 +85,12 @@ class Environment:
     consumers: tuple[str, ...] = ()
     extensions: bool = False
     sources: tuple[str, ...] = ()
+    carrier: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The version, and what carries the library if it is not a package."""
+        return f"{self.version} (in {self.carrier})" if self.carrier else self.version
 
     @property
     def targets(self) -> list[tuple[str, str]]:
@@ -107,7 +118,10 @@ class Finding:
 
     `rule` and `plan` are the replay that shows it, `also_rules` the other rules that the cause breaks. `passes` is an
     environment in which the same plan passes: a fixed version, or another released library; without one it is empty.
-    `seen` is what happens, without the suite.
+
+    `severity` is what the script shows, not what the rule could lead to. `expected`, `impact` and `fix` are the texts of an
+    issue; what was observed is the line that the script prints. `source` is the sentence that binds this library, with a
+    link, where it is not the source of the rule.
 
     `replayed_as` is the rule of the replay if it is not `rule`: only a rule of this suite judges the requirement at such
     sizes. `searched` says when, where and for which words a tracker was searched for a `new` finding. `counter` is the
@@ -123,8 +137,10 @@ class Finding:
     rule: str
     plan: str
     title: str
-    why: str
-    seen: str
+    severity: str
+    expected: str
+    impact: str
+    fix: str
     status: str
     passes: str = ""
     passes_target: str = ""
@@ -132,6 +148,8 @@ class Finding:
     also_affected: tuple[str, ...] = ()
     also_targets: tuple[str, ...] = ()
     replayed_as: str = ""
+    source: str = ""
+    source_link: str = ""
     fixed_in: str = ""
     tracker: str = ""
     searched: str = ""
@@ -187,6 +205,14 @@ class Remark:
 
 
 @dataclass(frozen=True)
+class Worst:
+    """One of the worst findings, worst first, with the reason: what a user loses."""
+
+    finding: str
+    reason: str
+
+
+@dataclass(frozen=True)
 class Untried:
     """A library that was not tried, with the reason."""
 
@@ -204,10 +230,7 @@ class Zoo:
     findings: tuple[Finding, ...]
     remarks: tuple[Remark, ...]
     untried: tuple[Untried, ...]
-
-    def is_newest(self, finding: Finding) -> bool:
-        """Whether it was seen in its library's newest release."""
-        return any(self.environments[name].age == "newest" for name in finding.environments)
+    worst: tuple[Worst, ...]
 
     def finding_of(
         self, environment: Environment, side: str, target: str, rule: str
@@ -229,6 +252,7 @@ def load(folder: Path = FOLDER) -> Zoo:
         findings=tuple(_finding(script, environments.values()) for script in scripts),
         remarks=tuple(_records(Remark, tables, "remark")),
         untried=tuple(_records(Untried, tables, "untried")),
+        worst=tuple(_records(Worst, tables, "worst")),
     )
     _require_unique("environment", [raw["name"] for raw in tables["environment"]])
     for environment in environments.values():
@@ -238,13 +262,18 @@ def load(folder: Path = FOLDER) -> Zoo:
     return zoo
 
 
+def order(version: str) -> Version:
+    """The key that sorts versions, oldest first. A snapshot ("24.0.0git") is before its release."""
+    return Version(version.replace("git", ".dev0"))
+
+
 def read_json(path: Path) -> dict[str, Any]:
     """A result file; empty if there is none."""
     return dict(json.loads(path.read_text("utf-8"))) if path.exists() else {}
 
 
 def write_json(path: Path, data: Mapping[str, Any]) -> None:
-    """Writes a result file: sorted keys, and a line for each record, so that a diff shows what changed."""
+    """Writes a result file: a line for each record, so that a diff shows what changed. Keys are sorted, versions as such."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(_compact(data) + "\n", "utf-8")
 
@@ -254,14 +283,29 @@ def _compact(value: Any, depth: int = 0) -> str:
     is_table = isinstance(value, dict)
     inner = value.values() if is_table else value if isinstance(value, list) else ()
     if depth == _LEVELS or not any(isinstance(entry, (dict, list)) for entry in inner):
-        return json.dumps(value, sort_keys=True, ensure_ascii=False)
+        return json.dumps(_sorted(value), ensure_ascii=False)
     if is_table:
-        lines = [f"{json.dumps(key)}: {_compact(value[key], depth + 1)}" for key in sorted(value)]
+        lines = [f"{json.dumps(key)}: {_compact(value[key], depth + 1)}" for key in _keys(value)]
     else:
         lines = [_compact(entry, depth + 1) for entry in value]
     start, end = "{}" if is_table else "[]"
     margin = "\n" + " " * depth
     return f"{start}{margin} " + f",{margin} ".join(lines) + f"{margin}{end}"
+
+
+def _sorted(value: Any) -> Any:
+    """The value, with its tables in the order of `_keys`."""
+    if isinstance(value, dict):
+        return {key: _sorted(value[key]) for key in _keys(value)}
+    return [_sorted(entry) for entry in value] if isinstance(value, list) else value
+
+
+def _keys(table: Mapping[str, Any]) -> list[str]:
+    """The keys in their order: that of PEP 440 if all are versions, or that of the alphabet."""
+    try:
+        return sorted(table, key=Version)
+    except InvalidVersion:
+        return sorted(table)
 
 
 def _require_consistent(finding: Finding, zoo: Zoo) -> None:
@@ -281,6 +325,9 @@ def _require_consistent(finding: Finding, zoo: Zoo) -> None:
     require(is_fixed == bool(finding.fixed_in), "fixed_in is for fixed findings, and they need it")
     has_link = finding.counter_link.startswith("https://")
     require(finding.is_contested == has_link, "counter needs counter_link, a link")
+    has_source = finding.source_link.startswith("https://")
+    require(bool(finding.source) == has_source, "source needs source_link, a link")
+    require(finding.severity in SEVERITIES, f"severity must be one of {', '.join(SEVERITIES)}")
 
 
 def _finding(script: Path, environments: Iterable[Environment]) -> Finding:

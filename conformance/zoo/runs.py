@@ -1,20 +1,25 @@
 """The results of runs: reports reduced to what the zoo keeps, and the two replays of a finding.
 
 A reduced report has counts, and for each rule that failed the smallest plan with expected and found values.
-Everything that may differ between two runs of the same versions (timing) is left out.
+Everything that may differ between two runs of the same versions (timing) is left out. A record has the version of the
+catalogue that judged: it is too old when rules, their levels, their sides or their preconditions changed.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import venvs
-from records import GROUPS, Environment, Finding, Zoo
+from records import GROUPS, SIDES, Environment, Finding, Zoo
 
-__all__ = ["FAILED", "PROFILE", "checked", "is_verified", "reduced", "verified"]
+from gridbuf_conformance.rules import catalogue
+
+__all__ = ["CATALOGUE", "FAILED", "PROFILE", "checked", "is_verified", "reduced", "verified"]
 
 PROFILE = "smoke"
 FAILED = ("FAIL", "CRASH", "TIMEOUT", "UNSTABLE")
@@ -22,6 +27,18 @@ FAILED = ("FAIL", "CRASH", "TIMEOUT", "UNSTABLE")
 _FAILING = FAILED[:2]
 _JUDGED = ("PASS", "ADVISORY", *FAILED)
 _MAX_CHARS = 400
+
+
+def _catalogue() -> str:
+    """The version of the catalogue: a digest of what decides how a library is judged, not of texts for readers."""
+    rules = [
+        (r.id, {side: r.level_of(side) for side in SIDES if r.judges(side)}, r.preconditions)
+        for r in catalogue.load().values()
+    ]
+    return hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()[:12]
+
+
+CATALOGUE = _catalogue()
 
 
 def checked(environment: Environment, folder: Path) -> dict[str, Any]:
@@ -36,6 +53,7 @@ def checked(environment: Environment, folder: Path) -> dict[str, Any]:
         "version": environment.version,
         "python": environment.python,
         "profile": PROFILE,
+        "catalogue": CATALOGUE,
         "targets": targets,
     }
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import venvs
-from records import Environment, Finding, Zoo
+from records import Environment, Finding, Zoo, order
 
 __all__ = ["GONE", "SHOWN", "environments", "outcome", "run"]
 
@@ -25,16 +25,18 @@ _MAX_CHARS = 300
 
 
 def environments(finding: Finding, zoo: Zoo) -> list[Environment]:
-    """Where its script is run: every version in which the defect is recorded, and the one in which it is fixed."""
+    """Where its script is run: every version in which the defect is recorded, and the newest one that has a fix."""
     own = [zoo.environments[name] for name in finding.environments]
     passes = zoo.environments.get(finding.passes)
     if passes and passes.library == finding.library and passes not in own:
         return [*own, passes]
-    return [*own, *(e for e in zoo.environments.values() if _is_fixed_in(finding, e))]
+    fixed = [e for e in zoo.environments.values() if _has_fix(finding, e)]
+    return [*own, *sorted(fixed, key=lambda e: order(e.version))[-1:]]
 
 
-def _is_fixed_in(finding: Finding, environment: Environment) -> bool:
-    return (environment.library, environment.version) == (finding.library, finding.fixed_in)
+def _has_fix(finding: Finding, environment: Environment) -> bool:
+    is_version = finding.fixed_in[:1].isdigit() and environment.library == finding.library
+    return is_version and order(environment.version) >= order(finding.fixed_in)
 
 
 def run(finding: Finding, environment: Environment, python: Path) -> dict[str, Any]:

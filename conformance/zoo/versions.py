@@ -1,8 +1,8 @@
 """Since when, and until when: the script of each finding on other releases of its library, by bisection.
 
-A release is tried under the Python of the environment in which the finding is recorded, for which it must have a wheel. pip
-chooses the versions of the environment's other packages. All scripts of an environment run on each release that is
-installed, and each result is written at once, so that a later run resumes.
+A release is tried under the Python of the environment in which the finding is recorded, for which it must have a wheel. The
+environment's other packages have their pinned versions, or, if these don't fit, versions that pip chooses. All scripts of
+an environment run on each release that is installed, and each result is written at once, so that a later run resumes.
 
 The bisection assumes that a defect appears once and disappears once. The results have every release that was tried.
 """
@@ -19,9 +19,9 @@ from typing import Any
 
 import scripts
 import venvs
-from records import RESULTS, Environment, Finding, read_json, write_json
+from records import RESULTS, Environment, Finding, order, read_json, write_json
 
-__all__ = ["PATH", "bisected", "order", "releases", "told"]
+__all__ = ["PATH", "bisected", "fixed_in", "is_newest", "last", "releases", "told"]
 
 PATH = RESULTS / "versions.json"
 CANNOT_RUN = "does not run"
@@ -50,7 +50,7 @@ def _requirement(environment: Environment) -> str:
     Raises:
       venvs.CannotMake: it is CPython, or something that is compiled for the zoo.
     """
-    if not environment.requirements or environment.extensions or environment.sources:
+    if not environment.requirements or environment.sources:
         raise venvs.CannotMake(f"{environment.name}: releases are tried of wheels only")
     return environment.requirements[0]
 
@@ -89,8 +89,9 @@ def bisect(
     """
     python = venvs.interpreter(environment.python)
     names = releases(environment, python)
-    if environment.version not in names:
-        raise venvs.CannotMake(f"{environment.name}: pip does not list {environment.version}")
+    recorded = _requirement(environment).partition("==")[2]
+    if recorded not in names:
+        raise venvs.CannotMake(f"{environment.name}: pip does not list {recorded}")
     own = {finding.id: finding for finding in findings}
 
     def state_of(id_: str, release: str) -> str:
@@ -107,14 +108,15 @@ def bisect(
         return str(known[id_]["tried"][release])
 
     for id_ in own:
-        tried = bisected(names, environment.version, lambda release: state_of(id_, release))
+        tried = bisected(names, recorded, lambda release: state_of(id_, release))
         known = read_json(PATH)
         every = {**known.get(id_, {}).get("tried", {}), **tried}
         known[id_] = {
             "date": datetime.date.today().isoformat(),
+            "package": _name(environment).partition("[")[0],
             "python": environment.python,
             "releases": len(names),
-            "tried": {name: every[name] for name in names if name in every},
+            "tried": every,
         }
         write_json(PATH, known)
 
@@ -127,43 +129,74 @@ def _states(
     environment: Environment, release: str, findings: Sequence[Finding], folder: Path
 ) -> dict[str, str]:
     """What the script of each finding says on one release."""
-    others = [re.split("[=<>]", text)[0] for text in environment.requirements[1:]]
-    tied = [f"{name}=={release}" for name in others if name == "jaxlib"]
-    free = [name for name in others if name != "jaxlib"]
-    tried = replace(
-        environment,
-        name=f"versions-{environment.name}",
-        version=release,
-        requirements=(f"{_name(environment)}=={release}", *tied, *free),
-    )
-    try:
-        python = venvs.make(tried, folder, tools=())
-    except (venvs.CannotMake, subprocess.TimeoutExpired):
-        return {finding.id: CANNOT_RUN for finding in findings}
-    states = {}
-    for finding in findings:
-        state = scripts.outcome(scripts.run(finding, tried, python))
-        states[finding.id] = CANNOT_RUN if state == scripts.UNKNOWN else state
-    venvs.discard(tried, folder)
+    states = dict.fromkeys((finding.id for finding in findings), CANNOT_RUN)
+    for others in _others(environment, release):
+        tried = replace(
+            environment,
+            name=f"versions-{environment.name}",
+            version=release,
+            requirements=(f"{_name(environment)}=={release}", *others),
+            extensions=False,
+        )
+        try:
+            python = venvs.make(tried, folder, tools=())
+        except (venvs.CannotMake, subprocess.TimeoutExpired):
+            continue
+        for finding in findings:
+            state = scripts.outcome(scripts.run(finding, tried, python))
+            if state != scripts.UNKNOWN:
+                states[finding.id] = state
+        venvs.discard(tried, folder)
+        if {*states.values()} != {CANNOT_RUN}:
+            break
     return states
 
 
-def order(version: str) -> list[int]:
-    """The key that sorts versions, oldest first."""
-    return [int(part) for part in re.findall(r"\d+", version)]
+def _others(environment: Environment, release: str) -> list[list[str]]:
+    """The environment's other packages, pinned and free. jaxlib has the releases of jax."""
+    pinned = [
+        f"jaxlib=={release}" if text.startswith("jaxlib==") else text
+        for text in environment.requirements[1:]
+    ]
+    free = [re.split("[=<>]", text)[0] for text in environment.requirements[1:]]
+    return [pinned, [p if p.startswith("jaxlib==") else f for p, f in zip(pinned, free)]]
+
+
+def _ran(record: Mapping[str, Any]) -> tuple[list[str], list[str], list[str]]:
+    """The releases that ran, oldest first: those before the defect, those with it, and those after it."""
+    tried = record["tried"]
+    names = [name for name in sorted(tried, key=order) if tried[name] != CANNOT_RUN]
+    shown = [number for number, name in enumerate(names) if tried[name] == scripts.SHOWN]
+    first, last = shown[0], shown[-1] + 1
+    return names[:first], names[first:last], names[last:]
+
+
+def fixed_in(record: Mapping[str, Any]) -> str:
+    """The first release without the defect; empty if all that are newer have it."""
+    after = _ran(record)[2]
+    return after[0] if after else ""
+
+
+def last(record: Mapping[str, Any]) -> str:
+    """The newest release that has the defect."""
+    return _ran(record)[1][-1]
+
+
+def is_newest(record: Mapping[str, Any]) -> bool:
+    """Whether the newest release that was tried has the defect."""
+    return order(last(record)) == max(map(order, record["tried"]))
 
 
 def told(record: Mapping[str, Any]) -> str:
     """One sentence: the first and the last release with the defect, of those that ran."""
-    tried: dict[str, str] = dict(sorted(record["tried"].items(), key=lambda pair: order(pair[0])))
-    ran = [name for name, state in tried.items() if state != CANNOT_RUN]
-    shown = [name for name in ran if tried[name] == scripts.SHOWN]
-    before, after = ran[: ran.index(shown[0])], ran[ran.index(shown[-1]) + 1 :]
+    before, shown, after = _ran(record)
+    names = sorted(record["tried"], key=order)
+    newest = "the newest" if is_newest(record) else "the newest that runs"
     since = f"not in {before[-1]}" if before else "the oldest that runs"
-    until = f"not in {after[0]}" if after else "the newest"
+    until = f"not in {after[0]}" if after else newest
     signs = {scripts.SHOWN: "✗", scripts.GONE: "✓", CANNOT_RUN: "–"}
-    list_ = ", ".join(f"{name} {signs[state]}" for name, state in tried.items())
+    list_ = ", ".join(f"{name} {signs[record['tried'][name]]}" for name in names)
     return (
         f"since {shown[0]} ({since}), until {shown[-1]} ({until}); "
-        f"tried {len(tried)} of {record['releases']} releases: {list_}"
+        f"tried {len(names)} of {record['releases']} releases of {record['package']}: {list_}"
     )

@@ -43,6 +43,15 @@ inline constexpr std::int64_t kUnconstrainedAlignmentBytes = 64;
 /// element type, so that an alignment of 3 does not put a double on an odd address.
 inline constexpr std::int64_t kElementAlignmentBytes = 16;
 
+/// What a driver knows about an address. The default value means ordinary host memory.
+struct PointerInfo {
+  Device device = {};
+  std::uintptr_t base = 0;        // begin of the allocation around the address
+  std::int64_t length_bytes = 0;  // length of that allocation
+  bool host_accessible = true;
+  bool device_accessible = false;
+};
+
 /// The kind of pages of a block.
 enum class PageKind : std::uint8_t {
   kShared,  // among the small blocks of the C library or the driver

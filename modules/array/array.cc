@@ -106,8 +106,8 @@ absl::StatusOr<Block> allocate_block(const Layout& layout, const ArrayOptions& o
 
 // --- Making arrays -------------------------------------------------------------------------------
 
-absl::StatusOr<Array> Array::allocate(const Layout& layout, const DType& dtype,
-                                      const ArrayOptions& options) {
+absl::StatusOr<ArrayMemory> Array::allocate_memory(const Layout& layout, const DType& dtype,
+                                                   const ArrayOptions& options) {
   const auto failed = [&](const absl::Status& status) {
     const std::string name =
         options.dtype_name.empty() ? dtype.name() : std::string(options.dtype_name);
@@ -123,16 +123,14 @@ absl::StatusOr<Array> Array::allocate(const Layout& layout, const DType& dtype,
   }
   absl::StatusOr<Owner> owner = share(*std::move(block));
   if (!owner.ok()) return failed(owner.status());
-  // In its place: each move of an array takes as long as a small malloc.
-  absl::StatusOr<Array> made(std::in_place);
-  made->memory_.block = data;
-  made->memory_.view = layout.view();
-  made->memory_.dtype = dtype;
-  made->memory_.device = info.block.device;
-  made->memory_.owner = *std::move(owner);
-  made->layout_ = layout;
-  made->info_ = info;
-  return made;
+  return absl::StatusOr<ArrayMemory>(std::in_place, data, *std::move(owner), info);
+}
+
+absl::StatusOr<Array> Array::allocate(const Layout& layout, const DType& dtype,
+                                      const ArrayOptions& options) {
+  absl::StatusOr<ArrayMemory> memory = allocate_memory(layout, dtype, options);
+  if (!memory.ok()) return memory.status();
+  return absl::StatusOr<Array>(std::in_place, *std::move(memory), layout, dtype);
 }
 
 absl::StatusOr<Array> Array::empty(LayoutRequest request, const DType& dtype,
@@ -244,15 +242,14 @@ absl::StatusOr<Array> Array::from_elements(std::span<const std::byte> elements,
 // --- Views ---------------------------------------------------------------------------------------
 
 Array apply(const IndexMap& map, const Array& array) {
-  const Layout seen = apply(map, array.layout());
   const BufferDescriptor& memory = array.memory();
   return Array({.block = memory.block,
-                .view = seen.view(),
+                .view = apply(map, memory.view),
                 .dtype = memory.dtype,
                 .readonly = memory.readonly,
                 .device = memory.device,
                 .owner = memory.owner},
-               seen, array.info());
+               SeenParts{map, array.layout()}, array.info());
 }
 
 Array Array::view(const IndexMap& map) const { return apply(map, *this); }

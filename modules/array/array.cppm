@@ -65,6 +65,13 @@ struct ArrayInfo {
   }
 };
 
+/// Memory that an array will have. Without the array, as moving one takes as long as a malloc.
+struct ArrayMemory {
+  std::byte* block = nullptr;
+  Owner owner = {};
+  ArrayInfo info = {};
+};
+
 /// Whether some bytes do not belong to an element.
 constexpr bool has_padding(const Layout& layout) noexcept {
   return layout.total_bytes() != layout.nbytes();
@@ -128,12 +135,22 @@ class Elements {
 /// default has one element of one byte and does not have memory.
 class Array {
  public:
-  Array() = default;
+  Array() {}  // not defaulted, as that of Layout
   /// Memory whose view is that of the layout, unchecked. `from` checks.
-  Array(BufferDescriptor memory, const Layout& layout, const ArrayInfo& info = {})
+  template <class LayoutOrParts>
+  Array(BufferDescriptor memory, const LayoutOrParts& layout, const ArrayInfo& info = {})
       : memory_(std::move(memory)), layout_(layout), info_(info) {
     assert(memory_.view == layout_.view());
   }
+  /// New memory of `allocate_memory`, for the same layout and element type.
+  Array(ArrayMemory&& memory, const Layout& layout, const DType& dtype)
+      : memory_{.block = memory.block,
+                .view = layout.view(),
+                .dtype = dtype,
+                .device = memory.info.block.device,
+                .owner = std::move(memory.owner)},
+        layout_(layout),
+        info_(memory.info) {}
 
   /// New memory with undefined elements, on the thread's current stream. The item size of the
   /// request is that of `dtype`; without names the dimensions get default names. Errors: kValue for
@@ -143,6 +160,9 @@ class Array {
   /// As `empty`, for a layout that is planned already, with its names.
   static absl::StatusOr<Array> allocate(const Layout& layout, const DType& dtype,
                                         const ArrayOptions& options = {});
+  /// The memory alone; `Array(memory, layout, dtype)` is the array.
+  static absl::StatusOr<ArrayMemory> allocate_memory(const Layout& layout, const DType& dtype,
+                                                     const ArrayOptions& options = {});
   /// As `empty`, with zeros.
   static absl::StatusOr<Array> zeros(const LayoutRequest& request, const DType& dtype = {},
                                      ArrayOptions options = {});
@@ -175,15 +195,10 @@ class Array {
   /// The stream that orders the work on the memory.
   StreamHandle stream() const;
 
-  /// This array, which then keeps `owner` alive, and not what it kept; or with another info.
-  Array&& with_owner(Owner owner) && {
-    memory_.owner = std::move(owner);
-    return std::move(*this);
-  }
-  Array&& with_info(const ArrayInfo& info) && {
-    info_ = info;
-    return std::move(*this);
-  }
+  /// For the code that makes the array: it keeps `owner` alive, and not what it kept; or it has
+  /// another info.
+  void set_owner(Owner owner) { memory_.owner = std::move(owner); }
+  void set_info(const ArrayInfo& info) { info_ = info; }
   /// The same elements, read-only.
   Array as_readonly() const;
 

@@ -148,8 +148,7 @@ absl::Status place_origin(const FieldRule& rule, const FieldArgument& argument,
     status = take_origin(rule, *argument.origin, "origin that it declares (__gt_origin__)",
                          field.origin);
   } else {
-    for (const int axis : field.axes)
-      field.origin.push_back(width(argument.array.layout().halo(), axis).lower);
+    for (const int axis : field.axes) field.origin.push_back(width(argument.halo, axis).lower);
   }
   return status.ok() ? check_origin(rule, field) : status;
 }
@@ -195,7 +194,7 @@ absl::StatusOr<Extents> largest_domain(std::span<const FieldRule> rules,
     if (arguments[f].is_absent) continue;
     for (int i = 0; i < rules[f].dims.size() && rules[f].dims[i].is_spatial(); ++i) {
       const BoundField& field = call.fields[f];
-      const HaloWidth halo = width(arguments[f].array.layout().halo(), field.axes[i]);
+      const HaloWidth halo = width(arguments[f].halo, field.axes[i]);
       const std::int64_t points = room(rules[f], field, i, halo);
       if (points < 0) return no_room(rules[f], field, i, halo);
       std::int64_t& extent = extents[position_in(domain, rules[f].dims[i])];
@@ -242,8 +241,8 @@ absl::Status bind_domain(std::span<const FieldRule> rules, std::span<const Field
 }
 
 absl::Status bind_field(const FieldRule& rule, const FieldArgument& argument, BoundField& field) {
-  const BufferDescriptor& memory = argument.array.memory();
-  const Dims& named = argument.array.layout().dims();
+  const BufferDescriptor& memory = argument.memory;
+  const Dims& named = argument.dims;
   GRIDBUF_RETURN_IF_ERROR(check_ndim(rule, memory.view.ndim()));
   GRIDBUF_RETURN_IF_ERROR(order(rule, named, field));
   if (!(memory.dtype == rule.dtype)) return wrong_dtype(rule, memory.dtype.name());
@@ -405,9 +404,7 @@ std::string slow_memory(const FieldRule& rule, const BoundField& field, std::uin
 }
 
 FieldArgument field_argument(const Storage& storage, Side side) {
-  FieldArgument argument;
-  argument.array = storage.array(side);
-  return argument;
+  return {.memory = storage.memory(side), .dims = storage.dims(), .halo = storage.halo()};
 }
 
 std::byte* element_at_origin(const BoundField& field, std::byte* first) {

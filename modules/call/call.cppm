@@ -70,7 +70,9 @@ struct FieldRule {
 
 /// The argument for a field, in its state at the begin of the call.
 struct FieldArgument {
-  Array array = {};  // dimensions without names are those of the rule, in order
+  BufferDescriptor memory = {};                  // the caller keeps it alive
+  Dims dims = {};                                // empty: those of the rule, in order
+  Halo halo = {};                                // empty: none
   std::optional<Extents> origin = std::nullopt;  // that the object declares, in the rule's order
   bool is_absent = false;                        // the caller did not pass it
 };

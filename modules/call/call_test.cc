@@ -32,7 +32,7 @@ FieldArgument argument_of(const Extents& shape, const Dims& dims = {}, const Hal
   BufferDescriptor memory;
   memory.block = reinterpret_cast<std::byte*>(0x10000);
   memory.view = layout.view();
-  return {.array = Array(memory, layout)};
+  return {.memory = memory, .dims = layout.dims(), .halo = layout.halo()};
 }
 
 std::string message_of(const std::vector<FieldRule>& rules,
@@ -125,9 +125,7 @@ TEST(BindCall, EveryErrorNamesFieldDimensionWantedAndFound) {
   expect(message_of({vector}, {argument_of({8, 2})}),
          "field 'w', dimension 0: its extent is 2, but must be 3");
   FieldArgument other = cube[0];
-  BufferDescriptor integers = other.array.memory();
-  integers.dtype = DType::from_name("int64").value();
-  other.array = Array(integers, other.array.layout());
+  other.memory.dtype = DType::from_name("int64").value();
   const auto typed = bind_call(one, {&other, 1});
   ASSERT_FALSE(typed.ok());
   EXPECT_EQ(error_class_of(typed.status()), ErrorClass::kType);
@@ -159,7 +157,7 @@ TEST(DomainDims, AreTheSpatialOnesOfAnyField) {
 }
 
 std::uintptr_t address_of(const FieldArgument& argument) {
-  return reinterpret_cast<std::uintptr_t>(argument.array.memory().first_element());
+  return reinterpret_cast<std::uintptr_t>(argument.memory.first_element());
 }
 
 /// The field of a call with one array.
@@ -181,7 +179,7 @@ TEST(CheckMemory, LooksAtLayoutStrideOfTheContiguousDimensionAndAlignment) {
   FieldArgument uneven = argument_of({4, 8, 7});
   EXPECT_FALSE(check_memory(rule, bound(rule, uneven, {0, 0, 0}), address_of(uneven)).ok());
   FieldArgument stepped = array;
-  stepped.array = *slice(array.array, 2, {.step = 2});
+  stepped.memory.view = *slice(array.memory.view, 2, {.step = 2});
   rule.relied_on = {.layout = {0, 1, 2}};
   EXPECT_FALSE(check_memory(rule, bound(rule, stepped, {0, 0, 0}), address_of(stepped)).ok());
 }

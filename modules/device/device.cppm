@@ -73,15 +73,6 @@ class ScopedStream {
   StreamHandle previous_;
 };
 
-/// What a driver knows about an address. The default value means ordinary host memory.
-struct PointerInfo {
-  Device device = {};
-  std::uintptr_t base = 0;        // begin of the allocation around the address
-  std::int64_t length_bytes = 0;  // length of that allocation
-  bool host_accessible = true;
-  bool device_accessible = false;
-};
-
 /// Rows of bytes at equal distances, for DeviceDriver::copy_rows. Pitches are at least row_bytes.
 struct RowCopy {
   void* target = nullptr;

@@ -162,18 +162,20 @@ absl::Status validate_layout_map(const LayoutMap& layout, int ndim) {
 
 LayoutMap layout_of(const Extents& shape, const Extents& strides_bytes) {
   LayoutMap layout = c_order(shape.size());
-  Axes ordered;
+  Axes moved;  // those whose stride counts
   for (int axis = 0; axis < shape.size(); ++axis) {
     if (shape[axis] == 0) return layout;
-    if (shape[axis] > 1) ordered.push_back(axis);
+    if (shape[axis] > 1) moved.push_back(axis);
   }
-  const Axes places = ordered;
-  std::sort(ordered.begin(), ordered.end(), [&strides_bytes](int a, int b) {
-    const std::uint64_t of_a = magnitude(strides_bytes[a]);
-    const std::uint64_t of_b = magnitude(strides_bytes[b]);
-    return of_a != of_b ? of_a > of_b : a < b;
-  });
-  for (int i = 0; i < ordered.size(); ++i) layout[ordered[i]] = places[i];
+  for (const int axis : moved) {
+    int rank = 0;
+    for (const int other : moved) {
+      const std::uint64_t ours = magnitude(strides_bytes[axis]);
+      const std::uint64_t theirs = magnitude(strides_bytes[other]);
+      rank += theirs > ours || (theirs == ours && other < axis) ? 1 : 0;
+    }
+    layout[axis] = moved[rank];
+  }
   return layout;
 }
 

@@ -311,12 +311,25 @@ std::string to_string(const Layout& layout);
 /// default is the layout of one element of one byte.
 class Layout {
  public:
-  constexpr Layout() noexcept = default;
+  // Not defaulted: `Layout{}` would first set all entries of all lists to zero.
+  constexpr Layout() noexcept {}
 
   /// The layout of existing memory: a view, or an array of another library. row_padding() is 0.
   /// Requires a sound view. Each list must be empty or have one valid entry per dimension.
   constexpr Layout(const StridedView& memory, const LayoutMap& layout, std::int64_t alignment_bytes,
                    const Extents& aligned_index, const Dims& dims, const Halo& halo);
+  /// The same, of lists that `parts` makes in their places: parts.view(), parts.layout_map(), … and
+  /// parts.alignment_bytes(layout), asked last.
+  template <class Parts>
+  explicit constexpr Layout(const Parts& parts)
+      : view_(parts.view()),
+        aligned_index_(parts.aligned_index()),
+        layout_map_(parts.layout_map()),
+        dims_(parts.dims()),
+        halo_(parts.halo()) {
+    alignment_bytes_ = parts.alignment_bytes(*this);
+    measure();
+  }
   /// The same memory with other names and another halo, which must fit; `with_meaning` checks.
   constexpr Layout(const Layout& layout, const Dims& dims, const Halo& halo) : Layout(layout) {
     dims_ = dims;
@@ -379,6 +392,7 @@ class Layout {
   constexpr LayoutFault take_meaning(const LayoutRequest& request);
   constexpr LayoutFault pad(const Axes& axis_of_rank) noexcept;
   constexpr LayoutFault lay_out();
+  constexpr void measure();
 
   StridedView view_;
   Extents aligned_index_;
@@ -513,12 +527,16 @@ constexpr Layout::Layout(const StridedView& memory, const LayoutMap& layout,
       dims_(dims),
       halo_(halo),
       alignment_bytes_(alignment_bytes) {
+  measure();
+}
+
+constexpr void Layout::measure() {
   // A broadcast view may have more than 2^63 - 1 elements: then both numbers are the limit.
   element_count_ = checked::product(shape().span()).value_or(checked::kMaxBytes);
-  nbytes_ = gridbuf::nbytes(memory);
-  total_bytes_ = byte_hull(memory).value_or(checked::ByteHull{}).length_bytes();
+  nbytes_ = gridbuf::nbytes(view_);
+  total_bytes_ = byte_hull(view_).value_or(checked::ByteHull{}).length_bytes();
   aligned_offset_bytes_ =
-      is_empty(shape()) ? memory.offset_bytes : byte_offset(memory, aligned_index_);
+      is_empty(shape()) ? view_.offset_bytes : byte_offset(view_, aligned_index_);
 }
 
 /// The arithmetic of `make_plan`: writes the layout to `layout`, or returns the first fault and

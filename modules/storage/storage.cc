@@ -53,11 +53,11 @@ absl::StatusOr<Storage> Storage::allocate(const StorageRequest& request) {
       continue;
     }
     const DeviceType memory = memory_type_of(request.kind, side);
-    absl::StatusOr<Array> made =
-        Array::allocate(seen, request.dtype,
-                        {.memory = memory, .zeroed = request.zeroed, .populate = request.populate});
+    absl::StatusOr<ArrayMemory> made = Array::allocate_memory(
+        seen, request.dtype,
+        {.memory = memory, .zeroed = request.zeroed, .populate = request.populate});
     if (!made.ok()) return with_context(made.status(), "a storage");
-    base->array_of(side) = *std::move(made);
+    base->array_of(side) = Array(*std::move(made), seen, request.dtype);
   }
   if (request.kind != StorageKind::kCpu) {
     GRIDBUF_ASSIGN_OR_RETURN(const auto& driver, device_driver());

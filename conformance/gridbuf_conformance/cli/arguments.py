@@ -99,7 +99,7 @@ examples:
   gridbuf-conformance list                       producers, and how to install absent libraries
   gridbuf-conformance list consumers
   gridbuf-conformance list exports               interfaces and variants that test consumers
-  gridbuf-conformance list findings              defects in released libraries, for reproduce and report
+  gridbuf-conformance list findings              defects in released libraries, for reproduce and issue
   gridbuf-conformance list rules
   gridbuf-conformance list rules --rules 'XA-*'"""
 
@@ -150,14 +150,14 @@ examples:
   gridbuf-conformance reproduce jax-from-dlpack-null-deleter --output null_deleter.py
   gridbuf-conformance reproduce ctypes-fortran-granted | python -"""
 
-_REPORT_EPILOG = """\
+_ISSUE_EPILOG = """\
 FINDING is a name of `list findings`. The text is Markdown: title, versions, script, observed behaviour, expected
 behaviour with its source, impact, suggested fix. The quoted lines at its top are for you: where to report a
 matter of memory safety, whether the tracker knows the finding, the argument against it. Remove them.
 
 examples:
-  gridbuf-conformance report jax-from-dlpack-null-deleter
-  gridbuf-conformance report jax-from-dlpack-null-deleter --output issue.md"""
+  gridbuf-conformance issue jax-from-dlpack-null-deleter
+  gridbuf-conformance issue jax-from-dlpack-null-deleter --output issue.md"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -275,7 +275,7 @@ def parser() -> argparse.ArgumentParser:
     _add_merge(command)
     _add_known(command)
     _add_finding(command, "reproduce", _REPRODUCE_EPILOG, commands.reproduce)
-    _add_finding(command, "report", _REPORT_EPILOG, commands.report)
+    _add_finding(command, "issue", _ISSUE_EPILOG, commands.issue)
     return top
 
 
@@ -391,7 +391,7 @@ def _add_known(command: _Commands) -> None:
 
 _FINDING_HELP = {
     "reproduce": "print the script that shows a finding without the suite",
-    "report": "print an issue on a finding for the tracker of its library",
+    "issue": "print an issue on a finding for the tracker of its library",
 }
 
 

@@ -36,12 +36,12 @@ __all__ = [
     "UsageError",
     "check",
     "explain",
+    "issue",
     "known",
     "list_what",
     "merge",
     "plan_of",
     "replay",
-    "report",
     "reproduce",
     "survey",
 ]
@@ -227,9 +227,9 @@ def reproduce(options: Namespace, consoles: Consoles) -> int:
     return _write_text(findings.script(_finding_of(options.finding)), options.output, consoles)
 
 
-def report(options: Namespace, consoles: Consoles) -> int:
+def issue(options: Namespace, consoles: Consoles) -> int:
     """Writes an issue on a finding; returns 0."""
-    return _write_text(findings.report(_finding_of(options.finding)), options.output, consoles)
+    return _write_text(findings.issue(_finding_of(options.finding)), options.output, consoles)
 
 
 def _finding_of(name: str) -> findings.Finding:

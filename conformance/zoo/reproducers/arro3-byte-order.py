@@ -11,10 +11,16 @@
 # plan = '{"dtype":"float64","byteorder":"swapped","export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# why = """\
-# The first character of typestr is the byte order: a consumer uses it or refuses the array \
-# (AI-34). The bytes become an Arrow buffer without a conversion."""
-# seen = "[1.0, 2.0] as '>f8' comes back as other numbers, without an error."
+# severity = "values"
+# expected = """\
+# The result is [1.0, 2.0, 3.0, 4.0], or the array is refused. Code that reads the data of a NumPy \
+# array has to respect its byte order."""
+# impact = "The Arrow array has other numbers than the caller gave, and no error says so."
+# fix = """\
+# In Array.from_numpy, convert an array whose dtype is not in native byte order \
+# (`astype(dtype.newbyteorder('='))`), or raise ValueError."""
+# source = "NumPy C API, Data access"
+# source_link = "https://numpy.org/doc/2.2/reference/c-api/array.html#data-access"
 # status = "new"
 # searched = "2026-11-24, threads on GitHub: arro3 Array.from_numpy big-endian byte order"
 # ///

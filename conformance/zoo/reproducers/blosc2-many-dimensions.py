@@ -10,11 +10,14 @@
 # plan = '{"export":"buffer:dims-64"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# why = """\
-# A buffer has at most 64 dimensions, and a consumer should be able to handle that many (buffer \
-# protocol, PyBUF_MAX_NDIM; PB-16). Arrays of Blosc2 have fewer, so it has to refuse the rest. \
-# It does not check the number."""
-# seen = "blosc2.asarray(numpy.zeros((1,) * 64)): SIGSEGV."
+# severity = "memory"
+# expected = "asarray refuses an array of more than B2ND_MAX_DIM dimensions with an error."
+# impact = "The process crashes on an array that NumPy allows."
+# fix = """\
+# In blosc2.asarray, compare the number of dimensions with B2ND_MAX_DIM, and raise ValueError \
+# before the shape is copied."""
+# source = "b2nd.h of C-Blosc2, B2ND_MAX_DIM"
+# source_link = "https://github.com/Blosc/c-blosc2/blob/v2.15.2/include/b2nd.h"
 # status = "new"
 # searched = "2026-11-24, threads on GitHub: blosc2 asarray many dimensions segfault B2ND_MAX_DIM"
 # picture = """

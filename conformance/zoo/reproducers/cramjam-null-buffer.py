@@ -10,12 +10,10 @@
 # plan = '{"shape":[0],"export":"buffer:empty-null"}'
 # passes = "cpython-3.13.0"
 # passes_target = "memoryview"
-# why = """\
-# An extent of 0 means that nothing is read (PB-17). The bytes become a Rust slice, which may \
-# not begin at NULL."""
-# seen = """\
-# A C exporter with buf NULL and len 0: cramjam.zlib.compress(x) crashes with SIGSEGV; \
-# compress(b'') works."""
+# severity = "memory"
+# expected = "Nothing is read of a buffer whose extent is 0, whatever its address is."
+# impact = "The process crashes on an empty buffer whose address is NULL."
+# fix = "Where cramjam makes a Rust slice of a buffer, use an empty slice if its length is 0."
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: OpenUSD Vt array python buffer protocol ValueError BufferError; \

@@ -10,10 +10,14 @@
 # plan = '{"dtype":"int32","byteorder":"swapped","export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# why = """\
-# The first character of typestr is the byte order (array interface, key typestr; AI-34): a \
-# consumer honours or refuses it."""
-# seen = "StorageView.from_array(np.arange(3, dtype='>i4')) shows 0 16777216 33554432."
+# severity = "values"
+# expected = """\
+# The result is [0, 1, 2], or the array is refused. The first character of typestr is the byte \
+# order."""
+# impact = "The StorageView has other numbers than the caller gave, and no error says so."
+# fix = """\
+# In StorageView.from_array, read the first character of typestr, and refuse '>' on a \
+# little-endian machine as other types are refused."""
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: CTranslate2 StorageView from_array big-endian byte order, non \

@@ -10,16 +10,20 @@
 # plan = '{"dtype":"int32","export":"array-interface:explicit-strides"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# why = """\
-# strides None means C-contiguous, and a tuple that says the same means the same (array \
-# interface, key strides; AI-23)."""
-# seen = """\
-# dict(np.arange(3, dtype='i4').__array_interface__, strides=(4,)): ValueError: StorageView does \
-# not support arrays with non contiguous memory."""
+# severity = "refusal"
+# expected = "Strides of (4,) for three int32 in a row say the same as no strides."
+# impact = "Exporters that always give strides cannot be imported without a copy."
+# fix = """\
+# In StorageView.from_array, compare the strides with those of a contiguous array, and refuse only \
+# other ones."""
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: CTranslate2 StorageView from_array big-endian byte order, non \
 # contiguous memory strides __array_interface__"""
+# counter = """\
+# No text says that a consumer must accept a description, and a clean refusal reads nothing."""
+# counter_link = """\
+# https://numpy.org/doc/2.2/reference/arrays.interface.html#object.__array_interface__"""
 # ///
 """StorageView.from_array refuses a contiguous array that has explicit strides."""
 

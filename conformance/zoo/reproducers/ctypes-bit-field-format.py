@@ -9,11 +9,15 @@
 # rule = "PB-04"
 # plan = '{"dtype":"uint32"}'
 # also_affected = ["cpython-3.10.13", "cpython-3.11.7", "cpython-3.12.1"]
-# why = """\
-# The buffer protocol: itemsize is the size of the format. PEP 3118 has the letter t for bits; \
-# two fields in one integer of 4 bytes have the format of two integers, 8 bytes."""
-# seen = """\
-# memoryview of a Structure of two c_uint32 bit-fields: format 'T{<I:low:<I:high:}', itemsize 4."""
+# severity = "form"
+# expected = """\
+# itemsize is the size of one item as given by format. PEP 3118 has the letter t for bits."""
+# impact = """\
+# The format describes two integers of 4 bytes for an item of 4 bytes. The script shows no \
+# consumer that reads them."""
+# fix = """\
+# In the format of a Structure with bit-fields, write PEP 3118's t for each field, or refuse the \
+# request for a format with BufferError."""
 # status = "new"
 # searched = """\
 # 2026-11-25, threads on GitHub: ctypes Union memoryview format 'B' itemsize PEP 3118 wrong \

@@ -12,11 +12,14 @@
 # also_affected = ["cpython-3.10.13", "cpython-3.11.7", "cpython-3.12.1"]
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# why = """\
-# The flags of a request say which fields to fill and which memory to grant (buffer protocol, \
-# request types). A 2 by 2 array is row-major and is granted to PyBUF_F_CONTIGUOUS; format and \
-# shape are filled for PyBUF_SIMPLE."""
-# seen = "PyObject_GetBuffer((c_double * 2) * 2, PyBUF_F_CONTIGUOUS) succeeds."
+# severity = "values"
+# expected = """\
+# An array in C order refuses PyBUF_F_CONTIGUOUS with BufferError. A consumer that is granted the \
+# request may read element [1, 0] at the second place."""
+# impact = "A consumer that asked for Fortran order reads another element."
+# fix = """\
+# In PyCData_NewGetBuffer, which PyObject_GetBuffer calls, raise BufferError for \
+# PyBUF_F_CONTIGUOUS if the array has two or more dimensions."""
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: PyCData_NewGetBuffer ignores flags format shape PyBUF_SIMPLE \

@@ -11,12 +11,13 @@
 # plan = '{"dtype":"struct"}'
 # also_affected = ["cpython-3.11.7"]
 # passes = "cpython-3.13.0"
-# why = """\
-# The buffer protocol: itemsize is the size of one item as given by format, calcsize(format). \
-# The format says one byte for an itemsize of 13."""
-# seen = """\
-# memoryview of a Structure with _pack_ = 1: format 'B', itemsize 13 in 3.10 and 3.11, not in \
-# 3.12."""
+# severity = "values"
+# expected = """\
+# The format describes all 13 bytes of an item, because itemsize is the size of the format."""
+# impact = "A consumer that reads items by their format loses the fields behind the first byte."
+# fix = """\
+# In ctypes, write the format of a Structure with `_pack_` with PEP 3118's T{…} and explicit \
+# padding. 3.12 does it."""
 # status = "fixed"
 # fixed_in = "3.12"
 # tracker = "https://github.com/python/cpython/issues/76961"
@@ -32,6 +33,7 @@ class Packed(c.Structure):
     _fields_ = [("a", c.c_uint8), ("b", c.c_double), ("c", c.c_int32)]
 
 
-view = memoryview(Packed())
+view = memoryview((Packed * 2)(Packed(1, 2.0, 3), Packed(4, 5.0, 6)))
 print("format", view.format, "itemsize", view.itemsize)
-sys.exit("defect: one byte by its format, 13 by its itemsize" if view.format == "B" else 0)
+if view.format == "B" and view.itemsize == 13:
+    sys.exit(f"defect: two items of 13 bytes are read as {view.tolist()}")

@@ -11,10 +11,14 @@
 # also_affected = ["cpython-3.10.13", "cpython-3.11.7", "cpython-3.12.1"]
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# why = """\
-# The table of request types says that PyBUF_STRIDES fills strides, contiguous or not; ctypes \
-# never fills them."""
-# seen = "PyObject_GetBuffer(c_double * 1, PyBUF_STRIDES): strides is NULL."
+# severity = "form"
+# expected = "A request with PyBUF_STRIDES gets strides, also if the memory is contiguous."
+# impact = """\
+# A consumer in C that follows the table of request types reads a NULL pointer. The script shows \
+# the NULL, not a crash."""
+# fix = """\
+# In PyCData_NewGetBuffer, which PyObject_GetBuffer calls, fill strides if the flags have \
+# PyBUF_STRIDES."""
 # status = "acknowledged"
 # tracker = "https://github.com/python/cpython/issues/57060"
 # ///

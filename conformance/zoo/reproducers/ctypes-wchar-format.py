@@ -9,10 +9,14 @@
 # rule = "PB-04"
 # plan = '{"dtype":"str1"}'
 # also_affected = ["cpython-3.10.13", "cpython-3.11.7", "cpython-3.12.1"]
-# why = """\
-# In PEP 3118 u is a character of two bytes, and w is one of four. itemsize is the size of the \
-# format (buffer protocol). array.array exports 'w' for the same characters."""
-# seen = "memoryview(ctypes.c_wchar()) where wchar_t has 4 bytes: format '<u', itemsize 4."
+# severity = "form"
+# expected = """\
+# PEP 3118 has u for characters of 2 bytes and w for those of 4. itemsize is the size of the \
+# format."""
+# impact = """\
+# The format describes 2 bytes of an item of 4 bytes. The script shows no consumer that reads \
+# them."""
+# fix = "Give c_wchar the format 'w' where wchar_t has 4 bytes, as array.array does."
 # status = "new"
 # searched = """\
 # 2026-11-25, threads on GitHub: ctypes c_wchar buffer format '<u' itemsize 4 PEP 3118 UCS-2 'w'"""

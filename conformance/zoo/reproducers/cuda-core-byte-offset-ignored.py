@@ -9,11 +9,14 @@
 # rule = "DL-10"
 # plan = '{"export":"dlpack:byte-offset"}'
 # passes = "cuda-core-1.2.2"
-# why = "dlpack.h: the first element is at data + byte_offset."
-# seen = """\
-# A capsule made with ctypes with byte_offset 64: view.ptr is data in 1.1.1, data + 64 in 1.2.2."""
+# severity = "values"
+# expected = """\
+# The first element is 16.0: the data begins at data + byte_offset. A consumer that cannot use an \
+# offset refuses the tensor."""
+# impact = "The view has elements from another place, and no error says so."
+# fix = "In StridedMemoryView.from_dlpack, add byte_offset to data."
 # status = "fixed"
-# fixed_in = "1.2.2"
+# fixed_in = "1.2.0"
 # tracker = "https://github.com/NVIDIA/cuda-python/issues/2592"
 # ///
 """StridedMemoryView.from_dlpack of cuda.core ignores byte_offset of a DLPack tensor, and reads other elements."""

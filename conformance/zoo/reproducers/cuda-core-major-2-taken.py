@@ -11,10 +11,16 @@
 # also_affected = ["cuda-core-1.1.1"]
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# why = "dlpack.h: on another major version only the deleter may be used, and the import fails."
-# seen = """\
-# A versioned capsule made with ctypes that says version (2, 0): StridedMemoryView.from_dlpack \
-# returns a view."""
+# severity = "form"
+# expected = """\
+# A tensor of another major version is refused: its layout is unknown, and only the deleter may be \
+# used."""
+# impact = """\
+# There is no version 2 yet. When there is one, StridedMemoryView reads fields at places where \
+# they are not."""
+# fix = """\
+# In StridedMemoryView.from_dlpack, compare version.major with 1 before any other field is read. \
+# Call the deleter and raise BufferError if it differs."""
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: cuda-python StridedMemoryView from_dlpack major version check \

@@ -9,12 +9,14 @@
 # rule = "DP-31"
 # plan = '{}'
 # passes = "cuda-core-1.2.2"
-# why = "The consumer calls the deleter when it is done with the tensor."
-# seen = """\
-# A capsule made with ctypes with a counting deleter: after del view the count is 0 in 0.3.2 and \
-# 1 in 1.2.2."""
+# severity = "leak"
+# expected = "The deleter is called when the view is gone."
+# impact = "The memory of each tensor that a StridedMemoryView was made of is never freed."
+# fix = """\
+# In StridedMemoryView, keep the capsule's tensor and call its deleter in __dealloc__. 0.4.0 does \
+# it."""
 # status = "fixed"
-# fixed_in = "1.1.1"
+# fixed_in = "0.4.0"
 # tracker = "https://github.com/NVIDIA/cuda-python/issues/1043"
 # ///
 """A StridedMemoryView of cuda.core never calls the deleter of a DLPack tensor."""

@@ -9,11 +9,14 @@
 # rule = "PB-11"
 # also_rules = ["PB-01", "PB-09", "PB-12"]
 # plan = '{"shape":[2,2]}'
-# why = """\
-# The flags of a request say which fields to fill and which memory to grant (buffer protocol, \
-# request types). PyBUF_ND gets no strides and PyBUF_C_CONTIGUOUS asks for rows: the consumer \
-# reads the transposed matrix. PyBUF_SIMPLE is refused by TypeError."""
-# seen = "A 2 by 3 matrix: PyBUF_ND and PyBUF_C_CONTIGUOUS are granted with strides [8, 16]."
+# severity = "values"
+# expected = """\
+# A column-major matrix refuses PyBUF_C_CONTIGUOUS with BufferError. A consumer that is granted \
+# the request may read element [0, 1] at the second place."""
+# impact = "A consumer that asked for rows reads the transposed matrix, without an error."
+# fix = """\
+# In the getbuffer function of cvxopt.matrix, raise BufferError for PyBUF_C_CONTIGUOUS, and for \
+# PyBUF_ND without PyBUF_STRIDES, unless one extent is 1."""
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: cvxopt matrix buffer protocol Fortran order PyBUF_ND \

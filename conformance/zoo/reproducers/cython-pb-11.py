@@ -1,19 +1,22 @@
 # /// script
 # requires-python = "==3.12.*"
-# dependencies = ["scikit-learn==1.9.1", "numpy==2.5.5"]
+# dependencies = ["Cython==3.2.5", "scikit-learn==1.9.1", "numpy==2.5.5"]
 #
 # [tool.gridbuf-finding]
-# library = "Cython (in scikit-learn)"
+# library = "Cython"
 # side = "producer"
 # target = "cython"
 # rule = "PB-11"
 # also_rules = ["PB-09", "PB-12"]
 # plan = '{"shape":[1,2],"views":[["reverse",1]]}'
-# why = """\
-# The flags of a request say which fields to fill and which memory to grant (buffer protocol, \
-# request types). memoryview.__getbuffer__ copies fields by flag and never checks contiguity: a \
-# reversed slice is granted without strides, and the consumer reads before and past it."""
-# seen = "Reversed: ND granted, C granted with strides [16, -8]."
+# severity = "memory"
+# expected = """\
+# A memoryview that is not contiguous refuses a request without strides with BufferError."""
+# impact = """\
+# zlib.crc32 of a reversed memoryview reads memory that is not its own, and the process crashes."""
+# fix = """\
+# In memoryview.__getbuffer__, raise BufferError if the flags lack PyBUF_STRIDES and the slice is \
+# not C-contiguous. The script shows it with zlib.crc32."""
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: cython memoryview __getbuffer__ does not check contiguity \
@@ -28,16 +31,24 @@
 
 import subprocess
 import sys
+import sysconfig
 import zlib
 
 import numpy as np
-from sklearn.neighbors import KDTree
 
 if len(sys.argv) < 2:
+    with open("shown.pyx", "w") as file:
+        file.write("def rows(double[:, :] source):\n    return source\n")
+    subprocess.run([sys.executable, "-m", "cython", "-3", "shown.pyx"], check=True)
+    include = f"-I{sysconfig.get_path('include')}"
+    subprocess.run(["cc", "-shared", "-fPIC", include, "-o", "shown.so", "shown.c"], check=True)
     died = subprocess.run([sys.executable, __file__, "child"]).returncode
     sys.exit(f"defect: the process died of signal {-died}" if died < 0 else 2 * bool(died))
 
-exporter = KDTree(np.zeros((2**20, 16))).data[::-1]
+sys.path.insert(0, ".")
+import shown
+
+exporter = shown.rows(np.zeros((2**20, 16)))[::-1]
 try:
     zlib.crc32(exporter)  # asks for PyBUF_SIMPLE: bytes in C order
 except (BufferError, ValueError) as error:

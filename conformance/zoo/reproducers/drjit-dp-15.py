@@ -10,8 +10,14 @@
 # plan = '{}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# why = "On the CPU only stream None is accepted."
-# seen = "stream=1 gives a capsule."
+# severity = "form"
+# expected = "On the CPU only stream None is accepted, so stream=1 is an error."
+# impact = """\
+# A caller that passes a CUDA stream to an array of the CPU by mistake does not notice it. The \
+# capsule of the tensor is not wrong in itself."""
+# fix = """\
+# In __dlpack__ of TensorXf and the other arrays, raise BufferError if stream is not None and the \
+# array is on the CPU."""
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: __dlpack__ stream argument on CPU accepted ignored drjit PyAV \

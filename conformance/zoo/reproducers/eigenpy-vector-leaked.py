@@ -11,10 +11,15 @@
 # plan = '{"dtype":"float64","export":"buffer"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# why = """\
-# Each view is released once, when its consumer is done with it (PB-24). append copies the \
-# numbers, and leaks a reference to the array."""
-# seen = "sys.getrefcount(a) grows by 1 with each append, also after the container is gone."
+# severity = "leak"
+# expected = """\
+# append copies the numbers, so nothing refers to the array when the StdVec_VectorXd is gone."""
+# impact = "The memory of each appended array is never freed."
+# fix = """\
+# In append of StdVec_VectorXd, release the reference to the argument (Py_DECREF) after it is \
+# converted."""
+# source = "Python documentation (3.13), Reference count details"
+# source_link = "https://docs.python.org/3.13/c-api/intro.html#reference-count-details"
 # status = "new"
 # searched = """\
 # 2026-11-24, threads on GitHub: eigenpy StdVec append reference leak numpy array refcount"""

@@ -11,12 +11,16 @@
 # plan = '{"shape":[1,2]}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# why = """\
-# The request is answered with memory that is not the array's, with strides that are in no \
-# order, and with readonly 1. The release, or the next use, ends in SIGSEGV."""
-# seen = """\
-# PyObject_GetBuffer(array, 0x59) and PyBuffer_Release through ctypes in a loop: SIGSEGV (exit \
-# 139)."""
+# severity = "memory"
+# expected = """\
+# buf is the address of the array, and readonly is 0, because the request has PyBUF_WRITABLE. If \
+# the array cannot give that, it raises BufferError."""
+# impact = """\
+# A consumer reads memory that is not the array's, and cannot write to the array. By the strides \
+# [8, 24] the last element is behind the array's size."""
+# fix = """\
+# In the getbuffer function of glm.array, raise BufferError for PyBUF_F_CONTIGUOUS unless the \
+# array has one dimension."""
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: PyGLM glm.array buffer protocol crash F_CONTIGUOUS wrong \
@@ -26,17 +30,13 @@
 # memory         | x0 y0 z0 x1 y1 z1 |            48 bytes
 # answer         shape (2, 3), strides (8, 24)    the last element is at byte 56"""
 # ///
-"""glm.array of vectors answers F_CONTIGUOUS|WRITABLE with memory that is not the array's."""
+"""glm.array of vectors answers F_CONTIGUOUS|WRITABLE with memory that is not the array's, read-only."""
 
 import ctypes as c
-import subprocess
+import os
 import sys
 
 import glm
-
-if len(sys.argv) < 2:
-    died = subprocess.run([sys.executable, __file__, "child"]).returncode
-    sys.exit(f"defect: the process died of signal {-died}" if died < 0 else 2 * bool(died))
 
 
 class View(c.Structure):  # Py_buffer
@@ -52,11 +52,15 @@ def ask(exporter, flags):
     return view
 
 
-for _ in range(2000):
-    array = glm.array(glm.dvec3(1), glm.dvec3(2))
-    try:
-        view = ask(array, 0x59)  # PyBUF_F_CONTIGUOUS | PyBUF_WRITABLE
-    except (BufferError, ValueError) as error:
-        print("refused:", error)
-        break
-    c.pythonapi.PyBuffer_Release(c.byref(view))
+array = glm.array(glm.dvec3(1), glm.dvec3(2))
+try:
+    view = ask(array, 0x59)  # PyBUF_F_CONTIGUOUS | PyBUF_WRITABLE
+except (BufferError, ValueError) as error:
+    print("refused:", error)
+    sys.exit(0)
+told = f"readonly {view.readonly}, strides {view.strides[:2]} for shape {view.shape[:2]}"
+if view.buf != array.address:
+    print("defect: other memory than the array's is granted,", told, flush=True)
+    os._exit(
+        1
+    )  # the end of this process may be a crash: memory was released that is not the array's

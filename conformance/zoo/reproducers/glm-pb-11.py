@@ -8,11 +8,14 @@
 # target = "glm"
 # rule = "PB-11"
 # plan = '{"shape":[2,2]}'
-# why = """\
-# PyBUF_ND gets a shape and no strides, so the memory has to be C-contiguous: the consumer reads \
-# row by row and gets the transposed matrix. (SIMPLE is granted as well, on request: \
-# Zuzu-Typ/PyGLM #61. That is not counted.)"""
-# seen = "mat2x3: ND granted with shape [3, 2], strides [4, 12] for STRIDES."
+# severity = "values"
+# expected = """\
+# A column-major matrix refuses PyBUF_ND with BufferError. Without strides a consumer reads \
+# element [0, 1] at the second place."""
+# impact = "A consumer reads the transposed matrix, without an error."
+# fix = """\
+# In the getbuffer function of mat2x3 and the other matrices, raise BufferError for PyBUF_ND \
+# without PyBUF_STRIDES."""
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: PyGLM glm.array buffer protocol crash F_CONTIGUOUS wrong \

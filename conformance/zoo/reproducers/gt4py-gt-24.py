@@ -13,14 +13,12 @@
 # also_affected = ["gt4py-1.1.12"]
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# why = """\
-# The array interface describes memory that the producer owns: the start, shape and strides stay \
-# inside it. Extents are multiplied as numpy.int32, so the block is smaller than the array over \
-# it."""
-# seen = """\
-# gt4py.storage.empty((1024, 1024, 1024), float64): 8 GiB view, .base of some bytes. The \
-# allocators of gt4py.next call the same function: a field of 6,800,000 × 80 float64 gets 57 MB \
-# for 4.35 GB."""
+# severity = "memory"
+# expected = "The block has as many bytes as the array or field over it."
+# impact = "Reading the last element of a large array or field crashes the process."
+# fix = """\
+# In the allocation that gt4py.storage.empty and gtx.empty share, multiply the extents as Python \
+# integers, not as numpy.int32."""
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: gt4py storage allocation int32 overflow large array size out of \

@@ -11,13 +11,16 @@
 # plan = '{"shape":[2,2],"dtype":"uint16","byteorder":"swapped","export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# why = """\
-# The first character of typestr is the byte order: a consumer uses it or refuses the array \
-# (AI-34). The encoder looks at the kind and the size of a NumPy array's type, and does not \
-# convert the bytes."""
-# seen = """\
-# [[0, 1], [2, 3]] as '>u2' becomes [[0, 256], [512, 768]], without an error. png_encode refuses \
-# such an array."""
+# severity = "values"
+# expected = """\
+# The result is [[0, 1], [2, 3]], or the array is refused. Code that reads the data of a NumPy \
+# array has to respect its byte order."""
+# impact = "The TIFF file has other numbers than the caller gave, and no error says so."
+# fix = """\
+# In tiff_encode, convert data with `data.astype(data.dtype.newbyteorder('='))`, or refuse it with \
+# ValueError."""
+# source = "NumPy C API, Data access"
+# source_link = "https://numpy.org/doc/2.2/reference/c-api/array.html#data-access"
 # status = "new"
 # searched = "2026-11-23, threads on GitHub: imagecodecs tiff_encode big-endian array byte order"
 # ///

@@ -11,11 +11,12 @@
 # plan = '{"dtype":"uint8","readonly":true}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# why = """\
-# The flags of a request say which fields to fill and which memory to grant (buffer protocol, \
-# request types). A consumer that asked for PyBUF_WRITABLE writes into memory that is mapped for \
-# reading. format is always filled, shape and strides never."""
-# seen = "WRITABLE: rc 0, readonly 1."
+# severity = "values"
+# expected = "Memory that is mapped for reading refuses PyBUF_WRITABLE with BufferError."
+# impact = "readinto changes memory that MappedMemory says is read-only."
+# fix = """\
+# In the getbuffer function of MappedMemory, raise BufferError if the flags have PyBUF_WRITABLE \
+# and the mapping, made by map(), is read-only."""
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: iree runtime python MappedMemory buffer protocol read-only \

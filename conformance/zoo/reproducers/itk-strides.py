@@ -11,11 +11,13 @@
 # plan = '{"shape":[2,3],"dtype":"float32","layout":[1,0],"export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# why = """\
-# strides say where each element is (array interface, key strides; buffer protocol, strides): a \
-# consumer uses them or refuses what is not row-major. The axes of an array in column-major \
-# order are swapped."""
-# seen = "An array of shape (2, 3) in column-major order comes back with shape (3, 2)."
+# severity = "values"
+# expected = "The image has the shape and the values of the array, or the array is refused."
+# impact = """\
+# An array in column-major order and its transpose give the same image, so its axes are exchanged."""
+# fix = "In image_from_array, copy arrays that are not C-contiguous with numpy.ascontiguousarray."
+# source = "NumPy reference, ndarray.strides"
+# source_link = "https://numpy.org/doc/2.2/reference/generated/numpy.ndarray.strides.html"
 # status = "reported"
 # tracker = "https://github.com/InsightSoftwareConsortium/ITK/issues/4329"
 # counter = "The docstring announces it: the image of an array and of its transpose is the same."

@@ -11,12 +11,15 @@
 # also_affected = ["jax-0.10.2"]
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# why = """\
-# Array API, asarray: copy=False never copies input with a buffer, and raises ValueError if a \
-# copy is necessary. JAX's own documentation says the same."""
-# seen = """\
-# A memoryview of 256 float32 at a multiple of 64 bytes: the result has another address, and no \
-# error is raised."""
+# severity = "values"
+# expected = """\
+# copy=False never copies input with a buffer. If a copy is necessary, asarray raises ValueError."""
+# impact = """\
+# A program that relies on shared memory works on a copy. A write to the source does not reach the \
+# array."""
+# fix = """\
+# In jax.numpy.asarray, raise ValueError for copy=False wherever the result does not share memory \
+# with its argument."""
 # status = "new"
 # searched = """\
 # 2026-11-24, threads on GitHub: jnp.asarray copy=False silently copies buffer, should raise \
@@ -37,6 +40,6 @@ try:
 except ValueError as error:
     print(f"refused: {error}")
     sys.exit(0)
-address = shared.unsafe_buffer_pointer()
-is_copy = address != source.ctypes.data
-sys.exit("defect: the array is a copy, after copy=False" if is_copy else 0)
+source[0] = 7
+value = float(shared[0])
+sys.exit(f"defect: 7.0 was written to the source, the array has {value}" if value != 7 else 0)

@@ -11,12 +11,11 @@
 # also_affected = ["jax-0.10.2"]
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# why = """\
-# Array API, from_dlpack: if copy is True, the function must always copy. A later write to the \
-# source changes an array that JAX treats as immutable."""
-# seen = """\
-# 256 float32 at a multiple of 64 bytes: source[0] = 7 after from_dlpack(source, copy=True) \
-# makes element 0 of the result 7."""
+# severity = "values"
+# expected = """\
+# copy=True always copies, so the first element stays 0 when 7 is written to the source."""
+# impact = "A later write to the source changes an array that JAX treats as immutable."
+# fix = "In jax.dlpack.from_dlpack, pass copy=True on to the producer, or copy the imported array."
 # status = "new"
 # searched = """\
 # 2026-11-24, threads on GitHub: jax.dlpack.from_dlpack copy=True shares memory does not copy"""

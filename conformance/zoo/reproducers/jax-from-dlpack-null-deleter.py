@@ -12,14 +12,12 @@
 # also_affected = ["jax-0.10.2"]
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# why = """\
-# dlpack.h allows a NULL deleter, where the producer has nothing to do. The import wraps the \
-# pointer into a std::function and calls it: std::bad_function_call, std::terminate."""
-# seen = """\
-# A hand-written ctypes capsule (float32, shape (2,), 64-byte aligned data, deleter NULL): \
-# from_dlpack returns the array; `del x` ends in 'terminate called after throwing \
-# std::bad_function_call'. With data that is not aligned from_dlpack itself raises RuntimeError: \
-# bad_function_call."""
+# severity = "memory"
+# expected = "The deleter may be NULL. Then there is nothing to do when the array is dropped."
+# impact = "The process aborts on a legal tensor, when its array is dropped."
+# fix = "In jax.dlpack.from_dlpack, call the deleter only if it is not NULL."
+# source = "dlpack.h (DLPack 1.3), DLManagedTensor.deleter"
+# source_link = "https://github.com/dmlc/dlpack/blob/v1.3/include/dlpack/dlpack.h#L301-L307"
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: jax dlpack from_dlpack NULL deleter bad_function_call crash"""

@@ -9,14 +9,13 @@
 # rule = "DP-30"
 # plan = '{"shape":[2,3],"layout":[1,0],"export":"dlpack-legacy"}'
 # passes = "jax-0.12.0.1"
-# why = """\
-# The imported array has the values of the tensor; JAX forgot the strides as soon as it computed \
-# with them."""
-# seen = """\
-# b = jax.dlpack.from_dlpack(numpy.arange(4).reshape(2, 2).T): print(b) shows [[0 2] [1 3]], \
-# b[0, 1] is 1."""
+# severity = "values"
+# expected = "Element [0, 1] is 3, that of the source."
+# impact = """\
+# An imported array that is not row-major has other values in computations, without an error."""
+# fix = "In jax.dlpack.from_dlpack, copy or refuse a tensor whose strides are not row-major."
 # status = "fixed"
-# fixed_in = "0.10.2"
+# fixed_in = "0.4.27"
 # tracker = "https://github.com/jax-ml/jax/issues/17784"
 # ///
 """JAX forgets the strides of an imported array when it computes with it."""
@@ -29,5 +28,9 @@ import numpy as np
 jax.config.update("jax_enable_x64", True)
 source = np.arange(6).reshape(2, 3).T
 imported = jax.dlpack.from_dlpack(source)
-element = int(imported[0, 1])
+try:
+    element = int(imported[0, 1])
+except AssertionError as error:  # of XLA, on the layout
+    print("refused:", error)
+    sys.exit(0)
 sys.exit(f"defect: element [0, 1] is {element}, not 3" if element != source[0, 1] else 0)

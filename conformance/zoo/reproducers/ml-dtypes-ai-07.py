@@ -9,10 +9,11 @@
 # rule = "AI-07"
 # also_rules = ["AS-03"]
 # plan = '{"dtype":"float8_e5m2"}'
-# why = """\
-# f is a floating-point number of 2, 4 or 8 bytes (or the platform's long double); NumPy itself \
-# answers "data type '<f1' not understood"; the package's other types are V1."""
-# seen = "float8_e5m2 is '<f1', float8_e4m3fn '<V1'."
+# severity = "form"
+# expected = "The number in typestr is a size that the kind f can have."
+# impact = """\
+# numpy.dtype refuses the typestr, so a consumer of __array_interface__ cannot take the array."""
+# fix = "Give float8_e5m2 the kind V, as the other types of ml_dtypes have."
 # status = "reported"
 # tracker = "https://github.com/jax-ml/ml_dtypes/issues/216"
 # counter = "No text limits the sizes of kind f, and the type has one byte."

@@ -1,9 +1,9 @@
 # /// script
 # requires-python = "==3.13.*"
-# dependencies = ["jax==0.12.0.1", "jaxlib==0.12.0.1", "numpy==2.5.5"]
+# dependencies = ["jaxlib==0.12.0.1", "numpy==2.5.5"]
 #
 # [tool.gridbuf-finding]
-# library = "MLIR (in jaxlib)"
+# library = "MLIR"
 # side = "producer"
 # target = "mlir"
 # rule = "PB-13"
@@ -11,12 +11,12 @@
 # plan = '{"readonly":true}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# why = """\
-# The flags of a request say which fields to fill and which memory to grant (buffer protocol, \
-# request types). A consumer that asked for PyBUF_WRITABLE changes an attribute, which is \
-# immutable and shared in its context. PyBUF_ND gets ndim 1 and no shape; Fortran order is \
-# granted to row-major data."""
-# seen = "WRITABLE: rc 0, readonly 1."
+# severity = "values"
+# expected = "An attribute is immutable, and refuses PyBUF_WRITABLE with BufferError."
+# impact = "readinto changes an attribute, which MLIR treats as immutable."
+# fix = """\
+# In the getbuffer function of DenseElementsAttr, raise BufferError if the flags have \
+# PyBUF_WRITABLE."""
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: MLIR python bindings DenseElementsAttr buffer protocol writable \

@@ -9,12 +9,13 @@
 # rule = "PB-11"
 # also_rules = ["PB-08", "PB-12"]
 # plan = '{"shape":[2],"dtype":"float32","views":[["reverse",0]]}'
-# why = """\
-# The flags of a request say which fields to fill and which memory to grant (buffer protocol, \
-# request types). A reversed array is granted without strides: the consumer reads from the last \
-# element onwards, past the memory. PyBUF_ND gets no shape; Fortran order is granted to \
-# row-major data."""
-# seen = "Reversed: SIMPLE, ND and C granted, strides [-12, 4]."
+# severity = "memory"
+# expected = "An array that is not contiguous refuses a request without strides with BufferError."
+# impact = """\
+# zlib.crc32 of a reversed array reads memory that is not its own, and the process crashes."""
+# fix = """\
+# In the getbuffer function of mx.array, raise BufferError if the flags lack PyBUF_STRIDES and the \
+# array is not row-contiguous. The script shows it with zlib.crc32."""
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: mlx array buffer protocol PyBUF_SIMPLE non-contiguous negative \

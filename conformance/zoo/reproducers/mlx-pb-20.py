@@ -8,10 +8,13 @@
 # target = "mlx"
 # rule = "PB-20"
 # plan = '{"dtype":"bfloat16"}'
-# why = """\
-# format is struct syntax with PEP 3118's additions; 'bfloat16' is b, f and letters without a \
-# meaning."""
-# seen = "memoryview(a).format is 'bfloat16'."
+# severity = "form"
+# expected = """\
+# The format follows the syntax of the struct module and of PEP 3118. 'bfloat16' does not."""
+# impact = "A consumer cannot parse the format. memoryview shows it, and reads no element."
+# fix = """\
+# In the getbuffer function of mx.array, raise BufferError if the dtype is bfloat16 and the flags \
+# have PyBUF_FORMAT."""
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: mlx array buffer protocol PyBUF_SIMPLE non-contiguous negative \

@@ -10,9 +10,16 @@
 # plan = '{"export":"dlpack:major-2"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# why = "dlpack.h: on another major version only the deleter may be used, and the import fails."
-# seen = """\
-# A versioned capsule made with ctypes that says version (2, 0): MPI.memory returns its bytes."""
+# severity = "form"
+# expected = """\
+# A tensor of another major version is refused: its layout is unknown, and only the deleter may be \
+# used."""
+# impact = """\
+# There is no version 2 yet. When there is one, MPI.memory reads fields at places where they are \
+# not."""
+# fix = """\
+# In MPI.memory, compare version.major with 1 before any other field of the capsule is read. Call \
+# the deleter and raise BufferError if it differs."""
 # status = "new"
 # searched = "2026-11-24, threads on GitHub: mpi4py dlpack versioned capsule major version check"
 # picture = """

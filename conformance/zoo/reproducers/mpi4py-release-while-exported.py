@@ -8,13 +8,12 @@
 # target = "mpi4py"
 # rule = "PB-24"
 # plan = '{"dtype":"uint8"}'
-# why = """\
-# An exporter that can change its memory refuses while a view is exported (buffer protocol). \
-# release() of MPI.buffer releases its view of the owner, and the memoryview over it keeps only \
-# the empty buffer: the owner may free the memory."""
-# seen = """\
-# view = memoryview(MPI.buffer.frombuffer(owner)), then release(): owner.clear() works, and view \
-# shows freed memory."""
+# severity = "memory"
+# expected = "release() raises BufferError while a memoryview of the buffer is open."
+# impact = "The owner frees memory that the open memoryview still shows."
+# fix = """\
+# Count the exports of MPI.buffer in its getbuffer function, and raise BufferError from release() \
+# while the count is not 0."""
 # status = "new"
 # searched = """\
 # 2026-11-24, threads on GitHub: mpi4py MPI.buffer memory release while memoryview exported \

@@ -11,8 +11,14 @@
 # plan = '{"readonly":true}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# why = "Shape is NULL without ND, strides without STRIDES."
-# seen = "SIMPLE gets shape [3] and strides [8]."
+# severity = "form"
+# expected = "shape is NULL without PyBUF_ND, and strides without PyBUF_STRIDES."
+# impact = """\
+# A consumer that takes filled fields for granted ones sees another answer than it asked for. The \
+# fields have the right values."""
+# fix = """\
+# In CBufferView.__getbuffer__, which nanoarrow.c_buffer objects use, fill shape and strides only \
+# if the flags ask for them."""
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: nanoarrow CBufferView __getbuffer__ flags shape strides \

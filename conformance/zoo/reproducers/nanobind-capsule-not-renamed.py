@@ -12,12 +12,12 @@
 # plan = '{"export":"dlpack:shared-capsule"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# why = """\
-# The consumer must take over the tensor, by renaming the capsule to used_dltensor (Python \
-# specification of DLPack, Implementation). A capsule is consumed once."""
-# seen = """\
-# An object whose __dlpack__ returns the same capsule to two calls: both give an array, and the \
-# deleter runs twice."""
+# severity = "memory"
+# expected = "The import renames the capsule to used_dltensor, so the second import fails."
+# impact = "One tensor is deleted two times."
+# fix = """\
+# Where nanobind::ndarray takes a capsule from __dlpack__, rename it with PyCapsule_SetName when \
+# the tensor is taken."""
 # status = "new"
 # searched = """\
 # 2026-11-25, threads on GitHub: nanobind ndarray same capsule imported twice, not renamed \

@@ -10,10 +10,16 @@
 # plan = '{"readonly":true,"export":"dlpack:major-2"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# why = "dlpack.h: on another major version only the deleter may be used, and the import fails."
-# seen = """\
-# A versioned capsule made with ctypes that says version (2, 0): the extension's \
-# nb::ndarray<nb::ro> shows its elements."""
+# severity = "form"
+# expected = """\
+# A tensor of another major version is refused: its layout is unknown, and only the deleter may be \
+# used."""
+# impact = """\
+# There is no version 2 yet. When there is one, nb::ndarray reads fields at places where they are \
+# not."""
+# fix = """\
+# Where nanobind::ndarray takes a capsule dltensor_versioned, compare version.major with 1 first. \
+# Call the deleter and refuse the argument if it differs."""
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: nanobind ndarray dlpack_versioned major version check refuse \

@@ -10,10 +10,14 @@
 # plan = '{"dtype":"float32","byteorder":"swapped","export":"buffer"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# why = """\
-# A format begins with its byte order, '>' for big-endian (PB-20). Mat looks at the size of an \
-# element, and does not convert the bytes."""
-# seen = "[1.0, 2.0] as '>f4' comes back as other numbers, without an error."
+# severity = "values"
+# expected = """\
+# The result is [1.0, 2.0, 3.0, 4.0], or the array is refused. The first character of a buffer's \
+# format is its byte order."""
+# impact = "The matrix has other numbers than the caller gave, and no error says so."
+# fix = """\
+# In the constructor of Mat from a buffer, refuse formats that begin with '>' or '!' on a \
+# little-endian machine."""
 # status = "new"
 # searched = """\
 # 2026-11-24, threads on GitHub: ncnn python Mat numpy non-contiguous array strides wrong data \

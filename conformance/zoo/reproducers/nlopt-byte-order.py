@@ -11,11 +11,16 @@
 # plan = '{"dtype":"float64","byteorder":"swapped","export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# why = """\
-# The first character of typestr is the byte order: a consumer uses it or refuses the array \
-# (AI-34). The generated wrapper looks at the number of the type, and does not convert the \
-# bytes."""
-# seen = "[1.0, 2.0] as '>f8' comes back as other numbers, without an error."
+# severity = "values"
+# expected = """\
+# The result is [1.0, 2.0, 3.0, 4.0], or the array is refused. Code that reads the data of a NumPy \
+# array has to respect its byte order."""
+# impact = "The list of bounds has other numbers than the caller gave, and no error says so."
+# fix = """\
+# In the generated wrapper of set_lower_bounds and its siblings, test PyArray_ISNOTSWAPPED with \
+# the type number, and convert the array if it fails."""
+# source = "NumPy C API, Data access"
+# source_link = "https://numpy.org/doc/2.2/reference/c-api/array.html#data-access"
 # status = "new"
 # searched = """\
 # 2026-11-24, threads on GitHub: NLopt python numpy big-endian byte order array set_lower_bounds"""

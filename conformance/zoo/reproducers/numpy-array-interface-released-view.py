@@ -9,12 +9,16 @@
 # rule = "PB-35"
 # plan = '{"shape":[2],"export":"array-interface:data-object"}'
 # also_affected = ["numpy-1.22.0", "numpy-2.2.6"]
-# why = """\
-# buf may be used until PyBuffer_Release, not after: an exporter that can resize is free to move \
-# its memory then. NumPy keeps the object, but not the view."""
-# seen = """\
-# numpy.asarray of an object whose data is a bytearray; the bytearray can then be extended, \
-# which moves its memory under the array."""
+# severity = "memory"
+# expected = """\
+# The view of the data object is held as long as the array uses its memory, so extend raises \
+# BufferError."""
+# impact = """\
+# The array points to memory that the bytearray has given back. Reads and writes go to whatever is \
+# there now."""
+# fix = """\
+# Where numpy.asarray takes a data object of __array_interface__, keep the view (a memoryview) as \
+# the base of the array, as numpy.frombuffer does."""
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: numpy __array_interface__ data buffer object released view \

@@ -9,12 +9,14 @@
 # rule = "XA-15"
 # plan = '{"dtype":"str3","export":"array-struct"}'
 # also_affected = ["numpy-1.22.0", "numpy-2.2.6"]
-# why = """\
-# itemsize of the struct is the size of an element in bytes; NumPy exports 12 for <U3 and \
-# imports 12 as the number of characters."""
-# seen = """\
-# An object that forwards numpy.array(['abc']).__array_struct__: numpy.asarray of it has dtype \
-# <U12 and 48 bytes."""
+# severity = "memory"
+# expected = "The text of 64 MiB comes back with 64 MiB: itemsize is a size in bytes."
+# impact = """\
+# The array is four times as long as its memory. Copying it reads behind the end, and the process \
+# crashes."""
+# fix = "Where numpy.asarray reads __array_struct__, divide itemsize by 4 for kind 'U'."
+# source = "NumPy array interface, object.__array_struct__"
+# source_link = "https://numpy.org/doc/2.2/reference/arrays.interface.html#object.__array_struct__"
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: numpy __array_struct__ unicode itemsize wrong dtype U12 four \

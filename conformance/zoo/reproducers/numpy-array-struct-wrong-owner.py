@@ -9,14 +9,14 @@
 # rule = "AS-07"
 # plan = '{"export":"array-struct"}'
 # passes = "numpy-2.5.5"
-# why = """\
-# The array interface's text says of the C struct that the capsule's destructor frees what was \
-# made for the access, so the consumer has to keep the capsule. NumPy kept only the object."""
-# seen = """\
-# A class that makes a temporary for __array_struct__ and frees it in the capsule's destructor: \
-# the destructor runs before numpy.asarray returns."""
+# severity = "memory"
+# expected = """\
+# The array keeps the capsule, which keeps the memory, not only the object that gave it."""
+# impact = "The array points into memory that is freed before asarray returns."
+# fix = """\
+# In numpy.asarray, make the capsule of __array_struct__ the base of the array. 1.23.0 does it."""
 # status = "fixed"
-# fixed_in = "1.26.4"
+# fixed_in = "1.23.0"
 # tracker = "https://github.com/numpy/numpy/issues/20673"
 # ///
 """numpy.asarray drops the capsule of __array_struct__ while the array points into its memory."""

@@ -10,14 +10,14 @@
 # plan = '{"export":"array-interface:dims-1000"}'
 # also_affected = ["numpy-1.22.0", "numpy-1.26.4"]
 # passes = "numpy-2.5.5"
-# why = """\
-# NumPy's arrays have 64 dimensions at most (32 before 2.0), so it has to refuse more; it copied \
-# the shape before it looked at its length."""
-# seen = """\
-# An object whose __array_interface__ has shape (1,) * 1000, given to numpy.asarray: SIGSEGV in \
-# 2.2.2, ValueError in 2.2.6."""
+# severity = "memory"
+# expected = "A shape of 1000 dimensions is refused with ValueError."
+# impact = "The process crashes when asarray copies the shape."
+# fix = """\
+# In numpy.asarray, compare the length of shape with the largest number of dimensions before it is \
+# copied. 2.2.4 does it."""
 # status = "fixed"
-# fixed_in = "2.2.6"
+# fixed_in = "2.2.4"
 # tracker = "https://github.com/numpy/numpy/issues/27949"
 # ///
 """numpy.asarray writes a shape of 1000 dimensions past a fixed array."""

@@ -12,13 +12,14 @@
 # also_affected = ["numpy-1.22.0", "numpy-1.26.4", "numpy-2.2.6"]
 # passes = "cpython-3.13.0"
 # passes_target = "memoryview"
-# why = """\
-# The buffer protocol's text says of a request that cannot be satisfied: raise BufferError, set \
-# view->obj to NULL, return -1. NumPy raises ValueError for WRITABLE on a read-only array, and \
-# for contiguity that is not there."""
-# seen = """\
-# ctypes.pythonapi.PyObject_GetBuffer with PyBUF_WRITABLE on a read-only array: ValueError: \
-# buffer source array is read-only."""
+# severity = "form"
+# expected = "A request that cannot be met raises BufferError."
+# impact = """\
+# A consumer that expects BufferError, and has another way for such arrays, does not catch the \
+# ValueError."""
+# fix = """\
+# In the getbuffer function of numpy.ndarray, raise BufferError where ValueError is raised \
+# (array_getbuffer, flags such as PyBUF_WRITABLE)."""
 # status = "acknowledged"
 # tracker = "https://github.com/numpy/numpy/issues/3634"
 # ///

@@ -10,14 +10,20 @@
 # plan = '{"dtype":"uint8","export":"buffer"}'
 # passes = "cpython-3.13.0"
 # passes_target = "memoryview"
-# why = """\
-# buf may be used until PyBuffer_Release, not after: an exporter that can resize is free to move \
-# its memory then (PB-35). NumPy keeps the object, but not the view."""
-# seen = """\
-# numpy.ndarray(64, "u1", buffer=bytearray(64)); the bytearray can then be extended, which moves \
-# its memory under the array."""
+# severity = "memory"
+# expected = "The view is held as long as the array uses its memory, so extend raises BufferError."
+# impact = """\
+# The array points to memory that the bytearray has given back. Reads and writes go to whatever is \
+# there now."""
+# fix = """\
+# In numpy.ndarray, keep a memoryview of buffer as the base of the array, as numpy.frombuffer \
+# does."""
 # status = "reported"
 # tracker = "https://github.com/numpy/numpy/issues/15450"
+# picture = """
+# array = np.ndarray(64, "u1", buffer=memory)   array ——> | memory: 64 bytes |
+# memory.extend(bytes(10**7))                   array ——>   given back          | memory: 10 MB |
+# array[0] = 1                                  writes to whatever is there now"""
 # ///
 """numpy.ndarray(buffer=…) releases the view, and the array still points into its memory."""
 

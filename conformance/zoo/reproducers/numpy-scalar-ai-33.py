@@ -9,21 +9,28 @@
 # rule = "AI-33"
 # plan = '{"shape":[],"readonly":true}'
 # passes = "numpy-2.5.5"
-# why = """\
-# Each access has another address; a consumer that keeps the scalar, as the text asks, holds \
-# freed memory."""
-# seen = "Two accesses, two addresses; the dict has a key __ref with the temporary."
+# severity = "memory"
+# expected = "The address in __array_interface__ is valid as long as the scalar lives."
+# impact = "A consumer that keeps the scalar and the address, as the text asks, holds freed memory."
+# fix = """\
+# In __array_interface__ of scalars such as numpy.float64, give the address of the scalar's own \
+# value. 2.5.0 does it."""
 # status = "fixed"
-# fixed_in = "2.5.5"
+# fixed_in = "2.5.0"
 # tracker = "https://github.com/numpy/numpy/issues/30354"
 # ///
 """__array_interface__ of a NumPy scalar has the address of a temporary that only the dict owns."""
 
 import sys
+import weakref
 
 import numpy as np
 
 scalar = np.float64(3)
-first, second = scalar.__array_interface__, scalar.__array_interface__
-addresses = {first["data"][0], second["data"][0]}
-sys.exit("defect: two accesses, two addresses" if len(addresses) == 2 else 0)
+interface = scalar.__array_interface__
+if "__ref" not in interface:  # the owner of the memory, where it is not the scalar
+    sys.exit(0)
+owner = weakref.ref(interface["__ref"])
+del interface
+if owner() is None:
+    sys.exit("defect: the scalar lives, and the memory at its address is freed")

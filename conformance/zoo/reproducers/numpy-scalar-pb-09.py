@@ -11,8 +11,14 @@
 # plan = '{"shape":[],"dtype":"datetime64[ns]","readonly":true}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# why = "Shape is NULL without ND; strides has ndim entries with STRIDES."
-# seen = "datetime64: SIMPLE shape [8], FULL_RO strides NULL."
+# severity = "form"
+# expected = "shape is NULL without PyBUF_ND, and strides is filled with PyBUF_STRIDES."
+# impact = """\
+# A consumer that asked for strides gets NULL for an object of one dimension. The script shows the \
+# fields, not a wrong read."""
+# fix = """\
+# In the getbuffer function of numpy.datetime64 scalars, fill shape and strides by the flags of \
+# the request."""
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: numpy datetime64 scalar buffer protocol gentype getbuffer \

@@ -10,14 +10,14 @@
 # also_rules = ["AS-03"]
 # plan = '{"dtype":"str3"}'
 # also_affected = ["numpy-2.4.6", "numpy-2.2.6", "numpy-2.2.2"]
-# why = """\
-# typestr is a byte order, a letter for the kind and a number (array interface, typestr); the \
-# struct has one of these letters. The elements are references to NumPy's own memory, which no \
-# letter describes: the attribute must raise AttributeError. The buffer protocol and DLPack \
-# refuse such arrays."""
-# seen = """\
-# np.array(['a'], np.dtypes.StringDType()).__array_interface__['typestr'] is 'StringDType()'; \
-# __array_struct__ has kind 'T'."""
+# severity = "form"
+# expected = """\
+# The attribute raises AttributeError: no letter of typestr describes references to strings."""
+# impact = """\
+# A consumer cannot read the elements. It can tell that only if it refuses the unknown typestr."""
+# fix = """\
+# In __array_interface__ and __array_struct__ of arrays of StringDType, raise AttributeError, so \
+# that consumers use another interface."""
 # status = "new"
 # searched = """\
 # 2026-11-25, threads on GitHub: numpy StringDType __array_interface__ typestr '|T16' buffer \

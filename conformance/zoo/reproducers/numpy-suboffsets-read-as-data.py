@@ -9,14 +9,16 @@
 # rule = "PB-32"
 # plan = '{"export":"buffer:suboffsets"}'
 # passes = "numpy-2.5.5"
-# why = """\
-# A consumer that asks for PyBUF_INDIRECT has to follow suboffsets, or not ask for them. NumPy \
-# asks for PyBUF_FULL_RO and does not follow them."""
-# seen = """\
-# numpy.array(_testbuffer.ndarray(…, flags=ND_PIL)) gives addresses in 1.22.0, BufferError in \
-# 2.2.2."""
+# severity = "values"
+# expected = """\
+# The values are [[0, 1], [2, 3]], or the buffer is refused. A consumer that asks for suboffsets \
+# has to follow them."""
+# impact = "The array has addresses instead of the values, and no error says so."
+# fix = "In numpy.array, refuse a buffer with suboffsets that are not negative. 1.23.0 does it."
+# source = "Python documentation (3.13), Py_buffer.suboffsets"
+# source_link = "https://docs.python.org/3.13/c-api/buffer.html#c.Py_buffer.suboffsets"
 # status = "fixed"
-# fixed_in = "1.26.4"
+# fixed_in = "1.23.0"
 # tracker = "https://github.com/numpy/numpy/issues/9456"
 # ///
 """numpy.array reads the pointers of a buffer with suboffsets as if they were elements."""

@@ -10,12 +10,16 @@
 # rule = "PB-20"
 # plan = '{"dtype":"padded","byteorder":"swapped"}'
 # also_affected = ["numpy-2.4.6", "numpy-2.2.6", "numpy-2.2.2", "numpy-1.26.4", "numpy-1.22.0"]
-# why = """\
-# itemsize is the size of the format, and only native alignment adds padding that is not written \
-# (struct module, PEP 3118). Big-endian, unaligned and enlarged records have neither."""
-# seen = """\
-# memoryview of an aligned record of i1, >f8 and >i2: format 'T{b:a:xxxxxxx>d:b:h:c:}' of 18 \
-# bytes, itemsize 24. np.asarray of that memoryview raises RuntimeError."""
+# severity = "form"
+# expected = """\
+# The format describes all 24 bytes of an item. Only native alignment adds padding that is not \
+# written."""
+# impact = """\
+# The format describes 18 bytes of an item of 24. A consumer that trusts it cannot find the second \
+# item."""
+# fix = """\
+# Where numpy.dtype makes the format of a record, add the padding at the end (6x here) if the \
+# format is not in native order."""
 # status = "acknowledged"
 # tracker = "https://github.com/numpy/numpy/issues/7797"
 # ///

@@ -8,17 +8,17 @@
 # target = "zoo/consumers.py:onnxruntime_from_dlpack"
 # rule = "DL-10"
 # plan = '{"export":"dlpack:byte-offset"}'
-# also_affected = ["onnxruntime-1.24.2"]
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# why = "dlpack.h: the first element is at data + byte_offset."
-# seen = """\
-# A capsule made with ctypes with byte_offset 64: OrtValue.numpy() shows the bytes before the \
-# elements."""
-# status = "new"
-# searched = """\
-# 2026-11-23, threads on GitHub: onnxruntime OrtValue from_dlpack byte_offset ignored NULL \
-# deleter crash"""
+# severity = "values"
+# expected = """\
+# The first element is 16.0: the data begins at data + byte_offset. A consumer that cannot use an \
+# offset refuses the tensor."""
+# impact = "The OrtValue has elements from another place, and no error says so."
+# fix = "In OrtValue.from_dlpack, add byte_offset to data. 1.32.0 does it."
+# status = "fixed"
+# fixed_in = "1.32.0"
+# tracker = "https://github.com/microsoft/onnxruntime/releases/tag/v1.32.0"
 # ///
 """OrtValue.from_dlpack ignores byte_offset of a DLPack tensor, and reads other elements."""
 
@@ -27,7 +27,7 @@ import mmap
 import struct
 import sys
 
-from onnxruntime.capi._pybind_state import OrtValue
+import onnxruntime
 
 numbers = (c.c_float * 1024).from_buffer(mmap.mmap(-1, 4096))
 numbers[:] = range(1024)
@@ -41,9 +41,18 @@ managed = c.create_string_buffer(
 )
 new = c.pythonapi.PyCapsule_New
 new.restype, new.argtypes = c.py_object, (c.c_void_p, c.c_char_p, c.c_void_p)
-capsule = new(c.addressof(managed), b"dltensor", None)
+
+
+class Exporter:
+    def __dlpack_device__(self):
+        return 1, 0
+
+    def __dlpack__(self, **keywords):
+        return new(c.addressof(managed), b"dltensor", None)
+
+
 try:
-    first = float(OrtValue.from_dlpack(capsule, False).numpy()[0])
+    first = float(onnxruntime.OrtValue.from_dlpack(Exporter()).numpy()[0])
 except (BufferError, ValueError) as error:
     print("refused:", error)
     sys.exit(0)

@@ -9,14 +9,14 @@
 # rule = "DP-33"
 # plan = '{"shape":[2,0,3],"dtype":"float32","export":"dlpack:junk-strides"}'
 # passes = "onnxruntime-1.31.1"
-# why = """\
-# The strides of an empty tensor are never multiplied with an index; every such tensor is \
-# contiguous."""
-# seen = """\
-# OrtValue.from_dlpack(numpy.zeros((1, 8, 0, 128), 'f4').__dlpack__(), False): RuntimeError: ORT \
-# only supports contiguous tensor for now."""
+# severity = "refusal"
+# expected = "A tensor without elements is contiguous, whatever its strides are."
+# impact = "Arrays without elements cannot be imported."
+# fix = """\
+# In IsContiguousTensor, which from_dlpack calls, accept a tensor that has an extent of 0. 1.25.0 \
+# does it."""
 # status = "fixed"
-# fixed_in = "1.31.1"
+# fixed_in = "1.25.0"
 # tracker = "https://github.com/microsoft/onnxruntime/issues/27450"
 # counter = """\
 # No text says that a consumer must accept a tensor. The strides of an axis that no index uses \

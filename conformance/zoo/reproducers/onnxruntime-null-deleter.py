@@ -8,15 +8,17 @@
 # target = "zoo/consumers.py:onnxruntime_from_dlpack"
 # rule = "DL-19"
 # plan = '{"export":"dlpack:null-deleter"}'
-# also_affected = ["onnxruntime-1.24.2"]
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# why = "dlpack.h: the deleter can be NULL if the caller has no reasonable destructor."
-# seen = "A capsule made with ctypes with deleter NULL: SIGABRT when the OrtValue goes."
-# status = "new"
-# searched = """\
-# 2026-11-23, threads on GitHub: onnxruntime OrtValue from_dlpack byte_offset ignored NULL \
-# deleter crash"""
+# severity = "memory"
+# expected = "The deleter may be NULL. Then there is nothing to do when the value is dropped."
+# impact = "The process aborts on a legal tensor, when its OrtValue is dropped."
+# fix = "In from_dlpack, call the deleter only if it is not NULL. 1.32.0 does it."
+# source = "dlpack.h (DLPack 1.3), DLManagedTensor.deleter"
+# source_link = "https://github.com/dmlc/dlpack/blob/v1.3/include/dlpack/dlpack.h#L301-L307"
+# status = "fixed"
+# fixed_in = "1.32.0"
+# tracker = "https://github.com/microsoft/onnxruntime/releases/tag/v1.32.0"
 # picture = """
 # DLManagedTensor  | dl_tensor | manager_ctx | deleter = NULL |
 #                                              ^ allowed: nothing is to be done
@@ -30,7 +32,7 @@ import struct
 import subprocess
 import sys
 
-from onnxruntime.capi._pybind_state import OrtValue
+import onnxruntime
 
 if len(sys.argv) < 2:
     died = subprocess.run([sys.executable, __file__, "child"]).returncode
@@ -44,6 +46,15 @@ tensor = struct.pack("<QiiiBBHQQQ", data, 1, 0, 1, 2, 32, 1, extents, steps, 0)
 managed = c.create_string_buffer(tensor + struct.pack("<QQ", data, 0), 64)
 new = c.pythonapi.PyCapsule_New
 new.restype, new.argtypes = c.py_object, (c.c_void_p, c.c_char_p, c.c_void_p)
-capsule = new(c.addressof(managed), b"dltensor", None)
-result = OrtValue.from_dlpack(capsule, False)
+
+
+class Exporter:
+    def __dlpack_device__(self):
+        return 1, 0
+
+    def __dlpack__(self, **keywords):
+        return new(c.addressof(managed), b"dltensor", None)
+
+
+result = onnxruntime.OrtValue.from_dlpack(Exporter())
 del result

@@ -11,11 +11,14 @@
 # plan = '{"dtype":"float32","export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# why = """\
-# The exporting object owns the memory, so an array over it must hold that object (AI-28). \
-# ortvalue_from_numpy shares the memory of the array; only the Python object OrtValue holds that \
-# array, and the result of numpy() does not hold the OrtValue."""
-# seen = "OrtValue.ortvalue_from_numpy(a).numpy() points into a, which is freed with the OrtValue."
+# severity = "memory"
+# expected = "The array holds the object that owns its memory, the source."
+# impact = "The array points into freed memory after the source and the value are dropped."
+# fix = """\
+# In OrtValue.numpy, make the base of the array an object that holds the memory given to \
+# ortvalue_from_numpy."""
+# source = "NumPy C API, PyArray_SimpleNewFromData"
+# source_link = "https://numpy.org/doc/2.2/reference/c-api/array.html#c.PyArray_SimpleNewFromData"
 # status = "reported"
 # tracker = "https://github.com/microsoft/onnxruntime/pull/28088"
 # counter = """\

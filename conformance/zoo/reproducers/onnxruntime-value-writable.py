@@ -10,15 +10,22 @@
 # plan = '{"dtype":"float32","readonly":true,"export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# why = """\
-# The read-only flag of data is true when writing is not allowed (array interface, key data; \
-# AI-25). ortvalue_from_numpy shares the memory of a read-only array, and numpy() returns a \
-# writable one over it."""
-# seen = "A read-only array changes when the result of ortvalue_from_numpy(a).numpy() is written."
+# severity = "values"
+# expected = "The array of a value over read-only memory is not writable, or the value is a copy."
+# impact = "A write to the array changes an array that its owner made read-only."
+# fix = """\
+# In ortvalue_from_numpy, remember the writeable flag of the array, and clear it on the result of \
+# numpy()."""
+# source = "NumPy C API, Data access"
+# source_link = "https://numpy.org/doc/2.2/reference/c-api/array.html#data-access"
 # status = "new"
 # searched = """\
 # 2026-11-24, threads on GitHub: onnxruntime ortvalue_from_numpy numpy() lifetime dangling \
 # memory freed"""
+# counter = """\
+# ortvalue_from_numpy shares the memory on purpose, and the maintainers leave its use to the \
+# caller."""
+# counter_link = "https://github.com/microsoft/onnxruntime/pull/28088"
 # ///
 """OrtValue.numpy() is writable over the memory of a read-only array."""
 

@@ -10,16 +10,17 @@
 # also_rules = ["DP-05", "DP-32"]
 # plan = '{"export":"dlpack:other-form"}'
 # passes = "onnxruntime-1.31.1"
-# why = """\
-# A consumer takes capsules of the names dltensor and dltensor_versioned and refuses the rest. \
-# PyCapsule_GetPointer's NULL is used without a check: for a versioned capsule, for a used one, \
-# and for an object that is not a capsule."""
-# seen = """\
-# OrtValue.from_dlpack(numpy.zeros(3, 'f4').__dlpack__(max_version=(1, 0)), False): SIGSEGV in \
-# 1.24.2, an error in 1.31.1."""
+# severity = "memory"
+# expected = "A capsule of another name is refused with an error."
+# impact = "The process crashes on a versioned capsule."
+# fix = "In from_dlpack, test the name of the capsule before its pointer is used. 1.31.0 does it."
 # status = "fixed"
-# fixed_in = "1.31.1"
+# fixed_in = "1.31.0"
 # tracker = "https://github.com/microsoft/onnxruntime/issues/24095"
+# counter = """\
+# The function is private, and the capsule is not legal input for it: without max_version a \
+# producer returns a legacy capsule."""
+# counter_link = "https://github.com/microsoft/onnxruntime/issues/24095"
 # ///
 """OrtValue.from_dlpack does not check its argument: an object that is not a legacy capsule is a crash."""
 

@@ -11,11 +11,17 @@
 # plan = '{"dtype":"float32","byteorder":"swapped","export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# why = """\
-# The first character of typestr is the byte order: a consumer uses it or refuses the array \
-# (AI-34). cv2 looks at the kind and the size of a NumPy array's type, and does not convert the \
-# bytes."""
-# seen = "[0.0, 1.0] as '>f4' becomes [0.0, 4.6e-41], without an error."
+# severity = "values"
+# expected = """\
+# The result is [[0.0, 1.0], [2.0, 3.0]], or the array is refused. Code that reads the data of a \
+# NumPy array has to respect its byte order."""
+# impact = """\
+# The array that cv2.copyTo returns has other numbers than the caller gave, and no error says so."""
+# fix = """\
+# Where cv2 converts a NumPy array for copyTo and other functions, test PyArray_ISNOTSWAPPED. \
+# Convert the array, as is done for strides that do not fit, or raise cv2.error."""
+# source = "NumPy C API, Data access"
+# source_link = "https://numpy.org/doc/2.2/reference/c-api/array.html#data-access"
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: opencv python big-endian numpy array byte order wrong values \

@@ -11,11 +11,16 @@
 # plan = '{"dtype":"float32","byteorder":"swapped","export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# why = """\
-# The first character of typestr is the byte order: a consumer uses it or refuses the array \
-# (AI-34). The binding looks at the kind and the size of a NumPy array's type, and does not \
-# convert the bytes."""
-# seen = "[0.0, 1.0] as '>f4' becomes [0.0, 4.6e-41], without an error."
+# severity = "values"
+# expected = """\
+# The result is [0.0, 1.0, 2.0, 3.0], or the array is refused. Code that reads the data of a NumPy \
+# array has to respect its byte order."""
+# impact = "The Tensor has other numbers than the caller gave, and no error says so."
+# fix = """\
+# In the constructor of openvino.Tensor, look at `dtype.isnative`, and convert or refuse the \
+# array."""
+# source = "NumPy C API, Data access"
+# source_link = "https://numpy.org/doc/2.2/reference/c-api/array.html#data-access"
 # status = "new"
 # searched = "2026-11-23, threads on GitHub: openvino Tensor numpy big-endian byte order"
 # ///

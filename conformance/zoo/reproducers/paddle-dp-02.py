@@ -10,8 +10,10 @@
 # plan = '{}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# why = "__dlpack_device__ returns two integers."
-# seen = "(<DLDeviceType.kDLCPU: 1>, None)."
+# severity = "form"
+# expected = "__dlpack_device__ returns two integers, here (1, 0)."
+# impact = "A consumer that compares or converts the number of the device gets None."
+# fix = "In __dlpack_device__ of a paddle tensor on the CPU, return 0 for the number of the device."
 # status = "reported"
 # tracker = "https://github.com/PaddlePaddle/Paddle/pull/69632"
 # ///

@@ -10,10 +10,12 @@
 # plan = '{"export":"dlpack:byte-offset"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# why = "The first element is at data + byte_offset (dlpack.h, DLTensor.byte_offset; DL-10)."
-# seen = """\
-# A ctypes capsule over 0.0 … 15.0 with byte_offset 64: paddle.from_dlpack gives [0, 1, 2] \
-# instead of [8, 9, 10]."""
+# severity = "values"
+# expected = """\
+# The first element is 16.0: the data begins at data + byte_offset. A consumer that cannot use an \
+# offset refuses the tensor."""
+# impact = "The Paddle tensor has elements from another place, and no error says so."
+# fix = "In paddle.from_dlpack, add byte_offset to data."
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: PaddlePaddle from_dlpack byte_offset ignored manager_ctx NULL \

@@ -10,12 +10,16 @@
 # plan = '{"export":"dlpack:null-context"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# why = """\
-# manager_ctx belongs to the producer and may be NULL (dlpack.h, DLManagedTensor.manager_ctx; \
-# DL-28); only deleter says whether there is something to delete."""
-# seen = """\
-# The same capsule with manager_ctx NULL: after del and gc.collect() the deleter was called 0 \
-# times, with a context 1 time."""
+# severity = "leak"
+# expected = """\
+# The deleter is called when the tensor is gone. manager_ctx belongs to the producer and may be \
+# NULL."""
+# impact = "The memory of each imported tensor is never freed if its producer needs no context."
+# fix = """\
+# In paddle.from_dlpack, decide by deleter, not by manager_ctx, whether there is something to \
+# call."""
+# source = "dlpack.h (DLPack 1.3), DLManagedTensor.manager_ctx"
+# source_link = "https://github.com/dmlc/dlpack/blob/v1.3/include/dlpack/dlpack.h#L297-L300"
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: PaddlePaddle from_dlpack byte_offset ignored manager_ctx NULL \

@@ -10,12 +10,12 @@
 # plan = '{"export":"dlpack:threads"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# why = """\
-# The consumer must take over each tensor, and calls its deleter in the end (Python \
-# specification of DLPack, Implementation)."""
-# seen = """\
-# Four imports of one NumPy array, held together and then dropped: three references to the array \
-# are never released. One after the other, none is left. Threads are not needed."""
+# severity = "leak"
+# expected = "The deleter of each of the 4 tensors is called, so that nothing holds the array."
+# impact = "An array of which several tensors are open at once is never freed."
+# fix = """\
+# In paddle.from_dlpack, keep the deleter with each tensor, not in a table by the address of the \
+# data."""
 # status = "new"
 # searched = """\
 # 2026-11-25, threads on GitHub: paddle from_dlpack memory leak, deleter not called, same data \

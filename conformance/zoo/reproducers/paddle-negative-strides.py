@@ -10,13 +10,10 @@
 # plan = '{"export":"dlpack-legacy","shape":[2],"views":[["reverse",0]]}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# why = """\
-# Strides are signed (dlpack.h, DLTensor.strides; DL-14); a consumer that cannot use them \
-# refuses. The import takes them, and the copy to the host computes its size as if they were \
-# positive."""
-# seen = """\
-# from_dlpack of two reversed float64: tolist() gives what is in freed memory. Of four: \
-# MemoryError for 18446744073709551600 bytes. A sum and clone() of the same tensor are right."""
+# severity = "values"
+# expected = "numpy() gives [2.0, 1.0], or from_dlpack refuses negative strides."
+# impact = "numpy() has other values than the array, or fails with MemoryError."
+# fix = "In paddle.from_dlpack, refuse negative strides, or copy such a tensor."
 # status = "new"
 # searched = """\
 # 2026-11-25, threads on GitHub: paddle from_dlpack negative strides numpy() tolist wrong values \

@@ -10,14 +10,10 @@
 # plan = '{"export":"dlpack:junk-strides"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# why = """\
-# The stride of an axis of extent 1 is never multiplied with anything but 0; DLPack, NumPy and \
-# the array API let it have any value, and producers use other values (a column of a one-row \
-# matrix has the row's length)."""
-# seen = """\
-# pyarrow.Array.from_dlpack(numpy.zeros((1, 5))[:, 0]), and a hand-written capsule of shape (1,) \
-# with strides (99,) are refused with 'Only contiguous one dimensional tensor can be imported as \
-# arrays'; with strides (1,) it is taken. Tensor.from_dlpack takes both."""
+# severity = "refusal"
+# expected = "One element is contiguous, whatever the stride of its axis is."
+# impact = "A column of one row has to be copied before it can be imported."
+# fix = "In Array.from_dlpack, do not compare the stride of an axis of extent 1."
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: pyarrow Array.from_dlpack stride length one non contiguous \

@@ -11,8 +11,15 @@
 # plan = '{"dtype":"int8"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# why = "Buffer.__getbuffer__ looks only at WRITABLE."
-# seen = "Buffer SIMPLE: format 'b', shape [8], strides [1]."
+# severity = "form"
+# expected = """\
+# format is NULL without PyBUF_FORMAT, shape without PyBUF_ND, and strides without PyBUF_STRIDES."""
+# impact = """\
+# A consumer that takes filled fields for granted ones sees another answer than it asked for. The \
+# fields have the right values."""
+# fix = """\
+# In Buffer.__getbuffer__, which objects of pyarrow.py_buffer use, fill each field only if the \
+# flags ask for it."""
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: pyarrow Tensor buffer protocol __getbuffer__ ignores flags \

@@ -11,12 +11,10 @@
 # also_affected = ["pyarrow-12.0.1", "pyarrow-20.0.0"]
 # passes = "cpython-3.13.0"
 # passes_target = "memoryview"
-# why = """\
-# An extent of 0 means that nothing is read (PB-17); the buffer protocol does not ask for an \
-# address if there are no bytes. ARROW_CHECK tests for it, and aborts."""
-# seen = """\
-# A C exporter with buf NULL and len 0: bytes(x) is b'', pyarrow.py_buffer(x) aborts in \
-# common.cc: Check failed: (data_) != (nullptr) Null pointer in Py_buffer."""
+# severity = "memory"
+# expected = "An empty buffer is taken, whatever its address is, or refused with an exception."
+# impact = "The process aborts on an empty buffer whose address is NULL."
+# fix = "In pyarrow.py_buffer, test for NULL only if the length is not 0, or raise an exception."
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: pyarrow Tensor buffer protocol __getbuffer__ ignores flags \

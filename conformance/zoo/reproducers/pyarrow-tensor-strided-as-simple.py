@@ -12,13 +12,13 @@
 # also_affected = ["pyarrow-12.0.1", "pyarrow-20.0.0"]
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# why = """\
-# The flags of a request say which fields to fill and which memory to grant (buffer protocol, \
-# request types). Without PyBUF_STRIDES a consumer may only assume C-contiguous memory. The \
-# consumer reads the elements in the wrong order."""
-# seen = """\
-# bytes-like consumers (PyBUF_SIMPLE) of a tensor made from a Fortran-ordered array get \
-# column-major bytes without an error; NumPy refuses."""
+# severity = "values"
+# expected = """\
+# A column-major tensor refuses a request without strides with BufferError, as NumPy's array does."""
+# impact = "A file gets the elements in another order, and no error says so."
+# fix = """\
+# In Tensor.__getbuffer__, raise BufferError if the flags lack PyBUF_STRIDES and the \
+# pyarrow.Tensor is not row-major."""
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: pyarrow Tensor buffer protocol __getbuffer__ ignores flags \

@@ -12,12 +12,12 @@
 # also_affected = ["pybind11-2.13.6"]
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# why = """\
-# format may be NULL, which means B, unsigned bytes (buffer protocol, Py_buffer.format; PB-07). \
-# buffer_info builds a string from it, which throws, and the view that was granted leaks."""
-# seen = """\
-# A C exporter that leaves format NULL: memoryview(x).format is 'B'; py::buffer::request raises \
-# RuntimeError: basic_string: construction from null is not valid."""
+# severity = "refusal"
+# expected = "A NULL format means unsigned bytes, so request() takes the buffer."
+# impact = "A buffer that memoryview takes cannot be used from C++."
+# fix = """\
+# In buffer_info, which request() makes, use "B" if format is NULL, and release the view if an \
+# exception is thrown."""
 # status = "new"
 # searched = "2026-11-23, threads on GitHub: pybind11 buffer request NULL format std::string"
 # counter = """\

@@ -10,14 +10,16 @@
 # also_rules = ["PB-02", "PB-08"]
 # plan = '{"shape":[2,2]}'
 # passes = "pybind11-3.1.0"
-# why = """\
-# The flags of a request say which fields to fill and which memory to grant (buffer protocol, \
-# request types). Contiguity was not checked, and shape was filled from PyBUF_STRIDES on."""
-# seen = """\
-# PyObject_GetBuffer(a class with def_buffer over shape (2, 3), PyBUF_F_CONTIGUOUS): granted in \
-# 2.13.6, BufferError in 3.1.0."""
+# severity = "values"
+# expected = """\
+# Memory in C order refuses PyBUF_F_CONTIGUOUS with BufferError. A consumer that is granted the \
+# request may read element [1, 0] at the second place."""
+# impact = "A consumer that asked for Fortran order reads another element."
+# fix = """\
+# In the getbuffer function for def_buffer, test the contiguity that the flags ask for. 3.0.0 does \
+# it."""
 # status = "fixed"
-# fixed_in = "3.1.0"
+# fixed_in = "3.0.0"
 # tracker = "https://github.com/pybind/pybind11/pull/5407"
 # ///
 """A class of pybind11 with def_buffer grants Fortran order for memory in C order, and leaves shape NULL."""
@@ -42,11 +44,11 @@ subprocess.run(compiler, input=CODE, text=True, check=True)
 sys.path.insert(0, ".")
 import shown
 
-view = c.create_string_buffer(80)  # Py_buffer; its strides are at byte 56
+view = c.create_string_buffer(80)  # Py_buffer; it begins with the address
 try:
     c.pythonapi.PyObject_GetBuffer(c.py_object(shown.Matrix()), view, 0x58)  # PyBUF_F_CONTIGUOUS
 except BufferError as error:
     print("refused:", error)
     sys.exit(0)
-strides = c.POINTER(c.c_ssize_t).from_buffer(view, 56)[:2]
-sys.exit(f"defect: granted with strides {strides} for shape (2, 3)")
+second = c.POINTER(c.c_double).from_buffer(view)[1]  # in Fortran order this is element [1, 0]
+sys.exit(f"defect: element [1, 0] is read as {second}, not 3.0" if second != 3 else 0)

@@ -10,16 +10,22 @@
 # plan = '{"dtype":"uint8","export":"buffer"}'
 # passes = "cpython-3.13.0"
 # passes_target = "memoryview"
-# why = """\
-# buf may be used until PyBuffer_Release, not after: an exporter that can resize is free to move \
-# its memory then (PB-35). The surface keeps the object, but not the view."""
-# seen = """\
-# image.frombuffer of a bytearray; the bytearray can then be extended, which moves its memory \
-# under the surface."""
+# severity = "memory"
+# expected = """\
+# The view is held as long as the surface uses its memory, so extend raises BufferError."""
+# impact = """\
+# The surface points to memory that the bytearray has given back. Drawing reads and writes \
+# whatever is there now."""
+# fix = """\
+# In image.frombuffer, keep the view in the surface, and release it when the surface is freed."""
 # status = "new"
 # searched = """\
 # 2026-11-24, threads on GitHub: pygame image.frombuffer bytearray resized surface dangling \
 # pixels buffer released"""
+# picture = """
+# surface = image.frombuffer(memory, …)   surface ——> | memory: 64 bytes |
+# memory.extend(bytes(10**7))             surface ——>   given back          | memory: 10 MB |
+# surface.fill(…)                         writes to whatever is there now"""
 # ///
 """pygame.image.frombuffer releases the view, and the surface still points into its memory."""
 

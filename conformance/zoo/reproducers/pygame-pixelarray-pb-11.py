@@ -8,8 +8,14 @@
 # target = "pygame.pixelarray"
 # rule = "PB-11"
 # plan = '{"shape":[2,2],"dtype":"uint32"}'
-# why = "The cause is the one of pygame-pb-11, in separate code."
-# seen = "PixelArray: SIMPLE granted, strides [4, 12] of shape [3, 2]."
+# severity = "form"
+# expected = "A request without strides is refused if the memory is not C-contiguous."
+# impact = """\
+# A consumer of plain bytes gets them in column order. The script shows the grant, not a wrong \
+# read."""
+# fix = """\
+# In the getbuffer function of PixelArray, raise BufferError if the flags lack PyBUF_STRIDES and \
+# the strides are not C-contiguous."""
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: pygame PixelArray BufferProxy buffer PyBUF_SIMPLE contiguous \

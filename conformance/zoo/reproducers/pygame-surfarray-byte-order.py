@@ -11,10 +11,14 @@
 # plan = '{"shape":[2,2],"dtype":"uint32","byteorder":"swapped","export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# why = """\
-# The first character of typestr is the byte order: a consumer uses it or refuses the array \
-# (AI-34). The function looks at kind and size of the elements, and does not convert the bytes."""
-# seen = "[[1, 2], [3, 4]] as '>u4' become pixels of other colours, without an error."
+# severity = "values"
+# expected = """\
+# The result is [[1, 2], [3, 4]], or the array is refused. Code that reads the data of a NumPy \
+# array has to respect its byte order."""
+# impact = "The Surface has other numbers than the caller gave, and no error says so."
+# fix = "In surfarray.blit_array, look at the byte order of the array, and convert or refuse it."
+# source = "NumPy C API, Data access"
+# source_link = "https://numpy.org/doc/2.2/reference/c-api/array.html#data-access"
 # status = "new"
 # searched = "2026-11-24, threads on GitHub: pygame surfarray blit_array big-endian byte order"
 # ///

@@ -10,10 +10,12 @@
 # plan = '{"dtype":"uint8"}'
 # passes = "cpython-3.13.0"
 # passes_target = "bytearray"
-# why = """\
-# Exporters that can resize refuse while a buffer is exported, but the memory is freed under the \
-# view."""
-# seen = "memoryview(b); b.clear(); b.squeeze(); m[0] ends in SIGSEGV."
+# severity = "memory"
+# expected = "clear and squeeze raise BufferError while a memoryview of the array is open."
+# impact = "The memory is freed under the open memoryview. Reading it crashes the process."
+# fix = """\
+# In PyQt6, count the exports of a QByteArray in its getbuffer function, and raise BufferError \
+# from methods that resize while the count is not 0."""
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub, not the mailing list of Riverbank Computing: QByteArray buffer \

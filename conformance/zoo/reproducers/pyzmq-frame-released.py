@@ -10,16 +10,18 @@
 # plan = '{"export":"buffer"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.frombuffer"
-# why = """\
-# A view has to be held as long as its memory is used (buffer protocol, PyBuffer_Release; \
-# PB-35). Frame(copy=False) keeps the object and the address."""
-# seen = """\
-# b = bytearray(64); f = zmq.Frame(b, copy=False); b.extend(b'x' * 10**6) raises no BufferError \
-# while the frame lives."""
+# severity = "memory"
+# expected = "The view is held as long as the frame uses its memory, so clear raises BufferError."
+# impact = "The frame points to freed memory while it waits to be sent."
+# fix = "In zmq.Frame, keep the view of data, not only its address, until the message is sent."
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: pyzmq Frame buffer readonly writable copy=False bytes mutated; \
 # Frame releases buffer view"""
+# picture = """
+# frame = zmq.Frame(memory, copy=False)   frame ——> | memory: 1 MB |
+# memory.clear()                          frame ——>   given back
+# socket.send(frame)                      sends whatever is there now"""
 # ///
 """zmq.Frame(copy=False) releases the view of its data, and sends from memory that may be gone."""
 

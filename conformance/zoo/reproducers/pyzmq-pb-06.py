@@ -11,11 +11,14 @@
 # plan = '{"dtype":"uint8"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# why = """\
-# The flags of a request say which fields to fill and which memory to grant (buffer protocol, \
-# request types). A request without FORMAT must get format NULL, one without ND shape NULL, and \
-# one with STRIDES its strides."""
-# seen = "SIMPLE gets format 'B' and shape [8]."
+# severity = "form"
+# expected = "format is NULL without PyBUF_FORMAT, and shape without PyBUF_ND."
+# impact = """\
+# A consumer that takes filled fields for granted ones sees another answer than it asked for. The \
+# fields have the right values."""
+# fix = """\
+# In the getbuffer function of zmq.Frame, fill each field only if the flags ask for it \
+# (PyBuffer_FillInfo does that)."""
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: pyzmq Frame buffer readonly writable copy=False bytes mutated; \

@@ -10,11 +10,12 @@
 # plan = '{"dtype":"uint8","readonly":true}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# why = """\
-# Writable was granted over memory that cannot be written (a mapped read-only page; with bytes, \
-# a bytes object changes its value). readonly must be 1, and WRITABLE refused (Python C API, \
-# Buffer Protocol, readonly)."""
-# seen = "b'xxx' reads '!xx' after memoryview(Frame(data, copy=False))[0] = ord('!')."
+# severity = "values"
+# expected = "A frame over bytes is read-only, and says so in readonly."
+# impact = """\
+# A write through the memoryview changes a bytes object, which Python treats as immutable."""
+# fix = """\
+# In the getbuffer function of zmq.Frame, take readonly from the object that was given as data."""
 # status = "acknowledged"
 # tracker = "https://github.com/zeromq/pyzmq/pull/1569"
 # ///

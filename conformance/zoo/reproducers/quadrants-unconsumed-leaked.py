@@ -10,14 +10,15 @@
 # plan = '{}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# why = """\
-# The capsule's destructor calls the deleter if the capsule was not consumed (DLPack's Python \
-# specification)."""
-# seen = """\
-# ndarray.to_dlpack() a hundred thousand times, dropped: the process grows by the size of the \
-# structs each time."""
+# severity = "leak"
+# expected = "The destructor of the capsule frees a tensor that is not taken."
+# impact = """\
+# Each export that is not imported leaks its structs. 200,000 of them take more than 4 MiB."""
+# fix = """\
+# In to_dlpack of a quadrants.ndarray, give the capsule a destructor that calls the deleter. 0.8.0 \
+# does it."""
 # status = "fixed"
-# fixed_in = "1.4.0"
+# fixed_in = "0.8.0"
 # tracker = "https://github.com/Genesis-Embodied-AI/quadrants/pull/598"
 # ///
 """A capsule of Quadrants' to_dlpack that is not consumed is never freed."""

@@ -11,12 +11,14 @@
 # plan = '{"shape":[2,3],"dtype":"float32","layout":[1,0],"export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# why = """\
-# strides say where each element is (array interface, key strides; buffer protocol, strides): a \
-# consumer uses them or refuses what is not row-major. The documentation asks for dense arrays, \
-# which one in column-major order is."""
-# seen = """\
-# [[1, 2, 3], [4, 5, 6]] in column-major order comes back as other numbers, without an error."""
+# severity = "memory"
+# expected = "The values of the array are written, or the array is refused."
+# impact = "save reads memory behind the array, and the process crashes."
+# fix = """\
+# In safetensors.numpy.save, copy arrays that are not C-contiguous with numpy.ascontiguousarray, \
+# or raise ValueError."""
+# source = "NumPy reference, ndarray.strides"
+# source_link = "https://numpy.org/doc/2.2/reference/generated/numpy.ndarray.strides.html"
 # status = "reported"
 # tracker = "https://github.com/safetensors/safetensors/issues/825"
 # picture = """
@@ -24,18 +26,25 @@
 # np.broadcast_to(x, (1000, 1000)): 8 bytes, strides (0, 0)
 # memory   | x |  not the array's …
 # written  |———— 8,000,000 bytes ————>"""
+# counter = "The documentation of save asks for tensors that are contiguous and dense."
+# counter_link = "https://huggingface.co/docs/safetensors/v0.3.2/api/numpy"
 # ///
-"""numpy.save writes the memory of an array without regard to its strides; of a broadcast array it writes memory behind it."""
+"""numpy.save writes the memory of an array without regard to its strides: of a broadcast array it reads memory behind it."""
 
+import subprocess
 import sys
 
 import numpy as np
 from safetensors.numpy import load, save
 
-source = np.arange(1, 7, dtype="f4").reshape(3, 2).T
+if len(sys.argv) < 2:
+    died = subprocess.run([sys.executable, __file__, "child"]).returncode
+    sys.exit(f"defect: the process died of signal {-died}" if died < 0 else 2 * bool(died))
+
+source = np.broadcast_to(np.ones(1, "f4"), (4096, 4096))  # one element, strides (0, 0)
 try:
     copy = load(save({"x": source}))["x"]
 except (TypeError, ValueError, RuntimeError) as error:
     print("refused:", error)
     sys.exit(0)
-sys.exit(f"defect: {source.tolist()} became {copy.tolist()}" if (copy != source).any() else 0)
+sys.exit("other numbers than 1 came back" if (copy != source).any() else 0)

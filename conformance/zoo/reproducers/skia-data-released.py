@@ -10,11 +10,10 @@
 # plan = '{"dtype":"uint8","export":"buffer"}'
 # passes = "cpython-3.13.0"
 # passes_target = "memoryview"
-# why = """\
-# buf may be used until PyBuffer_Release, not after: an exporter that can resize is free to move \
-# its memory then (PB-35)."""
-# seen = """\
-# skia.Data of a bytearray; the bytearray can then be extended, which moves its memory under it."""
+# severity = "memory"
+# expected = "The view is held as long as skia.Data uses its memory, so extend raises BufferError."
+# impact = "skia.Data points to memory that the bytearray has given back."
+# fix = "In skia.Data, keep the view in the release function of the data, or copy the bytes."
 # status = "new"
 # searched = """\
 # 2026-11-24, threads on GitHub: skia-python Image.fromarray byte order big-endian; skia.Data \

@@ -11,10 +11,14 @@
 # plan = '{"shape":[],"dtype":"float64","export":"buffer"}'
 # passes = "cpython-3.13.0"
 # passes_target = "memoryview"
-# why = """\
-# A buffer has len bytes (buffer protocol, len). One without dimensions becomes 0 bytes, and the \
-# stride of an axis of extent 1, which is never used, becomes a size."""
-# seen = "skia.Data(np.float64(1)) and of a 0-d array have 0 bytes."
+# severity = "values"
+# expected = "The data has as many bytes as the buffer, 8 here."
+# impact = "The bytes of a buffer without dimensions are lost, and no error says so."
+# fix = """\
+# In skia.Data, take the size from len of the view (`itemsize * size` of py::buffer_info), not \
+# from the shape and the strides."""
+# source = "Python documentation (3.13), Py_buffer.len"
+# source_link = "https://docs.python.org/3.13/c-api/buffer.html#c.Py_buffer.len"
 # status = "new"
 # searched = """\
 # 2026-11-24, threads on GitHub: skia-python Image.fromarray byte order big-endian; skia.Data \

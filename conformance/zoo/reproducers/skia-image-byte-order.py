@@ -11,10 +11,16 @@
 # plan = '{"shape":[2,2],"dtype":"float32","byteorder":"swapped","export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# why = """\
-# The first character of typestr is the byte order: a consumer uses it or refuses the array \
-# (AI-34). The function compares the size of a pixel, and does not convert the bytes."""
-# seen = "[1.0, 2.0] as '>f4' comes back as other numbers, without an error."
+# severity = "values"
+# expected = """\
+# The result is [[[1.0, 2.0, 3.0, 4.0]]], or the array is refused. Code that reads the data of a \
+# NumPy array has to respect its byte order."""
+# impact = "The image has other numbers than the caller gave, and no error says so."
+# fix = """\
+# In skia.Image.fromarray, compare the whole dtype of the array with that of colorType, and refuse \
+# it if the byte order differs."""
+# source = "NumPy C API, Data access"
+# source_link = "https://numpy.org/doc/2.2/reference/c-api/array.html#data-access"
 # status = "new"
 # searched = """\
 # 2026-11-24, threads on GitHub: skia-python Image.fromarray byte order big-endian; skia.Data \

@@ -10,12 +10,14 @@
 # plan = '{"export":"dlpack:byte-offset"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# why = "dlpack.h: the first element is at data + byte_offset."
-# seen = """\
-# A capsule made with ctypes with byte_offset 64: 2.11.0 shows the bytes before the elements, \
-# 2.21.0 refuses it."""
+# severity = "values"
+# expected = """\
+# The first element is 16.0: the data begins at data + byte_offset. A consumer that cannot use an \
+# offset refuses the tensor."""
+# impact = "The TensorFlow tensor has elements from another place, and no error says so."
+# fix = "In from_dlpack, refuse a byte_offset other than 0, or add it to data. 2.14.1 refuses it."
 # status = "fixed"
-# fixed_in = "2.21.0"
+# fixed_in = "2.14.1"
 # tracker = "https://github.com/tensorflow/tensorflow/pull/61184"
 # ///
 """TensorFlow's from_dlpack ignores byte_offset of a DLPack tensor, and reads other elements."""

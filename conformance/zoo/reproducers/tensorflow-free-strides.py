@@ -9,12 +9,12 @@
 # rule = "DP-33"
 # plan = '{"export":"dlpack:junk-strides"}'
 # passes = "tensorflow-cpu-2.21.0"
-# why = "The stride of an axis of extent 1 is never multiplied with anything but 0."
-# seen = """\
-# A capsule made with ctypes of shape (1,) with strides (99,): InvalidArgumentError: Invalid \
-# strides array from DLPack in 2.11.0, taken by 2.21.0."""
+# severity = "refusal"
+# expected = "No index uses the stride of an axis of extent 1, so any value is taken."
+# impact = "Tensors of one row or column from other libraries have to be copied first."
+# fix = "In from_dlpack, do not compare the stride of an axis of extent 1. 2.14.1 does so."
 # status = "fixed"
-# fixed_in = "2.21.0"
+# fixed_in = "2.14.1"
 # tracker = "https://github.com/tensorflow/tensorflow/pull/61184"
 # counter = """\
 # No text says that a consumer must accept a tensor. The strides of an axis that no index uses \

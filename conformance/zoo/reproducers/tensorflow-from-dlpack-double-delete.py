@@ -10,14 +10,12 @@
 # plan = '{"export":"dlpack:cuda"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# why = """\
-# A consumer that calls the deleter has taken ownership, and renames or disarms the capsule \
-# first (DLPack, Python specification; DP-08). The capsule's destructor finds the name dltensor \
-# and calls the deleter a second time."""
-# seen = """\
-# A ctypes capsule with device (2, 0) and no destructor: after the InvalidArgumentError the \
-# deleter was called once and the capsule is still named dltensor. For an unsupported \
-# byte_offset it is not called."""
+# severity = "memory"
+# expected = "A tensor that is refused is not deleted, or its capsule is renamed first."
+# impact = "The destructor of the capsule deletes the tensor a second time."
+# fix = """\
+# In from_dlpack, rename the capsule to used_dltensor before the deleter can be called, or leave a \
+# refused tensor to its capsule."""
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: tensorflow dlpack string tensor __dlpack__ Check failed abort; \

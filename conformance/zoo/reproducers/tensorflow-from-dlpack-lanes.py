@@ -10,10 +10,13 @@
 # plan = '{"shape":[1,4],"dtype":"float32","export":"dlpack:lanes"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# why = """\
-# An element has lanes numbers (dlpack.h, DLDataType.lanes; DL-23, DL-30): a consumer takes them \
-# or refuses. The element count is taken as a count of single numbers."""
-# seen = "A capsule of 2 elements of float32 with lanes 2 (0.0 … 3.0): from_dlpack gives [0, 1]."
+# severity = "values"
+# expected = """\
+# 2 elements of 2 lanes are four numbers. A consumer that has no lanes refuses the tensor."""
+# impact = "Half of the numbers are lost, and no error says so."
+# fix = "In from_dlpack, refuse a tensor whose dtype.lanes is not 1, as other types are refused."
+# source = "dlpack.h (DLPack 1.3), DLDataType.lanes"
+# source_link = "https://github.com/dmlc/dlpack/blob/v1.3/include/dlpack/dlpack.h#L213-L214"
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: tensorflow dlpack string tensor __dlpack__ Check failed abort; \

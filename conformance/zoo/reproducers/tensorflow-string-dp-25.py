@@ -10,10 +10,11 @@
 # plan = '{"dtype":"bytes5","readonly":true}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# why = """\
-# An export that cannot describe the tensor raises an error. A CHECK in tensor.cc ends the \
-# process instead."""
-# seen = "tf.constant(['a']).__dlpack__(): Check failed: DataTypeCanUseMemcpy, SIGABRT."
+# severity = "memory"
+# expected = "__dlpack__ raises an error for a tensor that DLPack cannot describe."
+# impact = "The process aborts, and no exception can be caught."
+# fix = """\
+# In __dlpack__, refuse the type of tf.string tensors before the check on DataTypeCanUseMemcpy."""
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: tensorflow dlpack string tensor __dlpack__ Check failed abort; \

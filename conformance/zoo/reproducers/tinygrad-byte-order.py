@@ -11,11 +11,16 @@
 # plan = '{"dtype":"float32","byteorder":"swapped","export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# why = """\
-# The first character of typestr is the byte order: a consumer uses it or refuses the array \
-# (AI-34). The type is looked up by its name, which has no byte order, and the bytes are not \
-# converted."""
-# seen = "[1.0, 2.0] as '>f4' comes back as other numbers, without an error."
+# severity = "values"
+# expected = """\
+# The result is [1.0, 2.0, 3.0, 4.0], or the array is refused. The name of a NumPy type does not \
+# have its byte order; isnative does."""
+# impact = "The Tensor has other numbers than the caller gave, and no error says so."
+# fix = """\
+# In the constructor of tinygrad.Tensor, convert an array whose `dtype.isnative` is False, or \
+# raise ValueError."""
+# source = "NumPy reference, dtype.isnative"
+# source_link = "https://numpy.org/doc/2.2/reference/generated/numpy.dtype.isnative.html"
 # status = "new"
 # searched = "2026-11-24, threads on GitHub: tinygrad Tensor from numpy big-endian dtype byte order"
 # ///

@@ -9,12 +9,14 @@
 # rule = "DL-10"
 # plan = '{"export":"dlpack:byte-offset"}'
 # passes = "torch-2.13.0"
-# why = "dlpack.h: the first element is at data + byte_offset."
-# seen = """\
-# A capsule made with ctypes, data 64 bytes before the elements and byte_offset 64: torch 1.12.1 \
-# reads the bytes before them, 2.13.0 the elements."""
+# severity = "values"
+# expected = """\
+# The first element is 16.0: the data begins at data + byte_offset. A consumer that cannot use an \
+# offset refuses the tensor."""
+# impact = "The tensor has elements from another place, and no error says so."
+# fix = "In torch.from_dlpack, add byte_offset to data. 2.10.0 does it."
 # status = "fixed"
-# fixed_in = "2.13.0"
+# fixed_in = "2.10.0"
 # tracker = "https://github.com/pytorch/pytorch/issues/168177"
 # ///
 """torch.from_dlpack ignores byte_offset of a DLPack tensor, and reads other elements."""

@@ -11,8 +11,10 @@
 # plan = '{}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# why = "DLPACK_FLAG_BITMASK_IS_COPIED is set when the producer copied."
-# seen = "Flags of the capsule read through ctypes: 0; address differs."
+# severity = "form"
+# expected = "The flag IS_COPIED (2) is set when a copy was made."
+# impact = "A consumer that has to own the data alone cannot tell that it does, and copies again."
+# fix = "In torch.Tensor.__dlpack__, set the flag IS_COPIED if copy=True made a copy."
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: pytorch __dlpack__ copy=True DLPACK_FLAG_BITMASK_IS_COPIED not \

@@ -9,14 +9,13 @@
 # rule = "DP-31"
 # plan = '{"shape":[0]}'
 # passes = "torch-2.13.0"
-# why = """\
-# The consumer calls the deleter when it is done with the tensor; dlpack.h makes no exception \
-# for tensors without elements."""
-# seen = """\
-# A capsule made with ctypes with a counting deleter, shape (0,), data NULL: the count stays 0 \
-# in 1.12.1 and is 1 in 2.13.0."""
+# severity = "leak"
+# expected = "The deleter is called, also of a tensor without elements."
+# impact = "The structs and the context of each empty tensor are never freed."
+# fix = """\
+# In torch.from_dlpack, call the deleter of a tensor without elements at once. 2.3.0 does it."""
 # status = "fixed"
-# fixed_in = "2.13.0"
+# fixed_in = "2.3.0"
 # tracker = "https://github.com/pytorch/pytorch/issues/117273"
 # ///
 """torch.from_dlpack never calls the deleter of a tensor without elements."""

@@ -9,28 +9,29 @@
 # rule = "DL-27"
 # also_rules = ["DP-25"]
 # plan = '{"shape":[3]}'
-# why = """\
-# Data is NULL only for tensors without elements (dlpack.h), and what DLPack cannot describe is \
-# refused. Meta tensors are refused; fake tensors say that they are on the CPU, and are \
-# exported."""
-# seen = """\
-# np.from_dlpack of torch.zeros(3) made inside FakeTensorMode gives an array of three arbitrary \
-# numbers."""
+# severity = "memory"
+# expected = "Data is NULL only for tensors without elements, so the export raises BufferError."
+# impact = "NumPy makes an array of 3 elements at an address without memory."
+# fix = """\
+# In torch.Tensor.__dlpack__, raise BufferError for a FakeTensor and at least one element. \
+# from_dlpack of NumPy then fails cleanly."""
 # status = "new"
 # searched = """\
 # 2026-11-24, threads on GitHub: pytorch FakeTensor __dlpack__ to_dlpack null data pointer \
 # segfault numpy.from_dlpack"""
+# counter = """\
+# A FakeTensor is made for tracing. PyTorch warns at the export that its data pointer must not be \
+# used."""
+# counter_link = "https://github.com/pytorch/pytorch/blob/v2.13.0/c10/core/StorageImpl.cpp"
 # ///
 """A FakeTensor of PyTorch, which has no memory, exports a DLPack tensor with elements at address NULL."""
 
 import sys
-import warnings
 
 import numpy as np
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-warnings.simplefilter("ignore")
 with FakeTensorMode():
     tensor = torch.zeros(3)
 try:

@@ -9,12 +9,12 @@
 # rule = "DL-27"
 # also_rules = ["DP-25"]
 # plan = '{}'
-# why = """\
-# Data is NULL only for tensors without elements (dlpack.h), and what DLPack cannot describe is \
-# refused. FSDP frees the storage of parameters by untyped_storage().resize_(0)."""
-# seen = """\
-# np.from_dlpack of such a tensor gives an array of three arbitrary numbers; \
-# __dlpack__(copy=True) ends the process."""
+# severity = "memory"
+# expected = "Data is NULL only for tensors without elements, so the export raises BufferError."
+# impact = "NumPy makes an array of 3 elements at an address without memory."
+# fix = """\
+# In torch.Tensor.__dlpack__, raise BufferError for a tensor whose storage has 0 bytes and at \
+# least one element. from_dlpack of NumPy then fails cleanly."""
 # status = "reported"
 # tracker = "https://github.com/pytorch/pytorch/issues/171676"
 # ///

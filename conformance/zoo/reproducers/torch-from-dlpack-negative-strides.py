@@ -13,14 +13,14 @@
 # also_affected = ["torch-1.12.1"]
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# why = """\
-# dlpack.h declares strides as int64_t, and NumPy exports negative ones. A consumer may refuse \
-# them by an exception; an abort is not an exception."""
-# seen = """\
-# torch.from_dlpack(numpy.arange(2.)[::-1]) and a hand-written ctypes capsule of shape (2,), \
-# strides (-1,): SIGABRT both times."""
+# severity = "memory"
+# expected = """\
+# Strides are signed. A consumer that has no negative strides refuses the tensor with an \
+# exception."""
+# impact = "The process aborts on a reversed NumPy array."
+# fix = "In torch.from_dlpack, raise BufferError if a stride is negative. 2.14.0 does it."
 # status = "fixed"
-# fixed_in = "the trunk"
+# fixed_in = "2.14.0"
 # tracker = "https://github.com/pytorch/pytorch/issues/188023"
 # ///
 """torch.from_dlpack of an array with a negative stride aborts the process."""

@@ -10,16 +10,20 @@
 # plan = '{"export":"buffer"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.frombuffer"
-# why = """\
-# A view has to be held as long as its memory is used (buffer protocol, PyBuffer_Release; \
-# PB-35). The exporter may move or free it after the release."""
-# seen = """\
-# b = bytearray(64); t = torch.frombuffer(b, dtype=torch.uint8); b.extend(b'x' * 10**7) raises \
-# no BufferError, and t points to freed memory. numpy.frombuffer makes the same extend raise."""
+# severity = "memory"
+# expected = "The view is held as long as the tensor uses its memory, so extend raises BufferError."
+# impact = """\
+# The tensor points to memory that the bytearray has given back. Reads and writes go to whatever \
+# is there now."""
+# fix = "In torch.frombuffer, keep the view in the deleter of the storage, and release it there."
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: torch.frombuffer releases buffer view bytearray resize use \
 # after free"""
+# picture = """
+# tensor = torch.frombuffer(memory)   tensor ——> | memory: 64 bytes |
+# memory.extend(bytes(10**7))         tensor ——>   given back          | memory: 10 MB |
+# tensor[0] = 1                       writes to whatever is there now"""
 # ///
 """torch.frombuffer releases the view, and the tensor still points into its memory."""
 

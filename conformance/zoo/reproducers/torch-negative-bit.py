@@ -8,13 +8,15 @@
 # target = "torch.negative"
 # rule = "XA-08"
 # plan = '{}'
-# why = """\
-# A DLPack tensor describes the elements in memory, and what it cannot describe is refused \
-# (array API, __dlpack__). The imaginary part of a conjugated tensor is a view whose elements \
-# are the negatives of its memory. The conjugate bit is refused, the negative bit is not."""
-# seen = """\
-# np.from_dlpack(torch.tensor([1 - 2j, 3 - 4j]).conj().imag) is [-2, -4], and the tensor is [2, \
-# 4]."""
+# severity = "values"
+# expected = """\
+# A tensor whose elements are not those of its memory is refused with BufferError, as one with the \
+# conjugate bit is."""
+# impact = "NumPy reads [-2.0, -4.0] for [2.0, 4.0], and no error says so."
+# fix = "In torch.Tensor.__dlpack__, raise BufferError if is_neg() is true, as for is_conj()."
+# source = "Python array API standard (2025.12), Data interchange"
+# source_link = """\
+# https://github.com/data-apis/array-api/blob/2025.12/spec/2025.12/design_topics/data_interchange.rst#L91-L105"""
 # status = "new"
 # searched = """\
 # 2026-11-24, threads on GitHub: pytorch __dlpack__ negative bit is_neg tensor export wrong \

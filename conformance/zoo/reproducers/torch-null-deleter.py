@@ -9,12 +9,14 @@
 # rule = "DL-19"
 # plan = '{"export":"dlpack:null-deleter"}'
 # passes = "torch-2.13.0"
-# why = "dlpack.h: the deleter can be NULL if the caller has no reasonable destructor."
-# seen = """\
-# A capsule made with ctypes with deleter NULL: SIGSEGV in 1.12.1 when the tensor goes, nothing \
-# in 2.13.0."""
+# severity = "memory"
+# expected = "The deleter may be NULL. Then there is nothing to do when the tensor is dropped."
+# impact = "The process crashes on a legal tensor, when the result is dropped."
+# fix = "In torch.from_dlpack, call the deleter only if it is not NULL. 1.13.0 does it."
+# source = "dlpack.h (DLPack 1.3), DLManagedTensor.deleter"
+# source_link = "https://github.com/dmlc/dlpack/blob/v1.3/include/dlpack/dlpack.h#L301-L307"
 # status = "fixed"
-# fixed_in = "2.13.0"
+# fixed_in = "1.13.0"
 # tracker = "https://github.com/pytorch/pytorch/issues/43166"
 # ///
 """torch.from_dlpack of a DLPack tensor whose deleter is NULL: the process crashes when the result is dropped."""

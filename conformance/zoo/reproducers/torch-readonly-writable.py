@@ -8,12 +8,12 @@
 # target = "torch.readonly"
 # rule = "DL-04"
 # plan = '{"readonly":true}'
-# why = """\
-# DLPACK_FLAG_BITMASK_READ_ONLY says that the tensor is read-only (dlpack.h). torch.frombuffer \
-# and from_numpy forget that their memory is; a consumer that writes to it crashes."""
-# seen = """\
-# np.from_dlpack(torch.frombuffer(pages mapped with ACCESS_READ, dtype=torch.uint8)) is \
-# writable; a write is SIGSEGV."""
+# severity = "memory"
+# expected = "The read-only flag is set, so that NumPy's array is not writable."
+# impact = "A write that NumPy allows crashes the process."
+# fix = """\
+# In torch.frombuffer, remember that the memory is read-only, and set \
+# DLPACK_FLAG_BITMASK_READ_ONLY in __dlpack__."""
 # status = "acknowledged"
 # tracker = "https://github.com/pytorch/pytorch/issues/5442"
 # counter = """\

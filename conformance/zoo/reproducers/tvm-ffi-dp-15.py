@@ -10,8 +10,14 @@
 # plan = '{}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# why = "On the CPU only stream None is accepted."
-# seen = "stream=1 gives a capsule."
+# severity = "form"
+# expected = "On the CPU only stream None is accepted, so stream=1 is an error."
+# impact = """\
+# A caller that passes a CUDA stream to an array of the CPU by mistake does not notice it. The \
+# capsule of the tensor is not wrong in itself."""
+# fix = """\
+# In __dlpack__ of tvm_ffi.Tensor, raise BufferError if stream is not None and the tensor is on \
+# the CPU."""
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: tvm-ffi Tensor __dlpack__ max_version AttributeError; stream \

@@ -8,12 +8,15 @@
 # target = "tvm_ffi.from_dlpack"
 # rule = "DX-03"
 # plan = '{"export":"exchange:major-2-table"}'
-# why = """\
-# dlpack.h: the consumer has to check the version of the table, because another major version \
-# has another layout. tvm_ffi calls the functions at their places in version 1."""
-# seen = """\
-# A type whose table says version 2.0 and has no functions: from_dlpack ends with a signal, \
-# although __dlpack__ works."""
+# severity = "memory"
+# expected = """\
+# A table of another major version is not used: its layout is unknown. Here __dlpack__ works."""
+# impact = """\
+# The process crashes. There is no version 2 yet, so this needs an exporter that is ahead of \
+# DLPack."""
+# fix = """\
+# In tvm_ffi.from_dlpack, compare version.major of the table with 1, and use __dlpack__ if it \
+# differs."""
 # status = "new"
 # searched = """\
 # 2026-11-24, threads on GitHub: tvm ffi __dlpack_c_exchange_api__ version check major \

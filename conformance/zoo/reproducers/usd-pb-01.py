@@ -10,8 +10,14 @@
 # plan = '{"readonly":true}'
 # passes = "cpython-3.13.0"
 # passes_target = "memoryview"
-# why = "A request that cannot be met is BufferError."
-# seen = "WRITABLE and F: ValueError; Gf.Matrix2f the same for F."
+# severity = "form"
+# expected = "A request that cannot be met raises BufferError."
+# impact = """\
+# A consumer that expects BufferError, and has another way for such arrays, does not catch the \
+# ValueError."""
+# fix = """\
+# In the getbuffer function of Vt arrays such as Vt.FloatArray, raise BufferError where ValueError \
+# is raised."""
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: OpenUSD Vt array python buffer protocol ValueError BufferError; \

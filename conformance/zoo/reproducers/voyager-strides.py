@@ -11,12 +11,15 @@
 # plan = '{"shape":[2,3],"dtype":"float32","layout":[1,0],"export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# why = """\
-# strides say where each element is (array interface, key strides; buffer protocol, strides): a \
-# consumer uses them or refuses what is not row-major. Other memory is read than that of the \
-# array."""
-# seen = """\
-# [[1, 2, 3], [4, 5, 6]] in column-major order comes back as other numbers, without an error."""
+# severity = "values"
+# expected = """\
+# The vectors that come back are [[1.0, 3.0, 5.0], [2.0, 4.0, 6.0]], or the array is refused."""
+# impact = "The index has other vectors than the caller gave, and no error says so."
+# fix = """\
+# In Index.add_items, make the array C-contiguous (`py::array::c_style | py::array::forcecast`) \
+# before it is read."""
+# source = "NumPy reference, ndarray.strides"
+# source_link = "https://numpy.org/doc/2.2/reference/generated/numpy.ndarray.strides.html"
 # status = "new"
 # searched = """\
 # 2026-11-24, threads on GitHub: spotify voyager add_items non-contiguous numpy array strides \

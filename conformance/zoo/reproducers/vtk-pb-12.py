@@ -11,10 +11,14 @@
 # plan = '{"shape":[2,2]}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# why = """\
-# The flags of a request say which fields to fill and which memory to grant (buffer protocol, \
-# request types). From PyBUF_ND up everything is filled and granted."""
-# seen = "F: strides [24, 8] of shape [2, 3]."
+# severity = "values"
+# expected = """\
+# An array in C order refuses PyBUF_F_CONTIGUOUS with BufferError. A consumer that is granted the \
+# request may read element [1, 0] at the second place."""
+# impact = "A consumer that asked for Fortran order reads another element."
+# fix = """\
+# In the getbuffer function of vtkDoubleArray and the other arrays, raise BufferError for \
+# PyBUF_F_CONTIGUOUS if there are several components and tuples."""
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub, not gitlab.kitware.com: VTK python buffer protocol vtkDataArray \
@@ -44,10 +48,12 @@ def ask(exporter, flags):
 exporter = vtk.vtkDoubleArray()
 exporter.SetNumberOfComponents(3)
 exporter.SetNumberOfTuples(2)
+for number in range(6):
+    exporter.SetValue(number, number)
 try:
     view = ask(exporter, 0x58)  # PyBUF_F_CONTIGUOUS
 except (BufferError, ValueError) as error:
     print("refused:", error)
     sys.exit(0)
-strides = view.strides and view.strides[: view.ndim]
-sys.exit(f"defect: granted with strides {strides or None} for shape (2, 3)")
+second = (c.c_double * 6).from_address(view.buf)[1]  # in Fortran order this is element [1, 0]
+sys.exit(f"defect: element [1, 0] is read as {second}, not 3.0" if second != 3 else 0)

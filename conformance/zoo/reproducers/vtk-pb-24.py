@@ -10,10 +10,12 @@
 # plan = '{"dtype":"uint8"}'
 # passes = "cpython-3.13.0"
 # passes_target = "bytearray"
-# why = """\
-# Exporters that can resize refuse while a buffer is exported (buffer protocol; PB-24), but the \
-# memory is freed under the view. VTK 9.7 warns that NumPy's views are stale."""
-# seen = "memoryview of an array of 2^20 values; a.Initialize(); m[0] ends in SIGSEGV."
+# severity = "memory"
+# expected = "Initialize raises BufferError while a memoryview of the array is open."
+# impact = "The memory is freed under the open memoryview. Reading it crashes the process."
+# fix = """\
+# Count the exports of vtkDoubleArray and the other arrays, and raise BufferError from methods \
+# that free or move memory, such as Initialize."""
 # status = "new"
 # searched = """\
 # 2026-11-25, threads on GitHub, not gitlab.kitware.com: VTK memoryview buffer vtkDataArray \

@@ -10,10 +10,12 @@
 # plan = '{"shape":[1,2]}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"
-# why = """\
-# The array is interleaved into a temporary for each request; writes through the writable view \
-# are lost."""
-# seen = "1.0 written through the view, GetComponent still gives 7.0."
+# severity = "values"
+# expected = "A write to the memoryview reaches the array, or the memoryview is read-only."
+# impact = "What is written to the memoryview is lost, and no error says so."
+# fix = """\
+# In the getbuffer function of vtkSOADataArrayTemplate, refuse PyBUF_WRITABLE, and say readonly \
+# for the interleaved copy."""
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub, not gitlab.kitware.com: VTK python buffer protocol vtkDataArray \

@@ -11,10 +11,12 @@
 # also_affected = ["warp-lang-1.13.0"]
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# why = "dlpack.h: the first element is at data + byte_offset."
-# seen = """\
-# A capsule made with ctypes, data 64 bytes before the elements and byte_offset 64: \
-# warp.from_dlpack reads the bytes before them."""
+# severity = "values"
+# expected = """\
+# The first element is 16.0: the data begins at data + byte_offset. A consumer that cannot use an \
+# offset refuses the tensor."""
+# impact = "The Warp array has elements from another place, and no error says so."
+# fix = "In warp.from_dlpack, add byte_offset to data."
 # status = "reported"
 # tracker = "https://github.com/NVIDIA/warp/pull/1573"
 # ///

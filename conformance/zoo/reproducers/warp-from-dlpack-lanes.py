@@ -10,13 +10,14 @@
 # plan = '{"shape":[5,4],"dtype":"float32","export":"dlpack:lanes"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
-# why = """\
-# strides count elements, and an element of two lanes has twice the bytes (dlpack.h, \
-# DLDataType.lanes, DLTensor.strides; DL-23, DL-30). A consumer refuses lanes or reads them \
-# right."""
-# seen = """\
-# A capsule of shape (2, 2) with float32 of 2 lanes: the second row of wp.from_dlpack begins \
-# inside the first."""
+# severity = "values"
+# expected = """\
+# The rows do not overlap: an element has two lanes, and strides count elements. A consumer that \
+# has no lanes refuses the tensor."""
+# impact = "The second row begins inside the first, and no error says so."
+# fix = "In warp.from_dlpack, multiply the strides by dtype.lanes, or refuse lanes other than 1."
+# source = "dlpack.h (DLPack 1.3), DLDataType.lanes"
+# source_link = "https://github.com/dmlc/dlpack/blob/v1.3/include/dlpack/dlpack.h#L213-L214"
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: NVIDIA warp from_dlpack byte_offset lanes vector dtype strides \

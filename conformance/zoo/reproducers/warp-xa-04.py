@@ -8,10 +8,12 @@
 # target = "warp"
 # rule = "XA-04"
 # plan = '{"dtype":"bfloat16"}'
-# why = """\
-# The two interfaces disagree on the element type: NumPy reads the bit patterns as unsigned \
-# integers (1.5 becomes 16320)."""
-# seen = "full(2, 1.5): numpy sees [16320 16320]; DLPack says code 4, 16 bits."
+# severity = "values"
+# expected = "Both interfaces name the same element type. What a typestr cannot name is refused."
+# impact = "NumPy reads bit patterns, 16320 for 1.5."
+# fix = """\
+# In __array_interface__ of a warp.bfloat16 array, raise AttributeError, so that consumers use \
+# DLPack."""
 # status = "new"
 # searched = """\
 # 2026-11-23, threads on GitHub: NVIDIA warp from_dlpack byte_offset lanes vector dtype strides \

@@ -11,11 +11,14 @@
 # plan = '{"shape":[2,2],"dtype":"float32","byteorder":"swapped","export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# why = """\
-# The first character of typestr is the byte order: a consumer uses it or refuses the array \
-# (AI-34). The library looks at the kind and the size of a NumPy array's type, and does not \
-# convert the bytes."""
-# seen = "[0.0, 1.0] as '>f4' becomes [0.0, 4.6e-41], without an error."
+# severity = "values"
+# expected = """\
+# The result is [[1.0, 2.0], [3.0, 4.0]], or the array is refused. The first character of typestr \
+# is the byte order."""
+# impact = "The DMatrix has other numbers than the caller gave, and no error says so."
+# fix = """\
+# Where DMatrix parses the array interface, read the first character of typestr, and refuse '>' on \
+# a little-endian machine."""
 # status = "fixed"
 # fixed_in = "the trunk"
 # tracker = "https://github.com/dmlc/xgboost/issues/12433"

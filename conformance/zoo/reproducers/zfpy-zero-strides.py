@@ -11,11 +11,16 @@
 # plan = '{"shape":[2,2],"views":[["newaxis",0],["broadcast",0,3]],"export":"array-interface:zero-stride"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
-# why = """\
-# strides say where each element is (array interface, key strides; buffer protocol, strides): a \
-# consumer uses them or refuses what is not row-major. A stride of 0 repeats an element (PB-32). \
-# In the C API of zfp, 0 stands for contiguous strides."""
-# seen = "np.broadcast_to(1.0, (4096, 4096)): the process crashes with SIGSEGV."
+# severity = "memory"
+# expected = """\
+# The result has the values of the array, or the array is refused. A stride of 0 repeats an \
+# element."""
+# impact = "compress_numpy reads memory that is not the array's, and the process crashes."
+# fix = """\
+# In compress_numpy, copy an array that has a stride of 0: in the C API of zfp it stands for \
+# contiguous strides."""
+# source = "NumPy reference, ndarray.strides"
+# source_link = "https://numpy.org/doc/2.2/reference/generated/numpy.ndarray.strides.html"
 # status = "new"
 # searched = """\
 # 2026-11-24, threads on GitHub: zfpy compress_numpy zero strides broadcast array segfault"""

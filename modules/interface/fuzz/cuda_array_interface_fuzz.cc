@@ -16,9 +16,9 @@ namespace gridbuf::fuzz {
 namespace {
 
 void run(const Lines& lines) {
-  const std::optional<AddressInfo> info = address_info(lines);
+  const std::optional<PointerInfo> info = pointer_info(lines);
   const auto view = read_cuda_array_interface(cuda_fields(lines), info);
-  check(view, info ? info->allocation : std::nullopt);
+  check(view, info ? std::optional(KnownMemory{info->base, info->length_bytes}) : std::nullopt);
   require(!view.ok() || view->stream != std::optional<std::uint64_t>(0));
 }
 

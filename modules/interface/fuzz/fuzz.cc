@@ -204,11 +204,13 @@ RawCudaArrayInterface cuda_fields(const Lines& lines) {
           .stream = lines.number("stream")};
 }
 
-std::optional<AddressInfo> address_info(const Lines& lines) {
-  if (!lines.has("info")) return std::nullopt;
-  return AddressInfo{.device = {DeviceType::kCuda, 1},
-                     .device_accessible = !lines.has("unreachable"),
-                     .allocation = memory_of(lines, "info")};
+std::optional<PointerInfo> pointer_info(const Lines& lines) {
+  const std::optional<KnownMemory> allocation = memory_of(lines, "info");
+  if (!allocation) return std::nullopt;
+  return PointerInfo{.device = {DeviceType::kCuda, 1},
+                     .base = allocation->address,
+                     .length_bytes = allocation->length_bytes,
+                     .device_accessible = !lines.has("unreachable")};
 }
 
 std::unique_ptr<std::int64_t[]> entries(const Lines& lines, std::string_view key,

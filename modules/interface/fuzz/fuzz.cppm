@@ -57,7 +57,7 @@ RawArrayInterface array_fields(const Lines& lines);
 RawCudaArrayInterface cuda_fields(const Lines& lines);
 
 /// "info 4096 100": the driver's report on the address; "unreachable": devices cannot access it.
-std::optional<AddressInfo> address_info(const Lines& lines);
+std::optional<PointerInfo> pointer_info(const Lines& lines);
 
 /// The numbers of a line if there are `count`, else null. The array has exactly `count` entries, so
 /// that a sanitizer sees a read beyond them.

@@ -342,7 +342,7 @@ absl::Status check_fields(const RawCudaArrayInterface& raw) {
 }  // namespace
 
 absl::StatusOr<ImportedView> read_cuda_array_interface(const RawCudaArrayInterface& raw,
-                                                       const std::optional<AddressInfo>& info) {
+                                                       const std::optional<PointerInfo>& info) {
   GRIDBUF_RETURN_IF_ERROR(check_fields(raw));
   GRIDBUF_ASSIGN_OR_RETURN(const auto& stream, read_stream(raw.stream));
   GRIDBUF_ASSIGN_OR_RETURN(auto& dtype, read_element_type(raw.typestr, raw.descr, kCudaTypeRules));
@@ -352,7 +352,8 @@ absl::StatusOr<ImportedView> read_cuda_array_interface(const RawCudaArrayInterfa
                  .strides_bytes = std::move(strides),
                  .dtype = std::move(dtype),
                  .readonly = raw.data.value.readonly,
-                 .memory = info ? info->allocation : std::nullopt};
+                 .memory = std::nullopt};
+  if (info && info->length_bytes > 0) array.memory = {info->base, info->length_bytes};
   GRIDBUF_ASSIGN_OR_RETURN(auto& view, check_array(array, kCudaRules));
   view.memory.device = info ? info->device : Device{DeviceType::kCuda, 0};
   view.stream = stream;

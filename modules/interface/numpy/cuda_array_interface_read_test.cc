@@ -31,7 +31,7 @@ RawCudaArrayInterface three_doubles() {
 }
 
 std::string rule_of(const RawCudaArrayInterface& found,
-                    const std::optional<AddressInfo>& info = std::nullopt) {
+                    const std::optional<PointerInfo>& info = std::nullopt) {
   const auto view = read_cuda_array_interface(found, info);
   return view.ok() ? "none" : std::string(view.status().message()).substr(0, 6);
 }
@@ -96,7 +96,7 @@ TEST(ReadCudaArrayInterface, Cai06And07TakeAddressZeroOnlyWithoutElements) {
 }
 
 TEST(ReadCudaArrayInterface, Cai07RefusesMemoryThatDevicesDoNotReach) {
-  const AddressInfo host{.device = {}, .device_accessible = false, .allocation = std::nullopt};
+  const PointerInfo host;
   EXPECT_EQ(rule_of(three_doubles(), host), "CAI-07");
   RawCudaArrayInterface empty = three_doubles();
   empty.shape = Found<RawExtents>::of(raw({0}));
@@ -137,12 +137,13 @@ TEST(ReadCudaArrayInterface, Cai10And11TakeThreeSpellingsOfStrides) {
 }
 
 TEST(ReadCudaArrayInterface, Cai12StaysInTheAllocation) {
-  AddressInfo info{.device = {DeviceType::kCuda, 1},
-                   .device_accessible = true,
-                   .allocation = KnownMemory{.address = 4000, .length_bytes = 120}};
+  PointerInfo info{.device = {DeviceType::kCuda, 1},
+                   .base = 4000,
+                   .length_bytes = 120,
+                   .device_accessible = true};
   EXPECT_EQ(rule_of(three_doubles(), info), "none");
   EXPECT_EQ(read_cuda_array_interface(three_doubles(), info)->memory.device, info.device);
-  info.allocation->length_bytes = 119;
+  info.length_bytes = 119;
   EXPECT_EQ(rule_of(three_doubles(), info), "CAI-12");
   RawCudaArrayInterface found = three_doubles();
   found.strides_bytes = Found<RawExtents>::of(raw({std::int64_t{1} << 62}));

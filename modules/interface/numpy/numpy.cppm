@@ -14,7 +14,7 @@
 // Imports. A reader enforces the rules of the protocol, and accepts what the rules leave open:
 // other keys, a newer version of NumPy's interface. It refuses a CUDA version beyond 3, because the
 // last two versions changed what a consumer must do before an access. It refuses a mask, because a
-// consumer that ignores the mask reads invalid values. `AddressInfo` has the data of the driver;
+// consumer that ignores the mask reads invalid values. `PointerInfo` has the data of the driver;
 // without it the address is not checked. ROCm's pointers are not exported under CUDA's name
 // (CAI-28).
 module;
@@ -120,13 +120,6 @@ absl::StatusOr<CudaArrayInterfaceFields> cuda_array_interface(const BufferDescri
 
 // ---- Import. ----
 
-/// The driver's report on an address.
-struct AddressInfo {
-  Device device;
-  bool device_accessible = true;
-  std::optional<KnownMemory> allocation;  // around the address; nothing if unknown
-};
-
 /// The dict, as found.
 struct RawCudaArrayInterface {
   Found<RawExtents> shape;
@@ -143,7 +136,7 @@ struct RawCudaArrayInterface {
 /// the stream to wait for. Errors as above; kBuffer for a mask (CAI-15) and for memory that devices
 /// cannot access (CAI-07).
 absl::StatusOr<ImportedView> read_cuda_array_interface(
-    const RawCudaArrayInterface& raw, const std::optional<AddressInfo>& info = std::nullopt);
+    const RawCudaArrayInterface& raw, const std::optional<PointerInfo>& info = std::nullopt);
 
 // ---- __gt_data_interface__ ----
 

@@ -164,8 +164,13 @@ class SmallVec {
 
   /// `count` times `value`. Requires 0 <= count <= kMaxNdim.
   constexpr SmallVec(int count, const T& value) noexcept(kNeverThrows) : SmallVec() {
-    std::fill_n(make_room(count), count, value);
+    T* const entries = make_room(count);
     size_ = count;
+    if (!std::is_constant_evaluated() && count <= kFew) {
+      for (int i = 0; i < kFew; ++i) std::construct_at(entries + i, value);  // as copy_entries
+    } else {
+      std::fill_n(entries, count, value);
+    }
   }
 
   /// The values listed. Requires at most kMaxNdim of them.
@@ -212,8 +217,16 @@ class SmallVec {
     return data()[position];
   }
 
-  constexpr T* data() noexcept { return on_heap_ ? heap_ : own_.entries; }
-  constexpr const T* data() const noexcept { return on_heap_ ? heap_ : own_.entries; }
+  constexpr T* data() noexcept {
+    if (on_heap_) [[unlikely]]
+      return heap_;
+    return own_.entries;
+  }
+  constexpr const T* data() const noexcept {
+    if (on_heap_) [[unlikely]]
+      return heap_;
+    return own_.entries;
+  }
   constexpr iterator begin() noexcept { return data(); }
   constexpr iterator end() noexcept { return data() + size_; }
   constexpr const_iterator begin() const noexcept { return data(); }
@@ -226,6 +239,10 @@ class SmallVec {
 
   /// Appends `value`. Requires size() < kMaxNdim.
   constexpr void push_back(const T& value) noexcept(kNeverThrows) {
+    if (size_ < in_place && !on_heap_) [[likely]] {
+      own_.entries[size_++] = value;
+      return;
+    }
     make_room(size_ + 1)[size_] = value;
     ++size_;
   }
@@ -258,7 +275,7 @@ class SmallVec {
   constexpr T* make_room(int count) noexcept(kNeverThrows) {
     require(count >= 0 && count <= kMaxNdim);
     if constexpr (!kNeverThrows) {
-      if (count > in_place && !on_heap_) {
+      if (count > in_place && !on_heap_) [[unlikely]] {
         T* const heap = new T[kMaxNdim];
         std::copy_n(own_.entries, size_, heap);
         std::construct_at(&heap_, heap);
@@ -268,7 +285,7 @@ class SmallVec {
     return data();
   }
   constexpr void copy(const SmallVec& other) noexcept(kNeverThrows) {
-    copy_entries(other, make_room(other.size_));
+    copy_entries(other, other.on_heap_ ? make_room(other.size_) : data());
   }
   constexpr void take(SmallVec& other) noexcept {
     if (!other.on_heap_) return copy_entries(other, data());

@@ -124,9 +124,11 @@ class IndexMap {
  public:
   /// Every element shows itself.
   explicit constexpr IndexMap(const Extents& source_shape)
-      : source_shape_(source_shape), start_(source_shape.size(), 0) {
+      : source_shape_(source_shape),
+        start_(source_shape.size(), 0),
+        axes_(source_shape.size(), ViewAxis{}) {
     for (int axis = 0; axis < source_shape.size(); ++axis) {
-      axes_.push_back(ViewAxis{axis, 1, source_shape[axis]});
+      axes_[axis] = {axis, 1, source_shape[axis]};
     }
   }
 
@@ -433,19 +435,30 @@ constexpr std::int64_t seen_alignment_bytes(const StridedView& view, const Exten
                   byte_offset(view, view_index) - byte_offset(source, source_index));
 }
 
+/// The parts of `source` seen through `map`. Not `empty()`: a layout without dimensions counts as
+/// named, and its new axes get names.
+struct SeenParts {
+  const IndexMap& map;
+  const Layout& source;
+
+  constexpr StridedView view() const { return apply(map, source.view()); }
+  constexpr Extents aligned_index() const { return apply_to_index(map, source.aligned_index()); }
+  constexpr LayoutMap layout_map() const { return apply_to_layout(map, source.layout_map()); }
+  constexpr Dims dims() const {
+    return source.dims().size() == source.ndim() ? apply(map, source.dims()) : Dims();
+  }
+  constexpr Halo halo() const {
+    return source.halo().size() == source.ndim() ? apply(map, source.halo()) : Halo();
+  }
+  constexpr std::int64_t alignment_bytes(const Layout& seen) const {
+    return seen_alignment_bytes(seen.view(), seen.aligned_index(), source.view(),
+                                source.aligned_index(), source.alignment_bytes());
+  }
+};
+
 /// `source` seen through `map`. Requires the shape map.source_shape().
 constexpr Layout apply(const IndexMap& map, const Layout& source) {
-  const StridedView& memory = source.view();
-  const StridedView view = apply(map, memory);
-  const Extents index = apply_to_index(map, source.aligned_index());
-  const std::int64_t alignment_bytes =
-      seen_alignment_bytes(view, index, memory, source.aligned_index(), source.alignment_bytes());
-  // Not `empty()`: a layout without dimensions counts as named, and its new axes get names.
-  const bool has_names = source.dims().size() == source.ndim();
-  const bool has_halo = source.halo().size() == source.ndim();
-  return Layout(view, apply_to_layout(map, source.layout_map()), alignment_bytes, index,
-                has_names ? apply(map, source.dims()) : Dims(),
-                has_halo ? apply(map, source.halo()) : Halo());
+  return Layout(SeenParts{map, source});
 }
 
 /// The domain: the view without the halo. Index (0, ..., 0) is the first domain point. Requires

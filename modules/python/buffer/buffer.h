@@ -83,25 +83,14 @@ const DTypePtr& dtype_of(PyObject* buffer);
 py::object allocate_buffer(const Layout& layout, const DTypePtr& dtype,
                            const ArrayOptions& options);
 
-/// A Buffer over memory that is not gridbuf's. `keep_alive`, if not null, is referred to until the
-/// Buffer, its views and all that was exported from them are gone; the last of them releases it on
-/// its own thread, see `share_object`.
-py::object adopt_buffer(Array&& array, const DTypePtr& dtype, PyObject* keep_alive);
-
 /// Memory of another library in row-major, column-major or any other order, without a halo.
-inline Array foreign_array(const BufferDescriptor& memory, const Dims& dims,
+inline Array foreign_array(BufferDescriptor&& memory, const Dims& dims,
                            const ArrayInfo& info = {}) {
   const StridedView& view = memory.view;
-  return Array(memory,
-               Layout(view, layout_of(view.shape, view.strides_bytes), 1, Extents(view.ndim(), 0),
-                      dims, Halo()),
-               info);
+  const Layout layout(view, layout_of(view.shape, view.strides_bytes), 1, Extents(view.ndim(), 0),
+                      dims, Halo());
+  return Array(std::move(memory), layout, info);
 }
-/// The same memory with other names and another halo, which must fit.
-inline Array renamed(const Array& array, const Dims& dims, const Halo& halo) {
-  return Array(array.memory(), Layout(array.layout(), dims, halo), array.info());
-}
-
 /// A read-only view, for restoring one.
 py::object readonly_view(PyObject* buffer);
 
@@ -176,6 +165,7 @@ struct BufferObject {
 };
 
 BufferObject* object_of(PyObject* buffer);
+PyTypeObject* buffer_type();
 
 inline PyObject* self_of(const BufferObject& buffer) {
   return const_cast<PyObject*>(&buffer.head.ob_base);
@@ -186,8 +176,50 @@ inline const BufferObject& whole(const BufferObject& buffer) {
   return buffer.root ? *object_of(buffer.root.ptr()) : buffer;
 }
 
-/// A new Buffer. `root` is borrowed, and null for a whole allocation.
-py::object new_buffer(Array&& array, const DTypePtr& dtype, PyObject* root);
+/// A new object of a type that PyObject_Free frees, complete after `construct(object)`, which may
+/// throw.
+template <class Object, class Construct>
+py::object make_in_place(PyTypeObject* type, const Construct& construct) {
+  Object* const object = PyObject_New(Object, type);
+  if (object == nullptr) throw PythonError();
+  try {
+    construct(object);
+  } catch (...) {
+    PyObject_Free(object);
+    Py_DECREF(type);
+    throw;
+  }
+  return steal(reinterpret_cast<PyObject*>(object));
+}
+
+/// A new Buffer of the array that `make` returns, which is made in its place: an array has nine
+/// lists, and moving it takes as long as a malloc. `root` is borrowed, and null for a whole
+/// allocation.
+template <class Make>
+py::object new_buffer(const DTypePtr& dtype, PyObject* root, const Make& make) {
+  return make_in_place<BufferObject>(buffer_type(), [&](BufferObject* buffer) {
+    ::new (&buffer->array) Array(make());
+    // Nothing below can fail.
+    buffer->head.weak_references = nullptr;
+    std::construct_at(&buffer->root, share(root));
+    buffer->adopted = false;
+    std::construct_at(&buffer->dtype, dtype);
+    std::construct_at(&buffer->strides_elements);
+    buffer->granted_flags = std::numeric_limits<std::int64_t>::min();
+  });
+}
+
+/// A Buffer over memory that is not gridbuf's. `keep_alive`, if not null, is referred to until the
+/// Buffer, its views and all that was exported from them are gone; the last of them releases it on
+/// its own thread, see `share_object`.
+template <class Make>
+py::object adopt_buffer(const DTypePtr& dtype, PyObject* keep_alive, const Make& make) {
+  py::object made = new_buffer(dtype, nullptr, make);
+  BufferObject& buffer = *object_of(made.ptr());
+  buffer.array.set_owner(share_object(buffer.array.memory().owner, keep_alive));
+  buffer.adopted = true;
+  return made;
+}
 
 inline const Extents& shape_of(const BufferObject& buffer) { return buffer.array.shape(); }
 py::object view_of(const BufferObject& buffer, const IndexMap& map);

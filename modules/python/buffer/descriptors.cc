@@ -262,19 +262,12 @@ Raw read_fields(py::handle dict) {
 
 /// What the driver says of the address. DeviceUnavailableError without a device; nothing for
 /// address 0, which no driver knows.
-std::optional<AddressInfo> info_of_address(const Found<RawPointer>& data) {
+std::optional<PointerInfo> info_of_address(const Found<RawPointer>& data) {
   if (!data.has_value() || data.value.address == 0) return std::nullopt;
   const void* const address = reinterpret_cast<const void*>(data.value.address);
   DeviceDriver* driver = driver_of(address);
   if (driver == nullptr) driver = value_of(device_driver());
-  const PointerInfo info = value_of(driver->pointer_info(address));
-  AddressInfo known{.device = info.device,
-                    .device_accessible = info.device_accessible,
-                    .allocation = std::nullopt};
-  if (info.length_bytes > 0) {
-    known.allocation = KnownMemory{.address = info.base, .length_bytes = info.length_bytes};
-  }
-  return known;
+  return value_of(driver->pointer_info(address));
 }
 
 // ---- Entries of __gt_data_interface__. ----

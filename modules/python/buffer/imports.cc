@@ -296,8 +296,10 @@ py::object with_dims(PyObject* buffer, PyObject* dims) {
       dims == nullptr || dims == Py_None || to_dims(dims, layout.ndim()) == layout.dims();
   if (same) return share(buffer);
   const Array& array = array_in(buffer);
-  return adopt_buffer(renamed(array, to_dims(dims, array.layout().ndim()), Halo()),
-                      dtype_of(buffer), buffer);
+  return adopt_buffer(dtype_of(buffer), buffer, [&] {
+    return Array(array.memory(),
+                 Layout(layout, to_dims(dims, layout.ndim()), Halo()), array.info());
+  });
 }
 
 DTypePtr record_for(const Foreign& foreign) {
@@ -338,9 +340,10 @@ py::object adopt(Foreign foreign, PyObject* object, PyObject* dims, const Import
   const StreamHandle stream = needs_device ? wait_for_producer(foreign.view, options) : 0;
   const Dims names = dims_of(foreign, object, dims, options);
   foreign.view.memory.dtype = dtype->type;
-  return adopt_buffer(
-      foreign_array(foreign.view.memory, names, ArrayInfo::adopted("foreign", device, stream)),
-      dtype, foreign.keep_alive.ptr());
+  return adopt_buffer(dtype, foreign.keep_alive.ptr(), [&] {
+    return foreign_array(std::move(foreign.view.memory), names,
+                         ArrayInfo::adopted("foreign", device, stream));
+  });
 }
 
 py::object import_or_none(PyObject* object, PyObject* dims, const ImportOptions& options,

@@ -8,15 +8,17 @@ module;
 #include <cstdint>
 #include <utility>
 
+#include "absl/status/statusor.h"
+
 module gridbuf.python;
 
 namespace gridbuf::python {
 
 py::object view_through(PyObject* source, const IndexMap& map, bool readonly) {
   const BufferObject& buffer = *object_of(source);
-  Array seen = apply(map, buffer.array);
-  return new_buffer(readonly ? seen.as_readonly() : std::move(seen), buffer.dtype,
-                    buffer.root ? buffer.root.ptr() : source);
+  return new_buffer(buffer.dtype, buffer.root ? buffer.root.ptr() : source, [&] {
+    return readonly ? apply(map, buffer.array).as_readonly() : apply(map, buffer.array);
+  });
 }
 
 py::object view_of(const BufferObject& buffer, const IndexMap& map) {
@@ -74,13 +76,13 @@ py::object reduced(PyObject* self, std::int64_t protocol) {
 
 py::object copy_of(PyObject* buffer, DeviceType kind) {
   const BufferObject& source = *object_of(buffer);
-  LayoutRequest request = source.array.request();
-  request.dtype_name = source.dtype->name;
-  const Layout layout = value_of(make_plan(request));
-  py::object copied = allocate_buffer(layout, source.dtype,
-                                      {.memory = kind, .zeroed_padding = has_padding(layout)});
-  copy_buffer(copied.ptr(), buffer);
-  return copied;
+  const BufferDescriptor& memory = source.array.memory();
+  const bool on_host = kind == DeviceType::kHost && memory.device.type == DeviceType::kHost;
+  const auto copy = [&] { return source.array.copy(kind); };
+  absl::StatusOr<Array> made =
+      on_host && !is_long_copy(memory.view) ? copy() : run_without_gil(copy);
+  if (!made.ok()) raise(made.status());
+  return new_buffer(source.dtype, nullptr, [&] { return *std::move(made); });
 }
 
 void copy_buffer(PyObject* target, PyObject* source) {

@@ -227,7 +227,7 @@ class BoundStencil {
       });
     });
     call_ = value_of(bind_call(rules_->rules, arguments, request_));
-    each([&](std::size_t i) { check_memory_of(i, arguments[i].array); });
+    each([&](std::size_t i) { check_memory_of(i, arguments[i].memory); });
     for (std::size_t i = 0; i < passed_.size(); ++i) {
       arrays.append(passed_[i].object ? make_array(i) : py::none());
     }
@@ -332,21 +332,16 @@ class BoundStencil {
     PyObject* const object = field.object.ptr();
     const NdarrayFields fields = fields_of(object);
     const DTypePtr dtype = record_of(fields.dtype);
-    Dims dims;
     // Only an array that shows a whole Buffer has names and an origin. Default names do not count.
     if (fields.base != nullptr) {
-      dims = dims_behind(object).value_or(Dims());
-      if (dims == default_dims(fields.shape.size())) dims = {};
+      argument.dims = dims_behind(object).value_or(Dims());
+      if (argument.dims == default_dims(fields.shape.size())) argument.dims = {};
       argument.origin = declared_origin(object);
     }
-    argument.array = foreign_array(
-        {.block = fields.first_element,
-         .view = {fields.shape, fields.strides_bytes, 0, dtype->type.itemsize_bytes()},
-         .dtype = dtype->type,
-         .readonly = fields.readonly,
-         .device = {},
-         .owner = {}},
-        dims);
+    BufferDescriptor& memory = argument.memory;
+    memory.block = fields.first_element;
+    memory.view = {fields.shape, fields.strides_bytes, 0, dtype->type.itemsize_bytes()};
+    memory.dtype = dtype->type;
     check_declared(i, fields.readonly, dtype);
     if (rules_->side == Side::kDevice) {
       field.side = Side::kHost;
@@ -359,18 +354,20 @@ class BoundStencil {
     Meaning meaning;
     field.memory = buffer_over(rule(i), field, meaning);
     const Array& array = array_in(field.memory.ptr());
-    argument.array = array;
+    argument.memory = array.memory();
+    argument.dims = array.layout().dims();
     if (field.is_foreign) {
       const int ndim = array.layout().ndim();
-      const std::optional<Dims> names = foreign_names(rule(i), field, meaning, ndim);
-      argument.array = renamed(array, names.value_or(Dims()), meaning.halo);
+      argument.dims = foreign_names(rule(i), field, meaning, ndim).value_or(Dims());
+      argument.halo = meaning.halo;
       argument.origin = declared_origin(field.object.ptr());
       field.touch = std::move(meaning.touch);
-    } else if (field.storage == nullptr) {
+    } else if (field.storage != nullptr) {
+      argument.halo = array.layout().halo();
+    } else {
       // Of a storage the origin is the lower halo, wherever it is aligned: a halo that is set later
       // does not align it again.
       argument.origin = origin_of(array);
-      argument.array = renamed(array, array.layout().dims(), Halo());
     }
     const DeviceType type = array.memory().device.type;
     const bool is_here = rules_->side == Side::kHost
@@ -395,9 +392,9 @@ class BoundStencil {
   }
 
   /// Memory on the other side is not checked: its copy is made as the rule wants it.
-  void check_memory_of(std::size_t i, const Array& array) {
+  void check_memory_of(std::size_t i, const BufferDescriptor& memory) {
     if (is_wrong(passed_[i])) return wrong.push_back(i);
-    const auto address = reinterpret_cast<std::uintptr_t>(array.memory().first_element());
+    const auto address = reinterpret_cast<std::uintptr_t>(memory.first_element());
     check(check_memory(rule(i), call_.fields[i], address));
     if (rule(i).preferred == MemoryRule()) return;
     std::string text = slow_memory(rule(i), call_.fields[i], address);

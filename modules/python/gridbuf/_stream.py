@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from functools import partial
+from importlib import import_module
 from types import TracebackType
 from typing import Any, SupportsIndex
 
+import numpy as np
+
 from . import _core
 
-__all__ = ["stream"]
+__all__ = ["run_on_device", "stream"]
 
 _LEGACY_DEFAULT = 1
 
@@ -94,3 +100,13 @@ class stream:  # noqa: N801  (used like a function)
 
     def __repr__(self) -> str:
         return f"gridbuf.stream({self.handle})"
+
+
+def run_on_device(kernel: Callable[..., Any], arrays: Sequence[Any]) -> Any:
+    """`kernel(xp, *arrays)` where the device's memory can be used: by NumPy in a kernel of the emulated device, or by CuPy."""
+    if _core._device_emulated_is_on():
+        # In our context: numpy.errstate holds in a kernel, too.
+        return _core._run_kernel(partial(copy_context().run, kernel, np), *arrays)
+    cupy = import_module("cupy")  # They are its arrays.
+    with cupy.cuda.ExternalStream(_core._device_current_stream()):
+        return kernel(cupy, *arrays)

@@ -25,7 +25,7 @@ module gridbuf.python;
 namespace gridbuf::python {
 namespace {
 
-PyTypeObject* buffer_type = nullptr;  // Made once, kept for good.
+PyTypeObject* the_type = nullptr;  // Made once, kept for good.
 
 using Type = ArrayType<BufferObject>;
 
@@ -122,6 +122,7 @@ Py_buffer answer_of(const BufferDescriptor& memory, int flags) {
 }
 
 BufferObject* object_of(PyObject* buffer) { return reinterpret_cast<BufferObject*>(buffer); }
+PyTypeObject* buffer_type() { return the_type; }
 
 void add_buffer_type(PyObject* module) {
   const py::object type = steal(PyType_FromSpec(&spec));
@@ -129,29 +130,15 @@ void add_buffer_type(PyObject* module) {
   check(PyObject_SetAttrString(type.ptr(), dlpack::kExchangeAttribute,
                                make_exchange_capsule().ptr()));
   add_buffer_attributes(type.ptr());
-  buffer_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(type.ptr()));
-  buffer_type->tp_flags |= Py_TPFLAGS_IMMUTABLETYPE;
-  check(PyModule_AddObjectRef(module, "Buffer", reinterpret_cast<PyObject*>(buffer_type)));
+  the_type = reinterpret_cast<PyTypeObject*>(Py_NewRef(type.ptr()));
+  the_type->tp_flags |= Py_TPFLAGS_IMMUTABLETYPE;
+  check(PyModule_AddObjectRef(module, "Buffer", type.ptr()));
 }
 
-bool is_buffer(PyObject* object) { return Py_TYPE(object) == buffer_type; }
+bool is_buffer(PyObject* object) { return Py_TYPE(object) == the_type; }
 
 const Array& array_in(PyObject* buffer) { return object_of(buffer)->array; }
 const DTypePtr& dtype_of(PyObject* buffer) { return object_of(buffer)->dtype; }
-
-py::object new_buffer(Array&& array, const DTypePtr& dtype, PyObject* root) {
-  static_assert(std::is_nothrow_move_constructible_v<Array>);
-  py::object object = steal(PyObject_New(PyObject, buffer_type));
-  BufferObject* buffer = object_of(object.ptr());  // Nothing below can fail.
-  buffer->head.weak_references = nullptr;
-  std::construct_at(&buffer->root, share(root));
-  buffer->adopted = false;
-  std::construct_at(&buffer->dtype, dtype);
-  std::construct_at(&buffer->array, std::move(array));
-  std::construct_at(&buffer->strides_elements);
-  buffer->granted_flags = std::numeric_limits<std::int64_t>::min();
-  return object;
-}
 
 py::object allocate_buffer(const Layout& layout, const DTypePtr& dtype,
                            const ArrayOptions& options) {
@@ -160,17 +147,10 @@ py::object allocate_buffer(const Layout& layout, const DTypePtr& dtype,
                        (zeroes && layout.total_bytes() >= kLongBytes);
   ArrayOptions named = options;
   named.dtype_name = dtype->name;
-  const auto allocate = [&] { return Array::allocate(layout, dtype->type, named); };
-  absl::StatusOr<Array> array = is_long ? run_without_gil(allocate) : allocate();
-  if (!array.ok()) raise(array.status());
-  return new_buffer(*std::move(array), dtype, nullptr);
-}
-
-py::object adopt_buffer(Array&& array, const DTypePtr& dtype, PyObject* keep_alive) {
-  Owner owner = share_object(array.memory().owner, keep_alive);
-  py::object buffer = new_buffer(std::move(array).with_owner(std::move(owner)), dtype, nullptr);
-  object_of(buffer.ptr())->adopted = true;
-  return buffer;
+  const auto allocate = [&] { return Array::allocate_memory(layout, dtype->type, named); };
+  absl::StatusOr<ArrayMemory> memory = is_long ? run_without_gil(allocate) : allocate();
+  if (!memory.ok()) raise(memory.status());
+  return new_buffer(dtype, nullptr, [&] { return Array(*std::move(memory), layout, dtype->type); });
 }
 
 bool has_plan(PyObject* buffer) { return !whole(*object_of(buffer)).adopted; }

@@ -31,28 +31,6 @@ using Type = ArrayType<StorageObject>;
 
 std::array<PyTypeObject*, 4> types_by_kind = {};  // registered by gridbuf.storage
 
-PyTypeObject* type_of(StorageKind kind) {
-  PyTypeObject* const type = types_by_kind[static_cast<std::size_t>(kind)];
-  if (type != nullptr) return type;
-  // C++ code below may make a storage before the package is imported.
-  steal(PyImport_ImportModule("gridbuf.storage"));
-  return types_by_kind[static_cast<std::size_t>(kind)];
-}
-
-py::object make_object(Storage&& storage, const DTypePtr& dtype) {
-  static_assert(std::is_nothrow_move_constructible_v<Storage>);
-  py::object made = steal(PyObject_New(PyObject, type_of(storage.kind())));
-  StorageObject* const object = object_of(made.ptr());  // Nothing below can fail.
-  object->head.weak_references = nullptr;
-  std::construct_at(&object->dtype, dtype);
-  std::construct_at(&object->touch);
-  std::construct_at(&object->shown);
-  std::construct_at(&object->parameters);
-  object->new_axes = 0;
-  std::construct_at(&object->storage, std::move(storage));
-  return made;
-}
-
 // ---- Axes that None has put in. ----
 
 bool is_new_axis(const StorageObject& object, int axis) {
@@ -230,6 +208,14 @@ PyType_Spec spec = {
 
 }  // namespace
 
+PyTypeObject* type_of(StorageKind kind) {
+  PyTypeObject* const type = types_by_kind[static_cast<std::size_t>(kind)];
+  if (type != nullptr) return type;
+  // C++ code below may make a storage before the package is imported.
+  steal(PyImport_ImportModule("gridbuf.storage"));
+  return types_by_kind[static_cast<std::size_t>(kind)];
+}
+
 void check_writable(const StorageObject& object) {
   if (!object.storage.readonly()) return;
   raise(ErrorClass::kValue,
@@ -261,14 +247,8 @@ void set_storage_types(const py::args& classes) {
 
 StorageObject* object_of(PyObject* storage) { return reinterpret_cast<StorageObject*>(storage); }
 
-py::object make_view(const StorageObject& parent, Storage view) {
-  py::object made = make_storage(std::move(view), parent.dtype);
-  object_of(made.ptr())->touch = parent.touch;
-  return made;
-}
-
 py::object view_of(const StorageObject& parent, const IndexMap& map) {
-  py::object made = make_view(parent, parent.storage.view(map));
+  py::object made = make_view(parent, [&] { return parent.storage.view(map); });
   object_of(made.ptr())->new_axes = new_axes_of(parent, map);
   return made;
 }
@@ -342,7 +322,7 @@ void touch_storage(PyObject* storage, Side side) {
 const Storage& storage_of(PyObject* object) { return storages::object_of(object)->storage; }
 
 py::object make_storage(Storage&& storage, const DTypePtr& dtype) {
-  return storages::make_object(std::move(storage), dtype);
+  return storages::make_object(storage.kind(), dtype, [&] { return std::move(storage); });
 }
 
 }  // namespace gridbuf::python

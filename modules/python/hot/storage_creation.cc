@@ -68,7 +68,9 @@ py::object allocate_storage(const KindRequest& request, bool zeroed) {
   const bool is_long = request.kind != StorageKind::kCpu || request.populate ||
                        (zeroed && request.layout.total_bytes() >= kLongBytes);
   const auto allocate = [&] { return Storage::allocate(wanted); };
-  return make_storage(value_of(is_long ? run_without_gil(allocate) : allocate()), request.dtype);
+  absl::StatusOr<Storage> made = is_long ? run_without_gil(allocate) : allocate();
+  if (!made.ok()) raise(made.status());
+  return make_storage(*std::move(made), request.dtype);
 }
 
 py::object allocate_storage(const KindRequest& request) {

@@ -97,7 +97,8 @@ int import_owned(DLManagedTensorVersioned* tensor, void** out_py_object) {
     const DTypePtr dtype = record_of(view.memory.dtype);
     const DeviceType type = view.memory.device.type;
     StorageParts parts;
-    const Array array = foreign_array(view.memory, default_dims(view.memory.view.ndim()));
+    const Dims dims = default_dims(view.memory.view.ndim());
+    const Array array = foreign_array(std::move(view.memory), dims);
     if (type == DeviceType::kCuda || type == DeviceType::kRocm) {
       parts.kind = StorageKind::kGpu;
       parts.device = array;
@@ -130,9 +131,10 @@ py::object own_buffer(const Storage& storage, const DTypePtr& dtype, Side side, 
   const Device& device = storage.device(side);
   // gridbuf orders its work on the current stream before it exports the memory.
   const StreamHandle stream = device.type == DeviceType::kHost ? 0 : current_stream();
-  Array array = storage.array(side, std::move(share));
-  return adopt_buffer(std::move(array).with_info(ArrayInfo::adopted("storage", device, stream)),
-                      dtype, nullptr);
+  py::object buffer =
+      adopt_buffer(dtype, nullptr, [&] { return storage.array(side, std::move(share)); });
+  python::object_of(buffer.ptr())->array.set_info(ArrayInfo::adopted("storage", device, stream));
+  return buffer;
 }
 
 py::object shown_buffer(const StorageObject& object, Side side) {

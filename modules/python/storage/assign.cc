@@ -46,8 +46,9 @@ py::object paired(const py::object& buffer, const Dims& names, const Storage& ta
   const Array& array = array_in(buffer.ptr());
   const IndexMap map = value_of(named_broadcast_map(
       {.dims = names, .shape = array.shape()}, {.dims = target.dims(), .shape = target.shape()}));
-  return adopt_buffer(foreign_array(array.view(map).memory(), target.dims(), array.info()),
-                      dtype_of(buffer.ptr()), buffer.ptr());
+  return adopt_buffer(dtype_of(buffer.ptr()), buffer.ptr(), [&] {
+    return foreign_array(BufferDescriptor(array.view(map).memory()), target.dims(), array.info());
+  });
 }
 
 /// Whether a transfer can read the source where it is: same type, same shape, nothing repeated.

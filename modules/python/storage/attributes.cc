@@ -85,7 +85,7 @@ void fill(const StorageObject& object, py::handle value) {
 }
 
 py::object domain_view(const StorageObject& object) {
-  py::object made = make_view(object, object.storage.domain_view());
+  py::object made = make_view(object, [&] { return object.storage.domain_view(); });
   object_of(made.ptr())->new_axes = object.new_axes;
   return made;
 }

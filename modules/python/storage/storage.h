@@ -76,8 +76,30 @@ static_assert(kMaxNdim <= 64, "StorageObject::new_axes has a bit for each dimens
 
 StorageObject* object_of(PyObject* storage);
 
+PyTypeObject* type_of(StorageKind kind);
+
+/// A new object of the storage that `make` returns, which is made in its place.
+template <class Make>
+py::object make_object(StorageKind kind, const DTypePtr& dtype, const Make& make) {
+  return make_in_place<StorageObject>(type_of(kind), [&](StorageObject* object) {
+    ::new (&object->storage) Storage(make());
+    // Nothing below can fail.
+    object->head.weak_references = nullptr;
+    std::construct_at(&object->dtype, dtype);
+    std::construct_at(&object->touch);
+    std::construct_at(&object->shown);
+    std::construct_at(&object->parameters);
+    object->new_axes = 0;
+  });
+}
+
 /// A view of the memory behind `parent`, which keeps its hooks.
-py::object make_view(const StorageObject& parent, Storage view);
+template <class Make>
+py::object make_view(const StorageObject& parent, const Make& make) {
+  py::object made = make_object(parent.storage.kind(), parent.dtype, make);
+  object_of(made.ptr())->touch = parent.touch;
+  return made;
+}
 py::object view_of(const StorageObject& parent, const IndexMap& map);
 inline const Extents& shape_of(const StorageObject& object) { return object.storage.shape(); }
 py::object element_at(const StorageObject& object, const IndexMap& map);

@@ -267,7 +267,7 @@ py::object wrap(const WrapArguments& given) {
     if (storage.dims() == layout.dims && storage.aligned_index() == layout.aligned_index) {
       Storage view = storage;
       if (!layout.halo.empty()) check(view.set_halo(layout.halo));
-      return make_view(*viewed, std::move(view));
+      return make_view(*viewed, [&] { return std::move(view); });
     }
     // The storage under other names keeps the two sides in step with this one's state.
     parts.sync = storage.sync_state();

@@ -1,4 +1,4 @@
-"""The steps at the end of a stencil's call, also after an exception, and calls of a function on a device.
+"""The steps at the end of a stencil's call, also after an exception.
 
 Every field that was acquired is released once, and every field that the function may have written is touched. Each of
 these steps runs, also if another one raises. The call raises the first exception. Later ones are its context, so that none is
@@ -7,16 +7,11 @@ lost.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from contextlib import suppress
-from contextvars import copy_context
-from functools import partial
-from importlib import import_module
 from typing import Any, TypeAlias
 
-from .. import _core
-
-__all__ = ["Step", "finish", "noted", "run_on_device"]
+__all__ = ["Step", "finish", "noted"]
 
 
 Step: TypeAlias = tuple[Any, ...]
@@ -74,13 +69,3 @@ def _note(error: BaseException, text: str) -> None:
     with suppress(Exception):  # A class of exceptions may refuse notes. The call goes on.
         if text not in getattr(error, "__notes__", ()):
             error.add_note(text)
-
-
-def run_on_device(function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
-    """`function(*arrays)` where the device's memory can be used."""
-    if _core._device_emulated_is_on():
-        # In our context: numpy.errstate holds in a kernel, too.
-        return _core._run_kernel(partial(copy_context().run, function), *arrays)
-    cupy = import_module("cupy")  # They are its arrays.
-    with cupy.cuda.ExternalStream(_core._device_current_stream()):
-        return function(*arrays)

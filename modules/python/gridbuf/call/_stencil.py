@@ -16,8 +16,9 @@ from types import MethodType
 from typing import Any, Literal, NamedTuple, overload
 
 from .. import _core
+from .._stream import run_on_device
 from ._annotations import FieldType, field_type_of
-from ._protocol import Step, finish, noted, run_on_device
+from ._protocol import Step, finish, noted
 
 __all__ = ["ExpensiveCopyWarning", "SlowFieldWarning", "Stencil", "stencil"]
 
@@ -269,7 +270,7 @@ class Stencil:
         if self._passes_domain:
             kwargs["domain"] = call.domain
         if self.device == "gpu":
-            return run_on_device(partial(self._apply, args, kwargs), arrays)
+            return run_on_device(lambda _, *arrays: self._apply(args, kwargs, *arrays), arrays)
         if len(args) == self._plain_count:
             return self.__wrapped__(*arrays, **kwargs)
         return self._apply(args, kwargs, *arrays)

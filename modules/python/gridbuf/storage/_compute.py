@@ -12,14 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from contextvars import copy_context
-from functools import partial
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
 from .. import _core
+from .._stream import run_on_device
 from ._operands import (
     Operand,
     decider,
@@ -126,19 +124,7 @@ def run(
         for value in outputs:
             arrays.append(value._write_array(side, out_dims or dims, whole))
             written.callback(value._written, side)
-        return _on_side(side, kernel, arrays)
-
-
-def _on_side(side: Side, kernel: Callable[..., Any], arrays: Sequence[Any]) -> Any:
-    """Runs `kernel(xp, *arrays)`: here, in a kernel of the emulated device, or by CuPy on the stream in use."""
-    if side == "host":
-        return kernel(np, *arrays)
-    if not any(hasattr(array, "__cuda_array_interface__") for array in arrays):
-        # In our context: numpy.errstate holds in a kernel, too.
-        return _core._run_kernel(partial(copy_context().run, kernel, np), *arrays)
-    cupy = import_module("cupy")  # They are its arrays.
-    with cupy.cuda.ExternalStream(_core._device_current_stream()):
-        return kernel(cupy, *arrays)
+        return kernel(np, *arrays) if side == "host" else run_on_device(kernel, arrays)
 
 
 def assign(target: Operand, source: Any, side: Side) -> None:
