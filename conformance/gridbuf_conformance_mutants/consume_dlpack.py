@@ -342,7 +342,7 @@ class ReadsTheContext(Importer):
             ctypes.string_at(managed.manager_ctx, 8)
 
 
-@wrong("DP-08", "DP-05", "DL-19")
+@wrong("DP-08", weakens=("DP-05", "DL-19"))
 class NeverRenames(Importer):
     """The capsule keeps its name, and its destructor deletes the tensor as well."""
 
@@ -389,7 +389,7 @@ class LosesExceptions(Importer):
             raise SystemError("returned NULL without setting an exception") from None
 
 
-@wrong("DP-05", "DL-19")
+@wrong("DP-05", weakens=("DL-19",))
 class TakesUsedCapsules(Importer):
     """A capsule that was used is used again."""
 

@@ -17,7 +17,7 @@ __all__ = ["FINDINGS", "Tally", "weight"]
 FINDINGS = FAILED | {Outcome.FRAGILE, Outcome.ADVISORY, Outcome.ERROR}
 
 _SHOWN = 3
-_NUMBERS = re.compile(r"[\W\d_]+|\bNone\b")
+_NUMBERS = re.compile(r"bytes [0-9a-f]{2,}|\d[\d.]*(?:e[+-]?\d+)?j?|\b(?:None|nan|inf)\b|[\W_]+")
 _ON_RECORD = (Outcome.XFAIL, Outcome.XPASS)
 
 
