@@ -1,6 +1,7 @@
 """Consumers that import DLPack tensors wrongly, each in one way."""
 
 from __future__ import annotations
+from gridbuf_conformance.abi.descriptors import c_strides
 from gridbuf_conformance.abi.dlpack import Managed, Tensor, VersionedManaged
 
 import ctypes
@@ -63,6 +64,22 @@ class IgnoresStrides(Importer):
 
     def strides_of(self, tensor: Tensor, shape: tuple[int, ...], itemsize: int) -> None:
         return None
+
+
+@wrong("DP-30")
+class ReversesTheLastAxis(Importer):
+    """The elements of the last axis come in the opposite order, also of plain arrays."""
+
+    def describe(self, tensor: Tensor, readonly: bool) -> dict[str, Any]:
+        described = super().describe(tensor, readonly)
+        shape, (address, flag) = described["shape"], described["data"]
+        if not shape or 0 in shape:
+            return described
+        itemsize = self.element_of(tensor).itemsize
+        strides = described["strides"] or c_strides(shape, itemsize)
+        address += (shape[-1] - 1) * strides[-1]
+        strides = (*strides[:-1], -strides[-1])
+        return {**described, "strides": strides, "data": (address, flag)}
 
 
 @wrong("DL-14")
@@ -325,7 +342,7 @@ class ReadsTheContext(Importer):
             ctypes.string_at(managed.manager_ctx, 8)
 
 
-@wrong("DP-08", "DP-05", "DL-19")
+@wrong("DP-08", weakens=("DP-05", "DL-19"))
 class NeverRenames(Importer):
     """The capsule keeps its name, and its destructor deletes the tensor as well."""
 
@@ -372,7 +389,7 @@ class LosesExceptions(Importer):
             raise SystemError("returned NULL without setting an exception") from None
 
 
-@wrong("DP-05", "DL-19")
+@wrong("DP-05", weakens=("DL-19",))
 class TakesUsedCapsules(Importer):
     """A capsule that was used is used again."""
 

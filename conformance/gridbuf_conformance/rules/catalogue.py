@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, fields
+import difflib
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from importlib.resources import files
@@ -39,6 +40,7 @@ __all__ = [
     "UnknownRule",
     "documents",
     "load",
+    "matching",
     "rule_of_step",
     "select",
 ]
@@ -300,21 +302,21 @@ def load() -> dict[str, Rule]:
     return dict(_rules())
 
 
-def select(patterns: str | None = None, side: str = "producer") -> list[Rule]:
-    """Selects the rules for a side, in the order of the catalogue.
+def matching(patterns: str | None = None, side: str | None = None) -> list[Rule]:
+    """The rules, judged or not, that match a pattern, in the order of the catalogue.
 
     Parameters
     ----------
     patterns : str, optional
-        A comma-separated list of ids, wildcards and levels ("ROBUST"). None or an empty string selects all
-        rules.
+        A comma-separated list of ids, wildcards, groups ("DL") and levels ("ROBUST"), in any case. None or an
+        empty string matches all rules.
     side : {"producer", "consumer"}, optional
-        The side that the rules apply to.
+        The side whose levels count. By default a level of either side matches.
 
     Returns
     -------
     list of Rule
-        The selected rules.
+        The rules.
 
     Raises
     ------
@@ -323,22 +325,36 @@ def select(patterns: str | None = None, side: str = "producer") -> list[Rule]:
 
     Examples
     --------
-    >>> [rule.id for rule in select("XA-03,DL-0*")][:2]
+    >>> [rule.id for rule in matching("xa-03,DL-0*")][:2]
     ['DL-01', 'DL-02']
     """
     rules = _rules().values()
-    wanted = [part.strip() for part in (patterns or "*").split(",") if part.strip()] or ["*"]
+    wanted = [part.strip().upper() for part in (patterns or "").split(",")]
+    wanted = list(filter(None, wanted)) or ["*"]
     for pattern in wanted:
-        if pattern not in LEVELS and not any(fnmatchcase(rule.id, pattern) for rule in rules):
-            raise UnknownRule(
-                f"no rule matches {pattern!r}; ids look like PB-01, patterns like 'DL-*,XA-03', "
-                f"groups are {', '.join(GROUPS)}, levels {', '.join(LEVELS)}"
-            )
-    return [
-        rule
-        for rule in rules
-        if rule.judges(side)
-        and any(
-            pattern == rule.level_of(side) or fnmatchcase(rule.id, pattern) for pattern in wanted
-        )
-    ]
+        if not any(_matches(rule, pattern, None) for rule in rules):
+            raise UnknownRule(_unknown(pattern))
+    return [rule for rule in rules if any(_matches(rule, pattern, side) for pattern in wanted)]
+
+
+def _matches(rule: Rule, pattern: str, side: str | None) -> bool:
+    sides = ("producer", "consumer") if side is None else (side,)
+    levels = (rule.level_of(one) for one in sides)
+    return pattern == rule.group or pattern in levels or fnmatchcase(rule.id, pattern)
+
+
+def _unknown(pattern: str) -> str:
+    """The message for a pattern without a rule, with up to four similar words."""
+    words = [*_rules(), *GROUPS, *LEVELS]
+    neighbours = [word for word in words if len(pattern) > 3 and word.startswith(pattern[:4])]
+    close = (neighbours or difflib.get_close_matches(pattern, words, cutoff=0.5))[:4]
+    hint = f"did you mean {', '.join(close)}? " if close else ""
+    return (
+        f"no rule matches {pattern!r}; {hint}Ids look like PB-01, patterns like 'DL-*,XA-03', "
+        f"groups are {', '.join(GROUPS)}, levels {', '.join(LEVELS)}"
+    )
+
+
+def select(patterns: str | None = None, side: str = "producer") -> list[Rule]:
+    """The rules of `matching` that a side is judged by."""
+    return [rule for rule in matching(patterns, side) if rule.judges(side)]
