@@ -3,8 +3,7 @@
 The ids are stable: a rule never gets another id, and an id never gets another requirement. So reports, files
 of known failures and bug trackers can use them. A row of `rules.toml` has texts for readers (`why`, `fix`,
 `example`, which `explain` prints) and data for the judge (`level`, `preconditions`, `steps`). The decorators of
-`registry` join the checks to the rows; a row without a check, a check without a row, and a row without a
-severity are errors when the package is imported.
+`registry` join the checks to the rows; a row without a check and a check without a row are errors when the package is imported.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ SEVERITIES = MappingProxyType(
         "form": "the description breaks the text, without a known effect on a consumer",
     }
 )
-"""What breaking a rule leads to in a consumer or producer that obeys the text, worst first."""
+"""What a defect leads to, worst first: findings are ranked by it."""
 
 VERBS = MappingProxyType(
     {
@@ -159,20 +158,18 @@ class Source:
 class Rule:
     """One requirement.
 
-    `severity` is what breaking the rule leads to (`SEVERITIES`). `since` is the version of the published text that
-    introduced it. `preconditions` are the ids of rules that must hold before the suite can judge this rule. `oracle`
-    names the methods of the check. `steps` are the steps of a measurement (`info.steps`) at which a death or a hang of
+    `since` is the version of the published text that introduced it. `preconditions` are the ids of rules that must hold
+    before the suite can judge this rule. `oracle` names the methods of the check. `steps` are the steps of a measurement (`info.steps`) at which a death or a hang of
     the process breaks this rule. `on_device`: only the device's own answer settles it for device memory.
     A rule without a check has the reason in `untestable`. If a rule applies to both sides, `fix` is for producers and
     `consumer_fix` for consumers.
 
-    `source` is the sentence that the rule rests on. `consumer_level`, `consumer_severity` and `consumer_source` are those
-    of the consumers' half where they differ.
+    `source` is the sentence that the rule rests on. `consumer_level` and `consumer_source` are those of the consumers'
+    half where they differ.
     """
 
     id: str
     level: str
-    severity: str
     requirement: str
     source: Source
     since: str = ""
@@ -185,16 +182,14 @@ class Rule:
     example: str = ""
     untestable: str | None = None
     consumer_level: str = ""
-    consumer_severity: str = ""
     consumer_source: Source | None = None
     consumer_fix: str = ""
 
     def __post_init__(self) -> None:
         for side in ("producer", "consumer"):
-            if self.level_of(side) not in LEVELS or self.severity_of(side) not in SEVERITIES:
+            if self.level_of(side) not in LEVELS:
                 raise ValueError(
-                    f"{self.id}: level {self.level_of(side)!r}, severity {self.severity_of(side)!r}; "
-                    f"use one of {', '.join(LEVELS)} and one of {', '.join(SEVERITIES)}"
+                    f"{self.id}: level {self.level_of(side)!r}; use one of {', '.join(LEVELS)}"
                 )
 
     @property
@@ -216,10 +211,6 @@ class Rule:
     def level_of(self, side: str) -> str:
         """The level for a "producer" or a "consumer"."""
         return (self.consumer_level if side == "consumer" else "") or self.level
-
-    def severity_of(self, side: str) -> str:
-        """What breaking it leads to for a "producer" or a "consumer"."""
-        return (self.consumer_severity if side == "consumer" else "") or self.severity
 
     def source_of(self, side: str) -> Source:
         """The sentence that binds a "producer" or a "consumer"."""
@@ -255,7 +246,7 @@ def rule_of(id_: str, row: dict[str, Any]) -> Rule:
             row[f"{side}source"] = Source(**row[f"{side}source"], says=row.pop(f"{side}says"))
     for key in ("preconditions", "oracle", "steps"):
         row[key] = tuple(row.get(key, ()))
-    missing = {f.name for f in fields(Rule)[1:5]} - row.keys()
+    missing = {f.name for f in fields(Rule)[1:4]} - row.keys()
     if missing:
         raise ValueError(f"{id_}: {', '.join(sorted(missing))} missing in its row of rules.toml")
     rule = Rule(id_, **row)
