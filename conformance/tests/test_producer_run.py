@@ -221,7 +221,7 @@ def test_nothing_selected_has_an_exit_code_of_its_own():
 def test_what_does_not_exist_is_refused():
     with pytest.raises(ValueError, match="no rule matches"):
         run("Good", rules="XY-99")
-    with pytest.raises(ValueError, match="must be one of smoke, default, thorough, soak"):
+    with pytest.raises(ValueError, match="must be one of smoke, default, thorough, threads, soak"):
         run("Good", profile="quick")
     with pytest.raises(CannotLoad, match="is not a producer"):
         producer_run.check_producer("no-such-library")
