@@ -54,7 +54,8 @@ def judge_export(
     others = [Consumption(other, export) for other in observation.others]
     rules = catalogue.load()
     found = {id_: _verdict_of_calls(rules[id_], main, control, others) for id_ in rule_ids}
-    if control is None or all(one.outcome is not Outcome.BLOCKED for one in found.values()):
+    is_blocked = any(one.outcome is Outcome.BLOCKED for one in found.values())
+    if control is None or plain is None or plain.control is not None or not is_blocked:
         return found
     causes = {id_: _verdict_of_consumer(rules[id_], control, None) for id_ in plain.variant.rules}
     return {**{id_: cause for id_, cause in causes.items() if cause.failed}, **found}
