@@ -1,6 +1,7 @@
 """Consumers that import DLPack tensors wrongly, each in one way."""
 
 from __future__ import annotations
+from gridbuf_conformance.abi.descriptors import c_strides
 from gridbuf_conformance.abi.dlpack import Managed, Tensor, VersionedManaged
 
 import ctypes
@@ -64,6 +65,22 @@ class IgnoresStrides(Importer):
 
     def strides_of(self, tensor: Tensor, shape: tuple[int, ...], itemsize: int) -> None:
         return None
+
+
+@wrong("DP-30")
+class ReversesTheLastAxis(Importer):
+    """The elements of the last axis come in the opposite order, also of plain arrays."""
+
+    def describe(self, tensor: Tensor, readonly: bool) -> dict[str, Any]:
+        described = super().describe(tensor, readonly)
+        shape, (address, flag) = described["shape"], described["data"]
+        if not shape or 0 in shape:
+            return described
+        itemsize = self.element_of(tensor).itemsize
+        strides = described["strides"] or c_strides(shape, itemsize)
+        address += (shape[-1] - 1) * strides[-1]
+        strides = (*strides[:-1], -strides[-1])
+        return {**described, "strides": strides, "data": (address, flag)}
 
 
 @wrong("DL-14")

@@ -118,6 +118,16 @@ def test_an_object_whose_attribute_raises_is_judged():
     assert gc.check(Describes(shape="(3,)")).exit_code == 1
 
 
+@pytest.mark.parametrize(("stride", "outcome"), [(1, "ADVISORY"), (-7, "ADVISORY"), (8, "PASS")])
+def test_elements_that_overlap_in_part_are_an_advisory(stride, outcome):
+    memory = bytearray(64)
+    address = ctypes.addressof(ctypes.c_char.from_buffer(memory)) + 24
+    right = {"version": 3, "shape": (3,), "typestr": "<f8", "data": (address, False)}
+    report = gc.check(Describes(**right, strides=(stride,)))
+    assert report.outcomes["XA-03"] == ("UNSUPPORTED" if outcome == "PASS" else outcome)
+    assert report.failed == ()
+
+
 class ReturnsNone:
     def produce(self, plan):
         return None

@@ -13,8 +13,10 @@ from xml.etree import ElementTree
 import pytest
 from command_line import PACKAGE_FOLDER, run
 
+import gridbuf_conformance as gc
 from gridbuf_conformance import cli, producers
 from gridbuf_conformance.plan import KEYS
+from gridbuf_conformance.rules import catalogue
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -133,6 +135,10 @@ def test_explain_says_all_there_is(inside):
         (["check", "nump"], 2, "numpy"),
         (["survey", "numpi"], 2, "numpy"),
         (["check", "array", "--rules", "PB-1O"], 2, "did you mean PB-10"),
+        (["check", "array", "--rules", "dl-9"], 2, "did you mean DL-"),
+        (["check", "array", "--rules", "mist"], 2, "did you mean MUST?"),
+        (["survey", "array", "--rules", "ZZ"], 2, "groups are AI"),
+        (["known", "--update", "k.toml", "array", "--rules", "ZZ"], 2, "no rule matches"),
         (["explain", "PV-01"], 2, "did you mean"),
         (["list", "rules", "--rules", "ZZ-*"], 2, "no rule matches"),
         (["list", "--rules", "PB-*"], 2, "list rules"),
@@ -385,3 +391,20 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
     }
     done = subprocess.run(["bash", "-c", command], env=environ, capture_output=True, cwd=tmp_path)
     assert done.stderr == b""
+
+
+@pytest.mark.parametrize("patterns", ["dl-09", "must", "Pb"])
+def test_ids_levels_and_groups_work_everywhere_in_any_case(inside, patterns, tmp_path):
+    known = str(tmp_path / "known.toml")
+    for arguments in (
+        ["check", "array", "--profile", "smoke", "--rules", patterns],
+        ["survey", "array", "--rules", patterns, "--report", str(tmp_path / "survey.json")],
+        ["replay", "array", patterns, '{"shape":[3],"dtype":"uint8"}'],
+        ["known", "--update", known, "array", "--rules", patterns],
+        ["list", "rules", "--rules", patterns],
+        ["explain", patterns],
+    ):
+        code, _, err = inside(*arguments)
+        assert code == 0 and "error" not in err, arguments
+    report = gc.check(bytearray(8), rules=patterns)
+    assert list(report.outcomes) == [rule.id for rule in catalogue.select(patterns)]

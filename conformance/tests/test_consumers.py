@@ -85,7 +85,7 @@ def test_reports_hold_no_addresses_and_no_folders():
 def test_a_failure_comes_down_to_the_simplest_export_and_replays():
     report = report_of(f"{MUTANTS}:IgnoresByteOffset")
     assert report.failed == ("DL-10",)
-    (found,) = entry(report, "DL-10")["failures"]
+    found, *_ = entry(report, "DL-10")["failures"]
     export = Export.from_json(found["plan"])
     assert export.replaced(export="dlpack:byte-offset") == Export(export="dlpack:byte-offset")
     command = shlex.split(found["replay"])

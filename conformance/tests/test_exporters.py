@@ -55,7 +55,7 @@ class _Exporters:
         return self._exporter(plan.replaced(views=()))
 
     def apply_view(self, obj: Any, operation: Sequence[Any]) -> Any:
-        """The export of a plan with one view operation more; a block of its own, so like a copy."""
+        """The export of a plan with one view operation more; in a separate block, so like a copy."""
         (plan,) = (one.block.plan for one in self._made if one.exporter is obj)
         return self._exporter(plan.replaced(views=(*plan.views, operation)))
 

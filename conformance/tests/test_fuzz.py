@@ -1,4 +1,4 @@
-"""Objects that change, raise or lie at their n-th answer are judged: none of them is an error of the suite."""
+"""Objects that change, raise or answer falsely at their n-th answer are judged: none of them is an error of the suite."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class _Hostile:
     __eq__ = __len__ = __iter__ = __bool__ = __hash__ = __index__  # type: ignore[assignment]
 
 
-_LIES: dict[str, Callable[[Any], Any]] = {
+_CHANGES: dict[str, Callable[[Any], Any]] = {
     "raises": _raising(ValueError),
     "refuses": _raising(BufferError),
     "denies": _raising(AttributeError),
@@ -54,16 +54,16 @@ _LIES: dict[str, Callable[[Any], Any]] = {
 
 
 class _Teller:
-    """Counts the answers of all objects of one producer, and tells one lie, or lies from then on."""
+    """Counts the answers of all objects of one producer, and gives one false answer, or false ones from then on."""
 
-    def __init__(self, lie: str, at: int, *, once: bool) -> None:
-        self.lie, self.at, self.once = _LIES[lie], at, once
+    def __init__(self, change: str, at: int, *, once: bool) -> None:
+        self.change, self.at, self.once = _CHANGES[change], at, once
         self.count = 0
 
     def tell(self, right: Callable[[], Any]) -> Any:
         self.count += 1
-        is_lie = self.count == self.at if self.once else self.count >= self.at
-        return self.lie(right()) if is_lie else right()
+        is_false = self.count == self.at if self.once else self.count >= self.at
+        return self.change(right()) if is_false else right()
 
 
 class _Lying(Array):
@@ -96,7 +96,7 @@ class _Lying(Array):
 
 
 class _Producer(Reference):
-    """A producer of lying arrays, whose `produce` lies as well."""
+    """A producer of arrays that answer falsely, whose `produce` gives false answers as well."""
 
     def __init__(self, teller: _Teller) -> None:
         self.array_type = type("Lying", (_Lying,), {"teller": teller})
@@ -106,8 +106,8 @@ class _Producer(Reference):
         return self._teller.tell(lambda: super(_Producer, self).produce(plan))
 
 
-def _judged(lie: str, at: int, *, once: bool, plan: Plan) -> tuple[Report, int]:
-    teller = _Teller(lie, at, once=once)
+def _judged(change: str, at: int, *, once: bool, plan: Plan) -> tuple[Report, int]:
+    teller = _Teller(change, at, once=once)
     return check_plans(_Producer(teller), [plan], isolate=False), teller.count
 
 
@@ -119,29 +119,29 @@ _PLANS = (Plan(), Plan(shape=(4,), dtype="int16", views=(("reverse", 0),)))
 _POSITIONS = (1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 120, 144, 180, 210, 233, 270, 300)
 
 
-@pytest.mark.parametrize("lie", _LIES)
-def test_a_producer_that_lies_is_never_an_error_of_the_suite(lie: str) -> None:
-    honest, answers = _judged(lie, 10**9, once=True, plan=_PLANS[0])
+@pytest.mark.parametrize("change", _CHANGES)
+def test_a_producer_that_answers_falsely_is_never_an_error_of_the_suite(change: str) -> None:
+    honest, answers = _judged(change, 10**9, once=True, plan=_PLANS[0])
     assert honest.failed == () and answers > max(_POSITIONS)
     for number, at in enumerate(_POSITIONS):
         for once in (True, False):
-            report, _ = _judged(lie, at, once=once, plan=_PLANS[number % len(_PLANS)])
+            report, _ = _judged(change, at, once=once, plan=_PLANS[number % len(_PLANS)])
             assert not _errors(report), (at, once)
 
 
-@pytest.mark.parametrize("lie", _LIES)
-def test_a_live_object_that_lies_is_never_an_error_of_the_suite(lie: str) -> None:
+@pytest.mark.parametrize("change", _CHANGES)
+def test_a_live_object_that_answers_falsely_is_never_an_error_of_the_suite(change: str) -> None:
     for at in range(1, 40, 3):
-        teller = _Teller(lie, at + 1, once=False)
+        teller = _Teller(change, at + 1, once=False)
         report = check(_Producer(teller).produce(Plan()))
         assert not _errors(report), at
 
 
-@pytest.mark.parametrize("lie", _LIES)
-def test_a_consumer_that_lies_is_never_an_error_of_the_suite(lie: str) -> None:
+@pytest.mark.parametrize("change", _CHANGES)
+def test_a_consumer_that_answers_falsely_is_never_an_error_of_the_suite(change: str) -> None:
     exports = {e.variant.name: e for e in listed(interfaces()["dlpack"], threads=False)}
     for at in (1, 7, 40):
-        teller = _Teller(lie, at, once=False)
+        teller = _Teller(change, at, once=False)
         report = check_exports(
             lambda exporter: teller.tell(lambda: right_consumer(exporter)),  # noqa: B023
             exports.values(),

@@ -350,3 +350,19 @@ class TestValues:
         assert attempt(exits)[1].type == "SystemExit"
         with pytest.raises(KeyboardInterrupt):
             attempt(interrupts)
+
+
+def test_an_object_grows_only_for_interfaces_that_it_has() -> None:
+    grown: list[int] = []
+
+    class Growing(bytearray):
+        def extend(self, more: bytes) -> None:
+            super().extend(more)  # raises while the memory is exported
+            grown.append(len(more))
+
+    resizing.resize_info(lambda: Growing(8), Memory())  # finds the methods
+    grown.clear()
+    found = resizing.resize_info(lambda: Growing(8), Memory())
+    assert found["extend"].keys() == {"PB"}
+    methods = len(found)
+    assert sum(n > 1 for n in grown) <= 2 * methods + 3, "one growth for each method, and its calls"

@@ -6,6 +6,7 @@ order. `agree` compares two of them as rule XA-04's table does.
 
 from __future__ import annotations
 
+import struct
 import sys
 from dataclasses import dataclass
 
@@ -47,6 +48,15 @@ _OPAQUE = frozenset({"raw", "struct", "bytes"})
 _NUMBERS = frozenset({"int", "uint", "float", "complex", "bool", "datetime", "timedelta", "text"})
 
 
+_CODES = {
+    **{("int", size): code for size, code in zip((1, 2, 4, 8), "bhiq")},
+    **{("uint", size): code for size, code in zip((1, 2, 4, 8), "BHIQ")},
+    **{("float", size): code for size, code in zip((2, 4, 8), "efd")},
+    **{("complex", size): code for size, code in zip((8, 16), ("ff", "dd"))},
+}
+_SHOWN_BYTES = 16
+
+
 @dataclass(frozen=True)
 class Element:
     """`order` is "<", ">" or "|" (no order, or one byte)."""
@@ -58,6 +68,14 @@ class Element:
     def __str__(self) -> str:
         order = {"<": "little-endian ", ">": "big-endian "}.get(self.order, "")
         return f"{order}{self.kind} of {self.itemsize} bytes"
+
+    def shown(self, raw: bytes) -> str:
+        """The value of an element's bytes; the first bytes in hexadecimal where Python has no such number."""
+        code = _CODES.get((self.kind, len(raw)))
+        if code is None:
+            return f"bytes {raw[:_SHOWN_BYTES].hex()}" if raw else "nothing"
+        numbers = struct.unpack((">" if self.order == ">" else "<") + code, raw)
+        return repr(complex(*numbers) if self.kind == "complex" else numbers[0])
 
     @property
     def is_swapped(self) -> bool:

@@ -23,6 +23,7 @@ from ..known import KnownError
 from ..outcomes import ExitCode
 from ..plan.profiles import profile_names
 from ..render import FORMATS
+from ..rules.catalogue import UnknownRule
 from ..targets import CannotLoad
 from ..version import __version__
 from . import commands
@@ -201,7 +202,7 @@ def _run(options: argparse.Namespace) -> int:
     except commands.UsageError as error:
         _complain(errors, str(error))
         return ExitCode.USAGE
-    except KnownError as error:
+    except (KnownError, UnknownRule) as error:
         _complain(errors, str(error))
         return ExitCode.USAGE
     except CannotLoad as error:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import json
 import os
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +26,6 @@ from ..render import reference
 from ..render.report import Report
 from ..render.summary import Absent, conclusion
 from ..rules import catalogue
-from ..rules.catalogue import Rule
 from ..targets import CannotLoad, shown
 from ..text import shorten
 from .progress import progress_on
@@ -67,7 +64,7 @@ class Consoles:
 
 def check(options: Namespace, consoles: Consoles) -> int:
     """Judges one producer or consumer; returns the exit code of the report."""
-    _require_rules(options.rules)
+    catalogue.matching(options.rules)
     reports = _writable(options.report)
     target = _known_target(options.target, options.side)
     records = KnownFailures.load(options.known)
@@ -96,7 +93,7 @@ def check(options: Namespace, consoles: Consoles) -> int:
 
 def replay(options: Namespace, consoles: Consoles) -> int:
     """Judges one rule on one plan; returns the exit code of the report."""
-    _require_rules(options.rule)
+    catalogue.matching(options.rule)
     reports = _writable(options.report)
     target = _known_target(options.target, options.side)
     plan = plan_of(options.plan, options.side)
@@ -104,7 +101,7 @@ def replay(options: Namespace, consoles: Consoles) -> int:
     with _event_writer(options.events) as write_event:
         report = replayed(
             target,
-            options.rule.upper(),
+            options.rule,
             plan,
             isolate=options.isolate,
             time_limit_s=options.time_limit,
@@ -121,7 +118,7 @@ def survey(options: Namespace, consoles: Consoles) -> int:
     Returns 0 whatever the libraries do, 3 if the suite itself failed, and 4 if an installed or named library
     cannot be loaded.
     """
-    _require_rules(options.rules)
+    catalogue.matching(options.rules)
     paths = _writable(options.report or [Path(SURVEY_REPORT)])
     targets, absent = _survey_targets(options.names, options.side)
     records = KnownFailures.load(options.known)
@@ -167,7 +164,7 @@ def known(options: Namespace, consoles: Consoles) -> int:
     """Checks the targets and updates the file of known failures; returns 0."""
     from ..known import edit
 
-    _require_rules(options.rules)
+    catalogue.matching(options.rules)
     path = options.update
     _require_place(path)
     targets = [_known_target(target, options.side) for target in dict.fromkeys(options.targets)]
@@ -202,13 +199,15 @@ def list_what(options: Namespace, consoles: Consoles) -> int:
     elif options.what == "findings":
         reference.print_findings(list(findings.load().values()), consoles.out)
     else:
-        reference.print_rules(_matching(options.rules or "*"), consoles.out)
+        reference.print_rules(catalogue.matching(options.rules), consoles.out)
     return ExitCode.CONFORMANT
 
 
 def explain(options: Namespace, consoles: Consoles) -> int:
     """Prints the catalogue entries of the rules; in Markdown, all rules together are a page."""
-    rules = list(dict.fromkeys(rule for pattern in options.ids for rule in _matching(pattern)))
+    rules = list(
+        dict.fromkeys(rule for pattern in options.ids for rule in catalogue.matching(pattern))
+    )
     if options.format == "md":
         from ..render import rule_pages
 
@@ -349,42 +348,6 @@ def _remark(report: Report) -> str:
 def _text_of(error: BaseException) -> str:
     """The original message of an error: str() of a LookupError may quote it."""
     return str(error.args[0]) if error.args else str(error)
-
-
-# Rules -----------------------------------------------------------------------------------------------------
-
-
-def _require_rules(patterns: str | None) -> None:
-    """Raises UsageError if a pattern matches no rule of the catalogue."""
-    for pattern in (patterns or "").split(","):
-        if pattern.strip():
-            _matching(pattern)
-
-
-def _matching(patterns: str) -> list[Rule]:
-    """The rules, judged or not, that match ids, wildcards and levels; letters may be lower case."""
-    rules = catalogue.load()
-    found: dict[str, Rule] = {}
-    for pattern in (part.strip().upper() for part in patterns.split(",")):
-        if not pattern:
-            continue
-        matches = {
-            id: rule
-            for id, rule in rules.items()
-            if fnmatchcase(id, pattern) or pattern in (rule.level, rule.consumer_level)
-        }
-        if not matches:
-            raise UsageError(_unknown_rule(pattern, list(rules)))
-        found.update(matches)
-    return list(found.values())
-
-
-def _unknown_rule(pattern: str, ids: list[str]) -> str:
-    """The message for a pattern without a rule, with up to four similar ids."""
-    neighbours = [id for id in ids if len(pattern) > 3 and id.startswith(pattern[:4])]
-    close = (neighbours or difflib.get_close_matches(pattern, ids, cutoff=0.5))[:4]
-    hint = f"did you mean {', '.join(close)}? " if close else ""
-    return f"no rule matches {pattern!r}; {hint}See: gridbuf-conformance list rules"
 
 
 # Files -----------------------------------------------------------------------------------------------------

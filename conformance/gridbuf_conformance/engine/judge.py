@@ -1,8 +1,8 @@
 """Judging: from the info on one observation to one verdict for each rule. Pure: it touches no array.
 
 Every array of the observation (the produced one, and what the plan's views made of it) is held against each
-rule. A rule whose precondition failed on that array is BLOCKED and names it, so that one defect is one
-failure; a rule without its interface is UNSUPPORTED. The verdict of a rule is its worst over the arrays.
+rule. A rule whose precondition failed on that array, or on the array that it is a view of, is BLOCKED and names it,
+so that one defect is one failure; a rule without its interface is UNSUPPORTED. The verdict of a rule is its worst over the arrays.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import traceback
 from collections.abc import Iterable
 from dataclasses import replace
+from itertools import product
 
 from ..exports import Export
 from ..exports.consumption import Consumption
@@ -153,8 +154,8 @@ class _Judged:
             if subject.probe_error(interface):
                 return _blocked_by("XA-18")
             return Verdict(Outcome.UNSUPPORTED, note=_MISSING[interface])
-        for id_ in rule.preconditions:
-            before = self.verdict(id_)
+        for id_, judged in product(rule.preconditions, filter(None, (self._root, self))):
+            before = judged.verdict(id_)
             if before.outcome is Outcome.FAIL and before.blocks:
                 return _blocked_by(id_)
             if before.outcome in (Outcome.BLOCKED, Outcome.ERROR):

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..abi.device import Devices
+from ..info import Observation
 from ..known import KnownFailures
 from ..known.replays import State, declined_error, pinned_by_rule
 from ..outcomes import Outcome, Verdict
@@ -138,6 +139,7 @@ class Run:
             "level": tally.rule.level_of(self.side),
             "outcome": str(tally.outcome),
             "plans": tally.plans_judged,
+            "failing": tally.outcomes[tally.outcome] if tally.findings else 0,
             "failures": [self._failure(tally, *found) for found in tally.smallest_failures()],
             "note": "" if tally.findings else tally.note,
         }
@@ -303,7 +305,8 @@ class Run:
             result = Result("observation", observation)
         except Exception:
             result = Result("error", reason=traceback.format_exc())
-        if result.observation is not None and not result.observation.has_interface:
+        seen = result.observation
+        if isinstance(seen, Observation) and not seen.has_interface:
             raise ValueError(f"{no_interface(type(obj).__name__)}; pass an array")
         for rule, verdict in self.verdicts(None, result).items():
             self.take_verdict(rule, None, verdict)

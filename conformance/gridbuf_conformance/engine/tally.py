@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,6 +16,8 @@ __all__ = ["FINDINGS", "Tally", "weight"]
 
 FINDINGS = FAILED | {Outcome.FRAGILE, Outcome.ADVISORY, Outcome.ERROR}
 
+_SHOWN = 3
+_NUMBERS = re.compile(r"bytes [0-9a-f]{2,}|\d[\d.]*(?:e[+-]?\d+)?j?|\b(?:None|nan|inf)\b|[\W_]+")
 _ON_RECORD = (Outcome.XFAIL, Outcome.XPASS)
 
 
@@ -67,7 +70,7 @@ class Tally:
         return sum(n for outcome, n in self.outcomes.items() if outcome not in silent)
 
     def smallest_failures(self) -> list[tuple[Plan | None, Verdict]]:
-        """The smallest finding of each outcome, worst outcome first; of those on record, each."""
+        """Of each outcome, worst first, the smallest findings: up to three that differ; of those on record, each."""
         by_outcome: dict[Outcome, list[tuple[Plan | None, Verdict]]] = {}
         for plan, verdict in self.findings.items():
             by_outcome.setdefault(verdict.outcome, []).append((plan, verdict))
@@ -75,8 +78,16 @@ class Tally:
         while by_outcome:
             outcome = worst(by_outcome)
             found = sorted(by_outcome.pop(outcome), key=lambda found: weight(found[0]))
-            ordered += found if outcome in _ON_RECORD else found[:1]
+            different = {_defect(verdict): (plan, verdict) for plan, verdict in reversed(found)}
+            smallest = sorted(different.values(), key=lambda found: weight(found[0]))
+            ordered += found if outcome in _ON_RECORD else smallest[:_SHOWN]
         return ordered
+
+
+def _defect(verdict: Verdict) -> tuple[str, str]:
+    """What two findings of one defect have in common: their texts without numbers and shapes."""
+    texts = (_NUMBERS.sub("", text) for text in (verdict.expected, verdict.actual))
+    return next(texts), next(texts)
 
 
 def weight(plan: Plan | None) -> tuple[Any, ...]:

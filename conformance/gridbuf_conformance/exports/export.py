@@ -346,13 +346,17 @@ class Export(Plan):
 
     @property
     def control(self) -> Export | None:
-        """The plain export that a consumer must have taken before a refusal of this one counts.
+        """The plain export that a consumer must have taken before a refusal or wrong result of this one counts.
 
-        None for the plain export of an interface without a base.
+        None for the plain export of a plain array of numbers through an interface without a base.
         """
         interface, variant = self.interface, self.variant
+        if variant.name == PLAIN and interface.base is not None:
+            return export_of(self.plan, interface.base)
         if variant.name == PLAIN:
-            return None if interface.base is None else export_of(self.plan, interface.base)
+            simpler = (plans.plain(self.plan), plans.numbers(self.plan))
+            plan = next((one for one in simpler if one != self.plan), None)
+            return None if plan is None else export_of(plan, interface.name)
         return export_of(variant.control(self.plan), interface.name)
 
     def validate(self) -> None:

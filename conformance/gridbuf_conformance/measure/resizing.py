@@ -33,8 +33,8 @@ __all__ = ["resize_info"]
 
 _M_MMAP_THRESHOLD = -3
 _MAPPING_THRESHOLD_BYTES = 2**17
-_GROWN_ELEMENTS = 2**18
-"""Above the threshold, whatever the element type."""
+_GROWN_ELEMENTS = 2**17
+"""At the threshold with elements of one byte, above it with others."""
 
 _NAME = re.compile(
     r"(?!_)\w*(append|push|extend|insert|pop|erase|remove|clear|resize|reserve|shrink|squeeze|truncate|grow|close|release"
@@ -78,6 +78,9 @@ def resize_info(again: Callable[[], Any], memory: Memory) -> dict[str, dict[str,
     fresh = _fresh(again)
     if fresh is None:
         return {}
+    held = {name: hold for name, hold in _HOLDS.items() if _is_held(hold, fresh, memory)}
+    if not held:
+        return {}
     _map_large_blocks()
     kind = type(fresh)
     if kind not in _METHODS:
@@ -93,7 +96,7 @@ def resize_info(again: Callable[[], Any], memory: Memory) -> dict[str, dict[str,
             continue
         seen = {
             interface: _resized_while_held(again, memory, method, grow, hold)
-            for interface, hold in _HOLDS.items()
+            for interface, hold in held.items()
         }
         info[method.name] = {key: one for key, one in seen.items() if one is not None}
     return info
@@ -212,6 +215,12 @@ def _address(obj: Any, memory: Memory, hold: _Hold) -> int | None:
     holder, array = hold(obj, memory)
     _let_go(holder)
     return None if array is None else array.address
+
+
+def _is_held(hold: _Hold, obj: Any, memory: Memory) -> bool:
+    holder, array = hold(obj, memory)
+    _let_go(holder)
+    return array is not None
 
 
 def _let_go(holder: Any) -> None:

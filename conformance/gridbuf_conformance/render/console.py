@@ -33,6 +33,7 @@ from .summary import (
     kind_of,
     matrices,
     matrix,
+    remedy,
     rule_text,
     side_of_rule,
     telling,
@@ -56,6 +57,10 @@ _FEWEST_FINDINGS, _MOST_FINDINGS = 2, 8
 _SURVEY_EXTRA_LINES = 4
 """A blank line, the title of the failures, how many more there are, and the shell's next prompt."""
 _MAX_PLAN_CHARS = 400
+_OF_A_LIVE_OBJECT = (
+    "Not looked at, because there is no plan: values, views and second arrays. A class of five lines with a method "
+    "produce(plan) shows them: gridbuf-conformance check --help"
+)
 _PLAIN = str.maketrans(
     {
         "█": "#",
@@ -173,6 +178,8 @@ def render(
     kind, sentence = conclusion(report)
     verdict = f"{printer.sign(kind)} {one_line(report['target']['name'])} {sentence}"
     printer.line((verdict, _STYLES[kind]), wrap=False)
+    if report["target"].get("side") == "producer" and not report["plans"] and report["rules"]:
+        printer.line((_OF_A_LIVE_OBJECT, "dim"))
 
 
 def render_rule(
@@ -268,13 +275,21 @@ def _print_groups(printer: Printer, table: Matrix) -> None:
         )
     for group in table.groups:
         cell = table.rows[0].cells[group]
+        if not cell.judged and not cell.of_kind("error"):
+            continue
         counts = []
         for kind in shown:
             number = cell.of_kind(kind) + (cell.of_kind("error") if kind == "failed" else 0)
             counts.append(Text(str(number), _STYLES[kind] if number else "dim"))
         title = Text(GROUPS.get(group, ""))
         view.add_row(group, title, *counts, str(sum(cell.outcomes.values())))
-    printer.console.print(view)
+    if view.row_count:
+        printer.console.print(view)
+    cells = table.rows[0].cells
+    silent = [g for g in table.groups if not cells[g].judged and not cells[g].of_kind("error")]
+    if silent:
+        rules = plural(sum(sum(cells[group].outcomes.values()) for group in silent), "rule")
+        printer.line((f"not judged: {', '.join(silent)} ({rules})", "dim"))
 
 
 def _print_rules(printer: Printer, report: Mapping[str, Any], catalogue: Mapping[str, Any]) -> None:
@@ -480,10 +495,12 @@ def _print_finding(printer: Printer, rule: Mapping[str, Any], catalogue: Mapping
     printer.line(
         (f"{printer.sign(kind)} {rule['id']}", _STYLES[kind]),
         (f"  {rule['level']}  {rule['outcome']}", _STYLES[kind]),
-        (f"  on {plural(rule['plans'], 'plan')} tried" if rule["plans"] else "", "dim"),
+        (_how_often(rule), "dim"),
     )
     text = rule_text(catalogue, rule["id"], side_of_rule(rule))
     printer.field("requirement", text.requirement)
+    printer.field("rests on", " ".join(filter(None, (text.says, f"({text.source})"))))
+    printer.field("link", text.url, wrap=False)
     if not failures:
         printer.field("note", _value(rule.get("note")))
     for number, failure in enumerate(failures):
@@ -491,7 +508,14 @@ def _print_finding(printer: Printer, rule: Mapping[str, Any], catalogue: Mapping
             printer.line()
             printer.field("also", clean(failure.get("outcome", rule["outcome"])))
         _print_failure(printer, failure)
-    printer.field("to fix it", text.fix)
+    printer.field("to fix it", remedy(rule, text))
+
+
+def _how_often(rule: Mapping[str, Any]) -> str:
+    """On how many of the judged plans a rule has its outcome; reports of earlier versions do not say that."""
+    if not rule["plans"] or "failing" not in rule:
+        return f"  on {plural(rule['plans'], 'plan')} tried" if rule["plans"] else ""
+    return f"  on {rule['failing']:,} of {plural(max(rule['plans'], rule['failing']), 'plan')}"
 
 
 def _print_failure(printer: Printer, failure: Mapping[str, Any]) -> None:

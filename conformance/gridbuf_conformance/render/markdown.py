@@ -30,6 +30,7 @@ from .summary import (
     kind_of,
     labels,
     matrices,
+    remedy,
     rule_text,
     side_of_rule,
 )
@@ -204,8 +205,8 @@ def _finding(finding: Finding, names: Sequence[str], catalogue: Mapping[str, Any
     parts = [f"<details><summary>{head}: {_requirement(text.requirement)}</summary>"]
     for name, rule in finding.entries[:_MAX_LIBRARIES]:
         parts += _entry(name if len(names) > 1 else "", rule)
-    if text.fix:
-        parts.append(f"To fix it: {prose(text.fix)}")
+    if fix := remedy({"outcome": finding.outcome}, text):
+        parts.append(f"To fix it: {prose(fix)}")
     parts.append("</details>")
     return "\n\n".join(parts)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import Any
 
 from ..outcomes import FAILED, Outcome
@@ -34,6 +34,7 @@ __all__ = [
     "labels",
     "matrices",
     "matrix",
+    "remedy",
     "rule_text",
     "side_of",
     "side_of_rule",
@@ -118,6 +119,11 @@ def rule_text(catalogue: Mapping[str, Any], rule_id: str, side: str = "producer"
     if side == "consumer":
         words["fix"] = str(getattr(rule, "consumer_fix", "") or words["fix"])
     return RuleText(**words)
+
+
+def remedy(rule: Mapping[str, Any], text: RuleText) -> str:
+    """How to comply with a broken rule; nothing where the process died or hung, because that has another cause."""
+    return "" if rule["outcome"] in ("CRASH", "TIMEOUT", "UNSTABLE") else text.fix
 
 
 @dataclass(frozen=True)
@@ -267,8 +273,9 @@ def _severity(outcome: str) -> int:
 def findings(reports: Iterable[ReportDict], kinds: Iterable[str]) -> list[Finding]:
     """The rules with an outcome of one of these kinds, one finding a rule, the most telling first.
 
-    Crashes come before failures; among equals come layout failures (they have a drawing, and reach memory that
-    is not theirs), then the rule that more libraries break, then the group's order.
+    Crashes come before failures, and a cause before what may follow from it. Among equals come layout failures (they
+    have a drawing, and reach memory that is not theirs), then the rule that more libraries break, then the
+    group's order.
     """
     wanted = set(kinds)
     entries: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
@@ -279,12 +286,13 @@ def findings(reports: Iterable[ReportDict], kinds: Iterable[str]) -> list[Findin
                 entries.setdefault(rule["id"], []).append((label, rule))
     groups = list(GROUPS)
 
-    def rank(finding: Finding) -> tuple[int, bool, int, int, str]:
+    def rank(finding: Finding) -> tuple[int, int, bool, int, int, str]:
         group = group_of(finding.rule_id)
         column = groups.index(group) if group in groups else len(groups)
         breadth = -len(finding.entries)
         return (
             _severity(finding.outcome),
+            len(_causes(finding.rule_id) & entries.keys()),
             not finding.has_drawing,
             breadth,
             column,
@@ -293,6 +301,14 @@ def findings(reports: Iterable[ReportDict], kinds: Iterable[str]) -> list[Findin
 
     found = (Finding(rule_id, es[0][1]["level"], tuple(es)) for rule_id, es in entries.items())
     return sorted(found, key=rank)
+
+
+@cache
+def _causes(rule_id: str) -> frozenset[str]:
+    """The preconditions of a rule, and theirs."""
+    rule = catalogue.load().get(rule_id)
+    before = frozenset(rule.preconditions if rule is not None else ())
+    return before.union(*map(_causes, before))
 
 
 def telling(found: Sequence[Finding], most: int, most_per_library: int = 3) -> list[Finding]:

@@ -3,14 +3,14 @@
 The ids are stable: a rule never gets another id, and an id never gets another requirement. So reports, files
 of known failures and bug trackers can use them. A row of `rules.toml` has texts for readers (`why`, `fix`,
 `example`, which `explain` prints) and data for the judge (`level`, `preconditions`, `steps`). The decorators of
-`registry` join the checks to the rows; a row without a check, a check without a row, and a row without a
-severity are errors when the package is imported.
+`registry` join the checks to the rows; a row without a check and a check without a row are errors when the package is imported.
 """
 
 from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, fields
+import difflib
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from importlib.resources import files
@@ -39,6 +39,7 @@ __all__ = [
     "UnknownRule",
     "documents",
     "load",
+    "matching",
     "rule_of_step",
     "select",
 ]
@@ -62,7 +63,7 @@ SEVERITIES = MappingProxyType(
         "form": "the description breaks the text, without a known effect on a consumer",
     }
 )
-"""What breaking a rule leads to in a consumer or producer that obeys the text, worst first."""
+"""What a defect leads to, worst first: findings are ranked by it."""
 
 VERBS = MappingProxyType(
     {
@@ -157,20 +158,18 @@ class Source:
 class Rule:
     """One requirement.
 
-    `severity` is what breaking the rule leads to (`SEVERITIES`). `since` is the version of the published text that
-    introduced it. `preconditions` are the ids of rules that must hold before the suite can judge this rule. `oracle`
-    names the methods of the check. `steps` are the steps of a measurement (`info.steps`) at which a death or a hang of
+    `since` is the version of the published text that introduced it. `preconditions` are the ids of rules that must hold
+    before the suite can judge this rule. `oracle` names the methods of the check. `steps` are the steps of a measurement (`info.steps`) at which a death or a hang of
     the process breaks this rule. `on_device`: only the device's own answer settles it for device memory.
     A rule without a check has the reason in `untestable`. If a rule applies to both sides, `fix` is for producers and
     `consumer_fix` for consumers.
 
-    `source` is the sentence that the rule rests on. `consumer_level`, `consumer_severity` and `consumer_source` are those
-    of the consumers' half where they differ.
+    `source` is the sentence that the rule rests on. `consumer_level` and `consumer_source` are those of the consumers'
+    half where they differ.
     """
 
     id: str
     level: str
-    severity: str
     requirement: str
     source: Source
     since: str = ""
@@ -183,16 +182,14 @@ class Rule:
     example: str = ""
     untestable: str | None = None
     consumer_level: str = ""
-    consumer_severity: str = ""
     consumer_source: Source | None = None
     consumer_fix: str = ""
 
     def __post_init__(self) -> None:
         for side in ("producer", "consumer"):
-            if self.level_of(side) not in LEVELS or self.severity_of(side) not in SEVERITIES:
+            if self.level_of(side) not in LEVELS:
                 raise ValueError(
-                    f"{self.id}: level {self.level_of(side)!r}, severity {self.severity_of(side)!r}; "
-                    f"use one of {', '.join(LEVELS)} and one of {', '.join(SEVERITIES)}"
+                    f"{self.id}: level {self.level_of(side)!r}; use one of {', '.join(LEVELS)}"
                 )
 
     @property
@@ -214,10 +211,6 @@ class Rule:
     def level_of(self, side: str) -> str:
         """The level for a "producer" or a "consumer"."""
         return (self.consumer_level if side == "consumer" else "") or self.level
-
-    def severity_of(self, side: str) -> str:
-        """What breaking it leads to for a "producer" or a "consumer"."""
-        return (self.consumer_severity if side == "consumer" else "") or self.severity
 
     def source_of(self, side: str) -> Source:
         """The sentence that binds a "producer" or a "consumer"."""
@@ -253,7 +246,7 @@ def rule_of(id_: str, row: dict[str, Any]) -> Rule:
             row[f"{side}source"] = Source(**row[f"{side}source"], says=row.pop(f"{side}says"))
     for key in ("preconditions", "oracle", "steps"):
         row[key] = tuple(row.get(key, ()))
-    missing = {f.name for f in fields(Rule)[1:5]} - row.keys()
+    missing = {f.name for f in fields(Rule)[1:4]} - row.keys()
     if missing:
         raise ValueError(f"{id_}: {', '.join(sorted(missing))} missing in its row of rules.toml")
     rule = Rule(id_, **row)
@@ -300,21 +293,21 @@ def load() -> dict[str, Rule]:
     return dict(_rules())
 
 
-def select(patterns: str | None = None, side: str = "producer") -> list[Rule]:
-    """Selects the rules for a side, in the order of the catalogue.
+def matching(patterns: str | None = None, side: str | None = None) -> list[Rule]:
+    """The rules, judged or not, that match a pattern, in the order of the catalogue.
 
     Parameters
     ----------
     patterns : str, optional
-        A comma-separated list of ids, wildcards and levels ("ROBUST"). None or an empty string selects all
-        rules.
+        A comma-separated list of ids, wildcards, groups ("DL") and levels ("ROBUST"), in any case. None or an
+        empty string matches all rules.
     side : {"producer", "consumer"}, optional
-        The side that the rules apply to.
+        The side whose levels count. By default a level of either side matches.
 
     Returns
     -------
     list of Rule
-        The selected rules.
+        The rules.
 
     Raises
     ------
@@ -323,22 +316,36 @@ def select(patterns: str | None = None, side: str = "producer") -> list[Rule]:
 
     Examples
     --------
-    >>> [rule.id for rule in select("XA-03,DL-0*")][:2]
+    >>> [rule.id for rule in matching("xa-03,DL-0*")][:2]
     ['DL-01', 'DL-02']
     """
     rules = _rules().values()
-    wanted = [part.strip() for part in (patterns or "*").split(",") if part.strip()] or ["*"]
+    wanted = [part.strip().upper() for part in (patterns or "").split(",")]
+    wanted = list(filter(None, wanted)) or ["*"]
     for pattern in wanted:
-        if pattern not in LEVELS and not any(fnmatchcase(rule.id, pattern) for rule in rules):
-            raise UnknownRule(
-                f"no rule matches {pattern!r}; ids look like PB-01, patterns like 'DL-*,XA-03', "
-                f"groups are {', '.join(GROUPS)}, levels {', '.join(LEVELS)}"
-            )
-    return [
-        rule
-        for rule in rules
-        if rule.judges(side)
-        and any(
-            pattern == rule.level_of(side) or fnmatchcase(rule.id, pattern) for pattern in wanted
-        )
-    ]
+        if not any(_matches(rule, pattern, None) for rule in rules):
+            raise UnknownRule(_unknown(pattern))
+    return [rule for rule in rules if any(_matches(rule, pattern, side) for pattern in wanted)]
+
+
+def _matches(rule: Rule, pattern: str, side: str | None) -> bool:
+    sides = ("producer", "consumer") if side is None else (side,)
+    levels = (rule.level_of(one) for one in sides)
+    return pattern == rule.group or pattern in levels or fnmatchcase(rule.id, pattern)
+
+
+def _unknown(pattern: str) -> str:
+    """The message for a pattern without a rule, with up to four similar words."""
+    words = [*_rules(), *GROUPS, *LEVELS]
+    neighbours = [word for word in words if len(pattern) > 3 and word.startswith(pattern[:4])]
+    close = (neighbours or difflib.get_close_matches(pattern, words, cutoff=0.5))[:4]
+    hint = f"did you mean {', '.join(close)}? " if close else ""
+    return (
+        f"no rule matches {pattern!r}; {hint}Ids look like PB-01, patterns like 'DL-*,XA-03', "
+        f"groups are {', '.join(GROUPS)}, levels {', '.join(LEVELS)}"
+    )
+
+
+def select(patterns: str | None = None, side: str = "producer") -> list[Rule]:
+    """The rules of `matching` that a side is judged by."""
+    return [rule for rule in matching(patterns, side) if rule.judges(side)]

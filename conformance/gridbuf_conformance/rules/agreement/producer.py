@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from itertools import combinations
 
 from ...abi.descriptors import (
+    sample_indices,
     Descriptor,
     Rejected,
     best_buffer,
@@ -16,7 +17,7 @@ from ...abi.descriptors import (
 )
 from ...abi.device import LEGACY_STREAM
 from ...abi.dlpack import CPU
-from ...abi.elements import agree, lacks_typestr
+from ...abi.elements import Element, agree, lacks_typestr
 from ...info import ArrayInfo, MappingInfo
 from ...outcomes import Verdict
 from ..registry import check
@@ -103,7 +104,23 @@ def strides_agree(s: Subject) -> Verdict:
             return None
         return f"byte strides {a.strides}", f"byte strides {b.strides}"
 
-    return _compare(s, differs, strict_only=True)
+    verdict = _compare(s, differs, strict_only=True)
+    return verdict if verdict.failed else _overlap_of_elements(s) or verdict
+
+
+def _overlap_of_elements(s: Subject) -> Verdict | None:
+    """Elements that overlap in part. With a plan, the content of the elements tells more."""
+    if not s.observation.live:
+        return None
+    for name, array in s.arrays.items():
+        for stride in array.meaningful_strides:
+            if stride and abs(stride) < array.itemsize:
+                return advise(
+                    "strides of 0, or of at least one element",
+                    f"a stride of {stride} bytes for elements of {array.itemsize} bytes ({name})",
+                    note="elements overlap in part: strides may be in elements instead of bytes",
+                )
+    return None
 
 
 @check("XA-04")
@@ -176,10 +193,14 @@ def contents_agree(s: Subject) -> Verdict:
             position = next(i for i, (x, y) in enumerate(zip(content, reference)) if x != y) // 2
             itemsize = array.itemsize if array is not None else 1
             drawing = drawing_of(array) if array is not None else None
+            number = position // itemsize
+            index = list(sample_indices(array.shape)[number]) if array is not None else number
+            expected, actual = (
+                _value(array, text, number * itemsize, itemsize) for text in (reference, content)
+            )
             return fail(
-                f"bytes {_excerpt(reference, position, itemsize)} at sampled element "
-                f"{position // itemsize} ({reference_name})",
-                f"{_excerpt(content, position, itemsize)} ({name})",
+                f"{expected} at element {index} ({reference_name})",
+                f"{actual} ({name})",
                 drawing=drawing,
             )
     return ok()
@@ -195,9 +216,10 @@ def _without_padding(s: Subject, content: str) -> str:
     return raw.hex()
 
 
-def _excerpt(content: str, position: int, itemsize: int) -> str:
-    start = position // itemsize * itemsize
-    return content[2 * start : 2 * (start + min(itemsize, 16))]
+def _value(array: Descriptor | None, content: str, start: int, itemsize: int) -> str:
+    raw = bytes.fromhex(content[2 * start : 2 * (start + itemsize)])
+    element = None if array is None else array.element
+    return (element or Element("raw", itemsize, "|")).shown(raw)
 
 
 @check("XA-09", once=True)
