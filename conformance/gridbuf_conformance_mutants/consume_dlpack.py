@@ -180,7 +180,7 @@ class RefusesCopies(Importer):
 # -- no array ------------------------------------------------------------------------------------
 
 
-@wrong("DP-30", "DL-14")
+@wrong("DP-30")
 class ReturnsNothing(Importer):
     """The array is not returned."""
 
@@ -188,7 +188,7 @@ class ReturnsNothing(Importer):
         return None
 
 
-@wrong("DP-30", "DL-14")
+@wrong("DP-30")
 class PointsNowhere(Importer):
     """The result of one dimension has an address where no memory is."""
 
@@ -198,7 +198,7 @@ class PointsNowhere(Importer):
         return super().result(interface, owner)
 
 
-@wrong("DP-30", "DL-14")
+@wrong("DP-30")
 class ReturnsObjects(Importer):
     """The elements become Python objects."""
 

@@ -26,7 +26,7 @@ _PARTS = ("buffer", "array-interface", "dlpack")
 
 @dataclass(frozen=True)
 class SeveralVariant(Variant):
-    """`apart`: how the plan of some interfaces differs; each of them has a block of its own. `tensor`: the export
+    """`apart`: how the plan of some interfaces differs; each of them has a separate block. `tensor`: the export
     through DLPack."""
 
     apart: Mapping[str, Callable[[Plan], Plan]] = field(default_factory=dict)
