@@ -71,6 +71,8 @@ def methods_come_together(s: Subject) -> Verdict:
 @check("DP-02", needs="DLPACK")
 def device_is_a_pair_of_ints(s: Subject) -> Verdict:
     info = s.info.device or DeviceInfo()
+    if info.error is not None and not s.observation.has_memory:
+        return unsupported("an array without memory is on no device of DLPack")
     if info.error is not None:
         return fail("a pair of ints", f"__dlpack_device__() raised {info.error.type}")
     if info.integers is None:
