@@ -46,8 +46,6 @@ DIFFERENT: dict[str, set[str]] = {
     "LanesThatDoNotCount": {"GT-20"},
     # `Array` calls the deleter once and exports many times, so the leak is not counted.
     "DeleterThatFreesNothing": set(),
-    # An object without an interface describes no array.
-    "ReturningNothing": set(),
     # Judged at the end of a run that draws its plans.
     "PromiseThatIsNeverKept": set(),
 }

@@ -26,7 +26,7 @@ def _rule(id_: str, level: str, requirement: str, section: str, **more: Any) -> 
     """A rule on a sentence of a published text; "storage spec" is the specification of gridbuf."""
     document = "storage-spec" if section.startswith("storage spec") else "pep-3118"
     source = Source(document, section, "#there", "must", "It has to be so.")
-    return Rule(id_, level, "form", requirement, source, **more)
+    return Rule(id_, level, requirement, source, **more)
 
 
 # Its own words, so that editing the real catalogue changes no golden file.

@@ -247,7 +247,7 @@ def test_a_report_has_exactly_its_published_keys():
         "timing",
     ]
     assert list(report.data["target"]) == ["name", "version", "side", "python", "platform"]
-    keys = {"id", "level", "outcome", "plans", "failures", "note"}
+    keys = {"id", "level", "outcome", "plans", "failing", "failures", "note"}
     assert all(set(rule) == keys for rule in report.data["rules"])
     (found,) = (rule["failures"] for rule in report.data["rules"] if rule["id"] == "GT-20")
     assert list(found[0]) == [

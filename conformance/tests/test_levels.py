@@ -8,14 +8,13 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
-from gridbuf_conformance.cli.commands import _matching
 from gridbuf_conformance.engine import consumer_run
 from gridbuf_conformance.known import KnownError, parse
 from gridbuf_conformance.outcomes import ExitCode, Outcome, Verdict, exit_code_of, graded, worst
 from gridbuf_conformance.render import badge, console, html, junit, markdown
 from gridbuf_conformance.render.report import Report
 from gridbuf_conformance.render.summary import conclusion
-from gridbuf_conformance.rules.catalogue import select
+from gridbuf_conformance.rules.catalogue import matching, select
 from gridbuf_conformance_mutants.consumer import exports_for
 
 HOST = "gridbuf_conformance_mutants.host_consumers"
@@ -87,7 +86,7 @@ def test_reports_count_fragile_rules_separately(fragile: Report) -> None:
 
 
 def test_a_level_selects_rules_of_a_side() -> None:
-    found = _matching("ROBUST")
+    found = matching("ROBUST")
     assert {rule.id for rule in found} == {rule.id for rule in select("ROBUST", "consumer")}
 
 

@@ -44,6 +44,8 @@ def judge_export(
 ) -> dict[str, Verdict]:
     """One verdict for each of `rule_ids` on what a consumer made of an export (`measure.consumption`).
 
+    Where a wrong plain export blocks them, the rules that it breaks are among the verdicts.
+
     Raises KeyError for an id without a consumer check.
     """
     main = Consumption(observation.main, export)
@@ -51,7 +53,11 @@ def judge_export(
     control = None if info is None or plain is None else Consumption(info, plain)
     others = [Consumption(other, export) for other in observation.others]
     rules = catalogue.load()
-    return {id_: _verdict_of_calls(rules[id_], main, control, others) for id_ in rule_ids}
+    found = {id_: _verdict_of_calls(rules[id_], main, control, others) for id_ in rule_ids}
+    if control is None or all(one.outcome is not Outcome.BLOCKED for one in found.values()):
+        return found
+    causes = {id_: _verdict_of_consumer(rules[id_], control, None) for id_ in plain.variant.rules}
+    return {**{id_: cause for id_, cause in causes.items() if cause.failed}, **found}
 
 
 def _verdict_of_calls(
