@@ -35,7 +35,13 @@ MODULES = (
 )
 """The modules of the zoo, by what their defects are about."""
 
-CONSUMER_MODULES = ("consume_dlpack", "consume_exchange", "host_consumers", "own_values")
+CONSUMER_MODULES = (
+    "consume_dlpack",
+    "consume_exchange",
+    "host_consumers",
+    "consume_several",
+    "own_values",
+)
 """The same for consumers (`consumer`): functions that take arrays wrongly."""
 
 

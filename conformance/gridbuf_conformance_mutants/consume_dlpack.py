@@ -5,6 +5,7 @@ from gridbuf_conformance.abi.descriptors import c_strides
 from gridbuf_conformance.abi.dlpack import Managed, Tensor, VersionedManaged
 
 import ctypes
+import math
 import os
 import time
 from contextlib import nullcontext
@@ -176,6 +177,38 @@ class RefusesCopies(Importer):
         return super().is_readonly(managed)
 
 
+# -- no array ------------------------------------------------------------------------------------
+
+
+@wrong("DP-30")
+class ReturnsNothing(Importer):
+    """The array is not returned."""
+
+    def result(self, interface: dict[str, Any], owner: Any) -> None:
+        return None
+
+
+@wrong("DP-30")
+class PointsNowhere(Importer):
+    """The result of one dimension has an address where no memory is."""
+
+    def result(self, interface: dict[str, Any], owner: Any) -> Any:
+        if len(interface["shape"]) == 1:
+            interface["data"] = (64, False)
+        return super().result(interface, owner)
+
+
+@wrong("DP-30")
+class ReturnsObjects(Importer):
+    """The elements become Python objects."""
+
+    def result(self, interface: dict[str, Any], owner: Any) -> Any:
+        count = math.prod(interface["shape"])
+        objects = (ctypes.py_object * max(count, 1))(*(0,) * count)
+        as_objects = {"typestr": "|O8", "data": (ctypes.addressof(objects), False), "strides": None}
+        return Imported({**interface, **as_objects}, (objects, owner))
+
+
 # -- unknown values -----------------------------------------------------------------------------
 
 
@@ -236,6 +269,31 @@ class TakesAnyDevice(Importer):
     def check_device(self, device_type: int, device_id: int) -> None:
         if device_type == 77:
             return
+        super().check_device(device_type, device_id)
+
+
+@wrong(weakens=("DL-23",))
+class ChecksTheDeviceOfTheMethod(Importer):
+    """The device of the tensor is not looked at."""
+
+    def ask(self, exporter: Any) -> object:
+        super().check_device(*exporter.__dlpack_device__())
+        return self.call(exporter)
+
+    def check_device(self, device_type: int, device_id: int) -> None:
+        return None
+
+
+@wrong(weakens=("DL-23", "DP-32"))
+class AssertsOneDevice(Importer):
+    """Another device in the tensor than from `__dlpack_device__` is an AssertionError."""
+
+    def ask(self, exporter: Any) -> object:
+        self._device, _ = exporter.__dlpack_device__()
+        return self.call(exporter)
+
+    def check_device(self, device_type: int, device_id: int) -> None:
+        assert device_type == self._device, "this cannot happen"
         super().check_device(device_type, device_id)
 
 

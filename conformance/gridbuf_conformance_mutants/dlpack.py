@@ -741,3 +741,53 @@ class ReadOnlyInALegacyCapsule(Base):
 
     def check_describable(self, versioned: bool) -> None:
         super().check_describable(True)
+
+
+# -- combinations of keywords ----------------------------------------------------------------------
+
+
+class _Combines(Base):
+    """Exports by the keywords that were passed."""
+
+    def export_with(self, keywords: dict[str, object]) -> object:
+        return super().__dlpack__(**keywords)
+
+    def __dlpack__(self, **keywords: object) -> object:
+        return self.export_with(keywords)
+
+
+@faulty("DP-20")
+class SharesForItsOwnDevice(_Combines):
+    """With dl_device, copy=True returns the array's memory."""
+
+    def export_with(self, keywords: dict[str, object]) -> object:
+        is_asked = keywords.get("dl_device") and keywords.get("copy")
+        return super().export_with({**keywords, "copy": None} if is_asked else keywords)
+
+
+@faulty("DP-21")
+class CopiesForItsOwnDevice(_Combines):
+    """With dl_device, copy=False returns a copy."""
+
+    def export_with(self, keywords: dict[str, object]) -> object:
+        is_asked = keywords.get("dl_device") and keywords.get("copy") is False
+        return super().export_with({**keywords, "copy": True} if is_asked else keywords)
+
+
+@faulty("DP-14")
+class TakesTwoKeywords(_Combines):
+    """Three keywords are a TypeError."""
+
+    def export_with(self, keywords: dict[str, object]) -> object:
+        if len(keywords) > 2:
+            raise TypeError(f"__dlpack__ takes 2 keywords, got {len(keywords)}")
+        return super().export_with(keywords)
+
+
+@faulty(advises=("DP-11",))
+class VersionedForItsOwnDevice(_Combines):
+    """With dl_device and copy=False the capsule is versioned, also without max_version."""
+
+    def export_with(self, keywords: dict[str, object]) -> object:
+        is_asked = keywords.get("dl_device") and keywords.get("copy") is False
+        return super().export_with({"max_version": (1, 3), **keywords} if is_asked else keywords)

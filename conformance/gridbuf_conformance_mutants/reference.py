@@ -357,6 +357,9 @@ class Array(
 class Unexportable(ExportsDLPack, Memory):
     """An array without memory: every export is refused."""
 
+    def __dlpack_device__(self) -> tuple[int, int]:
+        raise ValueError("there is no memory, so there is no device of DLPack")
+
     def __dlpack__(self, **keywords: object) -> object:
         raise BufferError("this array has no memory that could be exported")
 

@@ -52,13 +52,14 @@ PYARROW_TENSOR = {
 LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
     "torch.negative": (TORCH_VERSION, {"XA-08"}, set()),  # the memory is exported as it is
     # a capsule with elements at NULL
-    "torch.fake": (TORCH_VERSION, {"DL-27", "DP-25"}, set()),
-    "torch.freed": (TORCH_VERSION, {"DL-27", "DP-25"}, set()),
+    "torch.fake": (TORCH_VERSION, {"DL-27", "DP-25"}, {"DP-13"}),
+    "torch.freed": (TORCH_VERSION, {"DL-27", "DP-25"}, {"DP-13", "DP-23"}),
     "torch.readonly": (TORCH_VERSION, {"DL-04"}, set()),  # it warns, and has no read-only tensors
     "torch.strided": (TORCH_VERSION, TORCH, TORCH_ADVICE),
     # the exchange table refuses with RuntimeError, __dlpack__ with BufferError
     "torch.meta": (TORCH_VERSION, set(), {"DX-12"}),
-    "torch.sparse": (TORCH_VERSION, set(), {"DX-12"}),
+    # and hasattr(x, "__cuda_array_interface__") raises RuntimeError
+    "torch.sparse": (TORCH_VERSION, set(), {"DX-12", "XA-18"}),
     # RuntimeError and an error on tracers
     "jax.deleted": (JAX_VERSION, set(), {"DP-25"}),
     "jax.traced": (JAX_VERSION, set(), {"DP-25"}),

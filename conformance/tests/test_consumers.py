@@ -143,6 +143,48 @@ def test_a_result_that_cannot_be_read_fails_no_rule():
     assert report.outcomes["DL-19"] == "PASS", "deleters are still counted"
 
 
+@pytest.mark.parametrize(
+    ("name", "actual"),
+    [
+        ("ReturnsNothing", "NoneType"),
+        ("PointsNowhere", "an address where no memory is"),
+        ("ReturnsObjects", "elements: object of 8 bytes"),
+    ],
+)
+def test_a_result_that_makes_no_sense_is_a_wrong_value(name, actual):
+    report = check(f"{MUTANTS}:{name}", "DP-30")
+    assert report.failed == ("DP-30",)
+    assert actual in entry(report, "DP-30")["failures"][0]["actual"]
+
+
+# -- objects with several interfaces -------------------------------------------------------------
+
+MIXED = "gridbuf_conformance_mutants.consume_several"
+
+
+@pytest.mark.parametrize(
+    ("name", "rule", "outcome", "variants"),
+    [
+        (
+            "TakesStridesOfTheBuffer",
+            "XA-15",
+            "FRAGILE",
+            {"array-interface-elsewhere", "buffer-elsewhere"},
+        ),
+        ("TakesTheFlagOfTheBuffer", "XA-06", "ADVISORY", {"array-interface-read-only"}),
+        ("TakesTheDeviceOfTheArrayInterface", "XA-15", "FRAGILE", {"dlpack-device"}),
+    ],
+)
+def test_a_consumer_that_mixes_interfaces_is_found_and_replays(name, rule, outcome, variants):
+    report = check(f"{MIXED}:{name}", rule)
+    assert report.outcomes == {rule: outcome}
+    (found,) = entry(report, rule)["failures"]
+    command = shlex.split(found["replay"])
+    export = Export.from_json(command[5])
+    assert export.interface.name == "several" and export.variant.name in variants
+    assert consumer_run.replay(command[3], rule, export).outcomes == {rule: outcome}
+
+
 # -- naming a consumer ---------------------------------------------------------------------------
 
 

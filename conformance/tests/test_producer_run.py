@@ -68,6 +68,24 @@ def test_a_good_producer_conforms():
     assert sum(report.data["summary"].values()) == len(report.outcomes)
 
 
+@pytest.mark.parametrize(
+    ("name", "rule", "actual"),
+    [
+        ("SharesForItsOwnDevice", "DP-20", "for dl_device=(1,0), copy=True"),
+        ("CopiesForItsOwnDevice", "DP-21", "dl_device=(1,0), copy=False"),
+        ("TakesTwoKeywords", "DP-14", "TypeError for stream=None, dl_device=(1,0), copy=False"),
+        ("VersionedForItsOwnDevice", "DP-11", "for dl_device=(1,0), copy=False"),
+    ],
+)
+def test_a_defect_of_two_keywords_together_is_found_and_replays(name, rule, actual):
+    mutant = f"gridbuf_conformance_mutants.dlpack:{name}"
+    report = producer_run.check_producer(mutant, rules=rule, time_limit_s=20.0)
+    found = failure(report, rule)
+    assert actual in found["expected"] + found["actual"]
+    replayed = producer_run.replay(mutant, rule, Plan.from_json(found["plan"]))
+    assert replayed.outcomes == report.outcomes == {rule: "ADVISORY" if rule == "DP-11" else "FAIL"}
+
+
 def test_two_runs_differ_in_their_timing_only():
     for name in ("Good", "SegfaultOnLongArrays"):
         first = without_timing(report_of(name))

@@ -24,7 +24,6 @@ from .memory import POINTER_BYTES, Memory
 __all__ = ["ATTRIBUTE", "ENTRIES", "Answer", "ExchangeTable", "read_table", "read_header"]
 
 ATTRIBUTE = "__dlpack_c_exchange_api__"
-CAPSULE_NAME = "dlpack_exchange_api"
 ENTRIES = (
     "managed_tensor_allocator",
     "managed_tensor_from_py_object_no_sync",

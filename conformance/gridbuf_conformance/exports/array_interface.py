@@ -206,10 +206,6 @@ def _nowhere(entries: dict[str, Any], observed: ObservedArrayInterface) -> None:
     entries["data"] = (observed.block.forbidden, False)
 
 
-def _null(entries: dict[str, Any], observed: ObservedArrayInterface) -> None:
-    entries["data"] = (0, False)
-
-
 def _empty_strides(entries: dict[str, Any], observed: ObservedArrayInterface) -> None:
     entries["data"] = (observed.block.forbidden, False)
     entries["strides"] = tuple(2**60 + n for n in range(len(entries["shape"])))
@@ -357,7 +353,7 @@ _VARIANTS: tuple[Variant, ...] = (
         "AI-20",
         "right-or-error",
         "no elements, at address 0",
-        _null,
+        _entry("data", (0, False)),
         adapt=plans.empty,
         misfit=plans.not_empty_misfit,
     ),

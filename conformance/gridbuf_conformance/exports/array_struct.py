@@ -165,16 +165,14 @@ def _raw(field: str, value: Any) -> Callable[[Struct], None]:
     return bend
 
 
-def _no_arrays(struct: Struct) -> None:
-    struct.shape = struct.strides = None
+def _without(*arrays: str) -> Callable[[Struct], None]:
+    """NULL in place of arrays."""
 
+    def bend(struct: Struct) -> None:
+        for name in arrays:
+            setattr(struct, name, None)
 
-def _null_strides(struct: Struct) -> None:
-    struct.strides = None
-
-
-def _null_shape(struct: Struct) -> None:
-    struct.shape = None
+    return bend
 
 
 def _no_claims(struct: Struct) -> None:
@@ -211,10 +209,6 @@ def _nowhere(struct: Struct) -> None:
     struct.raw.data = struct.block.forbidden
 
 
-def _null(struct: Struct) -> None:
-    struct.raw.data = None
-
-
 def _zero_dim_only(plan: Plan) -> str:
     return "it has dimensions" if plan.view_map.shape else ""
 
@@ -240,7 +234,7 @@ _VARIANTS: tuple[Variant, ...] = (
         "AS-04",
         "right-or-error",
         "one element, and no arrays behind shape and strides",
-        _no_arrays,
+        _without("shape", "strides"),
         adapt=plans.zero_dim,
         misfit=_zero_dim_only,
     ),
@@ -258,7 +252,7 @@ _VARIANTS: tuple[Variant, ...] = (
         "AS-04",
         "right-or-error",
         "no elements, at NULL",
-        _null,
+        _raw("data", None),
         adapt=plans.empty,
         misfit=plans.not_empty_misfit,
         is_robust=True,
@@ -268,11 +262,11 @@ _VARIANTS: tuple[Variant, ...] = (
         "AS-04",
         "right-or-error",
         "strides is NULL; the memory is in row-major order",
-        _null_strides,
+        _without("strides"),
         is_robust=True,
     ),
-    _variant("null-shape", "AS-04", "error", "shape is NULL", _null_shape, is_robust=True),
-    _variant("null-data", "AS-04", "error", "data is NULL", _null, is_robust=True),
+    _variant("null-shape", "AS-04", "error", "shape is NULL", _without("shape"), is_robust=True),
+    _variant("null-data", "AS-04", "error", "data is NULL", _raw("data", None), is_robust=True),
     *(
         _variant(
             f"dims-{ndim}",

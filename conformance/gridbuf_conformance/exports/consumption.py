@@ -26,6 +26,7 @@ _UNCLEAN = {
     "AssertionError": "an assertion is not an answer to a caller",
     "MemoryError": "a size was believed that is none",
 }
+_NO_RESULTS = ("NoneType", "NotImplementedType")
 _DESCRIBED_NDIM = 200
 _WRAPPED = ErrorInfo("no error, and an array of objects that holds the exporter")
 _ORDER = ("AI", "AS", "PB", "DL", "CAI")
@@ -59,7 +60,10 @@ class Consumption:
         NumPy makes of everything that it does not know. That is a refusal without an error."""
         arrays = self.arrays.values()
         return bool(arrays) and all(
-            array.element is not None and array.element.kind == "object" for array in arrays
+            array.element is not None
+            and array.element.kind == "object"
+            and array.element_count == 1
+            for array in arrays
         )
 
     @property
@@ -107,6 +111,8 @@ class Consumption:
 
         None as well where the result has nothing that could be looked into.
         """
+        if self.result.type in _NO_RESULTS:
+            return "an array", self.result.type
         mistakes = [self._mistake_of(name, array) for name, array in self.arrays.items()]
         if mistakes and None not in mistakes:
             return mistakes[0]
@@ -146,11 +152,18 @@ class Consumption:
             return f"elements: {asked}", f"elements: {array.element}"
         expected = self._walk_of(export.plan.replaced(byteorder="native") if turned else export)
         walked = self.result.walk.get(name)
+        if walked is None and self._leads_nowhere(array):
+            return "elements that can be read", "an address where no memory is"
         if export.variant.is_retyped and not self._lies_in_block(array):
             return None  # a copy of a record need not copy its padding
         if walked is not None and walked != expected:
             return _first_difference(expected, walked, array)
         return None
+
+    def _leads_nowhere(self, array: Descriptor) -> bool:
+        """Whether the elements are said to be in host memory, and not in memory that the exporter closed."""
+        is_host = array.is_host and not (array.is_empty or array.is_indirect)
+        return is_host and not self._lies_in_block(array)
 
     def _is_converted(self, array: Descriptor) -> bool:
         """Whether this is a copy of numbers in a type of the consumer's own choice.

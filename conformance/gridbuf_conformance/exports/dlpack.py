@@ -12,7 +12,7 @@ import ctypes
 from collections.abc import Callable
 from typing import Any
 
-from ..abi.dlpack import CUDA, FLAG_COPIED, VersionedManaged
+from ..abi.dlpack import CPU, CUDA, FLAG_COPIED, VersionedManaged
 from ..abi.gpu import has_gpu
 from ..plan import Plan
 from ..plan.dtypes import DTYPES
@@ -116,11 +116,12 @@ def _copied(counted: CountedTensor) -> None:
         counted.managed.flags |= FLAG_COPIED
 
 
-def _of_type(code: int | None = None, bits: int | None = None) -> Callable[[CountedTensor], None]:
+def _with(**fields: int) -> Callable[[CountedTensor], None]:
+    """Sets fields of the tensor."""
+
     def bend(counted: CountedTensor) -> None:
-        tensor = counted.managed.tensor
-        tensor.code = tensor.code if code is None else code
-        tensor.bits = tensor.bits if bits is None else bits
+        for name, value in fields.items():
+            setattr(counted.managed.tensor, name, value)
 
     return bend
 
@@ -378,7 +379,7 @@ _VARIANTS: tuple[Variant, ...] = (
         "DL-23",
         "error",
         f"type code {_UNKNOWN} is none that there is",
-        bend=_of_type(code=_UNKNOWN),
+        bend=_with(code=_UNKNOWN),
         **_NOT_EMPTY,
     ),
     _variant(
@@ -386,7 +387,7 @@ _VARIANTS: tuple[Variant, ...] = (
         "DL-23",
         "error",
         "a float of 24 bits is none that a consumer knows",
-        bend=_of_type(bits=24),
+        bend=_with(bits=24),
         **_FLOAT,
     ),
     _variant(
@@ -407,20 +408,34 @@ _VARIANTS: tuple[Variant, ...] = (
         **_NOT_EMPTY,
     ),
     _variant(
-        "fp4-bits-8",
-        "DL-26",
+        "unknown-device-of-tensor",
+        "DL-23",
         "error",
-        "a 4-bit float says it has 8 bits",
-        bend=_of_type(code=17, bits=8),
-        **_BYTES,
+        "the tensor has device type 77, and __dlpack_device__ names the host",
+        bend=_with(device_type=77),
+        is_robust=True,
+        **_NOT_EMPTY,
     ),
     _variant(
-        "fp6-bits-8",
-        "DL-26",
-        "error",
-        "a 6-bit float says it has 8 bits",
-        bend=_of_type(code=15, bits=8),
-        **_BYTES,
+        "unknown-device-of-method",
+        "DP-32",
+        "right-or-error",
+        "__dlpack_device__ names device type 77, and the tensor is in host memory",
+        device=(77, 0),
+        bend=_with(device_type=CPU),
+        is_robust=True,
+        **_NOT_EMPTY,
+    ),
+    *(
+        _variant(
+            f"fp{bits}-bits-8",
+            "DL-26",
+            "error",
+            f"a {bits}-bit float says it has 8 bits",
+            bend=_with(code=code, bits=8),
+            **_BYTES,
+        )
+        for bits, code in ((4, 17), (6, 15))
     ),
     _variant(
         "used-capsule",

@@ -243,6 +243,7 @@ MODULES: tuple[str, ...] = (
     "buffer_variants",
     "cuda_interface",
     "data_interface",
+    "several",
 )
 """The modules of this package that define `INTERFACES`, in the order in which they are exported."""
 

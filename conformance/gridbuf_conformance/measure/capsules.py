@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import product
 from typing import Any
 
 from ..abi.dlpack import CPU, Exported
@@ -45,6 +47,13 @@ STREAM_CALLS: dict[str, dict[str, Any]] = {
 }
 """Only asked of devices that have streams."""
 NEWEST = {"max_version": (1, 3)}
+COMBINED: dict[str, tuple[Any, ...]] = {
+    "max_version": ((1, 3),),
+    "stream": (None,),
+    "dl_device": ((CPU, 0),),
+    "copy": (False, True),
+}
+"""Values of each keyword that every array in host memory can be asked for, or refuse with BufferError."""
 
 
 def device_info(obj: Any) -> DeviceInfo:
@@ -88,8 +97,8 @@ def every_call_info(
 ) -> dict[str, CapsuleInfo]:
     """What `__dlpack__` answers to each call: {name: info}; `may_copy` allows the ones that ask for a copy.
 
-    The keyword calls carry `max_version` where the producer takes it. Nothing more is asked of an object
-    that refuses both main forms: it cannot be exported at all.
+    The keyword calls carry `max_version` where the producer takes it. Then come all combinations of the keywords that
+    it takes. Nothing more is asked of an object that refuses both main forms: it cannot be exported at all.
     """
     info = {name: call_info(obj, memory, name, kw) for name, kw in VERSION_CALLS.items()}
     if all(info[name].error is not None for name in ("legacy", "max_version=(1,3)")):
@@ -105,4 +114,24 @@ def every_call_info(
         **{n: {**base, **kw} for n, kw in calls.items()},
     }.items():
         info[name] = call_info(obj, memory, name, keywords)
+    for name, keywords in _combined_calls(info, may_copy=may_copy, device_type=device_type):
+        info[name] = call_info(obj, memory, name, keywords)
     return info
+
+
+def _combined_calls(
+    info: dict[str, CapsuleInfo], *, may_copy: bool, device_type: int
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Every combination of two or more keywords that are taken singly, by name: "stream=None, copy=False"."""
+    refused = {
+        name
+        for name in COMBINED
+        if (error := info[f"{name}=None"].error) and "TypeError" in error.mro
+    }
+    for values in product(*((..., *values) for values in COMBINED.values())):
+        keywords = {name: value for name, value in zip(COMBINED, values) if value is not ...}
+        is_possible = device_type == CPU or "dl_device" not in keywords
+        may_be_made = is_possible and (may_copy or not keywords.get("copy"))
+        if len(keywords) > 1 and may_be_made and not refused & keywords.keys():
+            shown = (f"{name}={value!r}".replace(" ", "") for name, value in keywords.items())
+            yield ", ".join(shown), keywords

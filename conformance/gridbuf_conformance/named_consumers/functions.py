@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
 __all__ = [
@@ -42,24 +43,30 @@ def gives_bytes(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return function
 
 
+def _calling(path: str) -> Callable[[Any], Any]:
+    """A consumer that is one function of one argument, without its keywords: "module:name"."""
+    module, _, name = path.partition(":")
+
+    def consumer(exporter: Any) -> Any:
+        return getattr(import_module(module), name)(exporter)
+
+    return consumer
+
+
+bytes_of = gives_bytes(_calling("builtins:bytes"))
+bytearray_of = gives_bytes(_calling("builtins:bytearray"))
+mlx_asarray = _calling("mlx.core:asarray")
+mpi4py_memory = gives_bytes(_calling("mpi4py.MPI:memory"))
+pyarrow_py_buffer = gives_bytes(_calling("pyarrow:py_buffer"))
+tensorflow_constant = _calling("tensorflow:constant")
+
+
 def _given(**keywords: Any) -> dict[str, Any]:
     """The keywords that were passed: older versions of a library do not have them."""
     return {name: value for name, value in keywords.items() if value is not None}
 
 
 # -- the standard library --------------------------------------------------------------------------
-
-
-@gives_bytes
-def bytes_of(exporter: Any) -> bytes:
-    """`bytes(exporter)`."""
-    return bytes(exporter)
-
-
-@gives_bytes
-def bytearray_of(exporter: Any) -> bytearray:
-    """`bytearray(exporter)`."""
-    return bytearray(exporter)
 
 
 @gives_bytes
@@ -104,14 +111,6 @@ def pyarrow_readinto(exporter: Any) -> Any:
     return memoryview(exporter)
 
 
-@gives_bytes
-def pyarrow_py_buffer(exporter: Any) -> Any:
-    """`pyarrow.py_buffer(exporter)`."""
-    import pyarrow
-
-    return pyarrow.py_buffer(exporter)
-
-
 def jax_asarray(exporter: Any, *, copy: bool | None = None) -> Any:
     """`jax.numpy.asarray(exporter)`, with numbers of 64 bits switched on."""
     import jax
@@ -135,13 +134,6 @@ def tensorflow_from_dlpack(exporter: Any) -> Any:
     return tensorflow.experimental.dlpack.from_dlpack(exporter.__dlpack__())
 
 
-def tensorflow_constant(exporter: Any) -> Any:
-    """`tf.constant(exporter)`."""
-    import tensorflow
-
-    return tensorflow.constant(exporter)
-
-
 def paddle_from_dlpack(exporter: Any, *, copy: bool | None = None) -> Any:
     """`paddle.from_dlpack(exporter)`."""
     import paddle
@@ -158,13 +150,6 @@ def warp_from_dlpack(exporter: Any) -> Any:
     return warp.from_dlpack(exporter)
 
 
-def mlx_asarray(exporter: Any) -> Any:
-    """`mlx.core.asarray(exporter)`."""
-    import mlx.core
-
-    return mlx.core.asarray(exporter)
-
-
 # -- libraries of bytes ----------------------------------------------------------------------------
 
 
@@ -175,14 +160,6 @@ def cffi_from_buffer(exporter: Any) -> Any:
 
     ffi = cffi.FFI()
     return ffi.buffer(ffi.from_buffer(exporter))
-
-
-@gives_bytes
-def mpi4py_memory(exporter: Any) -> Any:
-    """`mpi4py.MPI.memory(exporter)`."""
-    from mpi4py import MPI
-
-    return MPI.memory(exporter)
 
 
 @gives_bytes

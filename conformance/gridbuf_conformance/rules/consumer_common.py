@@ -30,7 +30,7 @@ def unclean_verdict(c: Consumption) -> Verdict:
     return judged("the array, or a clean error", f"{c.refusal} ({c.unclean})")
 
 
-def copied_as_told(c: Consumption) -> Verdict:
+def copied_as_told(c: Consumption, control: Consumption | None = None) -> Verdict:
     """Whether a call with copy=True gave separate memory, or an error."""
     if c.info.keywords.get("copy") is not True:
         return unsupported("copy=True is not a keyword of this call")

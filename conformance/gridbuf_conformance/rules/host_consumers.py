@@ -55,7 +55,7 @@ def _decides_about(rule: str) -> Decide:
     return decide
 
 
-def writability(c: Consumption) -> Verdict:
+def writability(c: Consumption, control: Consumption | None = None) -> Verdict:
     """Whether what cannot be written is handed on as if it could be."""
     if not c.export.readonly:
         return unsupported("the memory is writable")

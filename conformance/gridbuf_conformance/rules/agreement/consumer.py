@@ -9,6 +9,8 @@ from ..host_consumers import about, writability
 from ..registry import consumer_check
 from ..verdicts import fail, ok, unsupported
 
+consumer_check("XA-06")(writability)
+
 
 @consumer_check("XA-15")
 def round_trip(c: Consumption, control: Consumption | None) -> Verdict:
@@ -19,11 +21,6 @@ def round_trip(c: Consumption, control: Consumption | None) -> Verdict:
     if about(c) != "XA-15":
         return ok() if c.mistake is None else unsupported(f"{about(c)} has the mistake")
     return taken(c, control)
-
-
-@consumer_check("XA-06")
-def writability_agrees(c: Consumption, control: Consumption | None) -> Verdict:
-    return writability(c)
 
 
 @consumer_check("XA-19")

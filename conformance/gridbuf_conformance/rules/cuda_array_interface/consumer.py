@@ -6,20 +6,12 @@ from ...exports.consumption import Consumption
 from ...exports.cuda_interface import PENDING_BYTE
 from ...outcomes import Verdict
 from ..consumer_common import taken
+from ..host_consumers import writability
 from ..registry import consumer_check
 from ..verdicts import fail, ok, unsupported
 
 consumer_check("CAI-02", "CAI-10", "CAI-15")(taken)
-
-
-@consumer_check("CAI-08")
-def readonly_stays_readonly(c: Consumption, control: Consumption | None) -> Verdict:
-    if not c.accepted or not c.aliases:
-        return ok("refused, or a copy")
-    claims = [array.readonly for array in c.arrays.values() if array.readonly is not None]
-    if claims and not any(claims):
-        return fail("a read-only result over read-only memory", "the result says it is writable")
-    return ok()
+consumer_check("CAI-08")(writability)
 
 
 @consumer_check("CAI-13")

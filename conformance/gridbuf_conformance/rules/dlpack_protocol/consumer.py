@@ -18,6 +18,8 @@ from ..verdicts import advise, fail, fragile, ok, unsupported, untested
 _NO_CAPSULE = "no capsule was asked for"
 _NOT_SEEN = "the result cannot be looked into"
 
+consumer_check("DP-20")(copied_as_told)
+
 
 @consumer_check("DP-05")
 def used_capsules_are_refused(c: Consumption, control: Consumption | None) -> Verdict:
@@ -107,11 +109,6 @@ def stream_is_passed(c: Consumption, control: Consumption | None) -> Verdict:
     if any(stream == Value("int", 0) for stream in streams):
         return fail("the handle of a stream, or 1 or 2", "stream=0, which is refused")
     return untested("there is no CUDA device whose streams could be used")
-
-
-@consumer_check("DP-20")
-def copies_if_told_to(c: Consumption, control: Consumption | None) -> Verdict:
-    return copied_as_told(c)
 
 
 @consumer_check("DP-21")

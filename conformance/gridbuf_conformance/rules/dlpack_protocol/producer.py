@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...abi.descriptors import Descriptor, Rejected, of_dlpack
+from ...abi.descriptors import Descriptor
 from ...abi.dlpack import CPU, CUDA, ROCM
 from ...info import DeviceInfo, ErrorInfo
 from ...outcomes import Verdict
@@ -34,6 +34,16 @@ def _takes(s: Subject, keyword: str) -> bool:
     return known and not (error is not None and _is(error, "TypeError"))
 
 
+def _for(call: str) -> str:
+    """The call, for a message, if it has several keywords."""
+    return f" for {call}" if ", " in call else ""
+
+
+def _calls_with(s: Subject, keyword: str) -> list[str]:
+    """The calls with a keyword and its value, alone or with other keywords."""
+    return [call for call in s.calls if keyword in call.split(", ")]
+
+
 def _exports(s: Subject) -> bool:
     return s.main.error is None
 
@@ -61,6 +71,8 @@ def methods_come_together(s: Subject) -> Verdict:
 @check("DP-02", needs="DLPACK")
 def device_is_a_pair_of_ints(s: Subject) -> Verdict:
     info = s.info.device or DeviceInfo()
+    if info.error is not None and not s.observation.has_memory:
+        return unsupported("an array without memory is on no device of DLPack")
     if info.error is not None:
         return fail("a pair of ints", f"__dlpack_device__() raised {info.error.type}")
     if info.integers is None:
@@ -136,10 +148,12 @@ def names_are_static(s: Subject) -> Verdict:
 
 @check("DP-11", needs="DLPACK")
 def versions_are_negotiated(s: Subject) -> Verdict:
-    for call in ("legacy", "max_version=None"):
+    together = [call for call in s.calls if ", " in call and "max_version" not in call]
+    for call in ("legacy", "max_version=None", *together):
         if s.call(call).name == "dltensor_versioned":
             return fail(
-                "a legacy capsule, or a refusal, without max_version", "a versioned capsule"
+                "a legacy capsule, or a refusal, without max_version",
+                f"a versioned capsule{_for(call)}",
             )
     if not _takes(s, "max_version=None"):
         return unsupported("max_version is not taken")
@@ -179,6 +193,10 @@ def four_keywords_are_taken(s: Subject) -> Verdict:
     if "stream=None" not in s.calls:
         return unsupported("every export is refused")
     taken = [keyword for keyword in _KEYWORDS if _takes(s, keyword)]
+    for call in s.calls:
+        error = _error(s, call)
+        if ", " in call and error is not None and _is(error, "TypeError"):
+            return fail("keywords that are taken singly, together", f"TypeError for {call}")
     if len(taken) == len(_KEYWORDS):
         return ok()
     wanted = "keywords stream, max_version, dl_device, copy"
@@ -260,24 +278,23 @@ def _pending_verdict(s: Subject, way: str, wanted: str) -> Verdict:
 
 @check("DP-20", needs="DLPACK")
 def copy_true_copies(s: Subject) -> Verdict:
-    info, original = s.info.copied, _original(s)
+    original = _original(s)
     if not _takes(s, "copy=None") or "copy=True" not in s.calls:
         return unsupported("copy is not taken, or memory that is not touched")
+    copies = {call: s.tensor(call) for call in _calls_with(s, "copy=True")}
+    for call, copy in copies.items():
+        if copy is not None and original is not None and overlap(copy, original):
+            return fail("separate memory", f"the memory of the array{_for(call)}")
     error = _error(s, "copy=True")
     if error is not None:
         if _is(error, "BufferError"):
             return ok("it cannot copy, and says so")
         return advise("a copy, or BufferError", error.type)
-    if info is None:
-        return unsupported("the copy's capsule cannot be read")
-    try:
-        copy = of_dlpack(info)
-    except Rejected:
+    copy = copies["copy=True"]
+    if copy is None:
         return unsupported("the copy's capsule describes no array")
     if original is None or copy.is_empty:
         return unsupported("nothing to compare the copy with")
-    if overlap(copy, original):
-        return fail("separate memory", "the memory of the array")
     return ok()
 
 
@@ -290,7 +307,8 @@ def copy_false_never_copies(s: Subject) -> Verdict:
         if _is(error, "BufferError", "ValueError"):
             return ok("refused")
         return fail("the same memory, or BufferError (ValueError)", error.type)
-    return _same_memory_verdict(s, "copy=False")
+    verdicts = [_same_memory_verdict(s, call) for call in _calls_with(s, "copy=False")]
+    return next((verdict for verdict in verdicts if verdict.failed), verdicts[0])
 
 
 @check("DP-22", needs="DLPACK")
@@ -309,7 +327,7 @@ def default_reuses_memory(s: Subject) -> Verdict:
 def _same_memory_verdict(s: Subject, call: str) -> Verdict:
     tensor, original = s.tensor(call), _original(s)
     claims_copy = tensor is not None and tensor.is_copy and not tensor.is_empty
-    if claims_copy and call == "copy=False" and not s.is_view:  # whether the claim is true: DL-05
+    if claims_copy and call != "copy=None" and not s.is_view:  # whether the claim is true: DL-05
         return fail(f"the array's own memory for {call}", "an export that says it is a copy")
     if tensor is None or original is None or original.is_empty:
         return unsupported("nothing to compare, or no elements")
