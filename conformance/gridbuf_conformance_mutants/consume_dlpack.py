@@ -180,29 +180,39 @@ class RefusesCopies(Importer):
 # -- no array ------------------------------------------------------------------------------------
 
 
+class _GivesNoArray(Importer):
+    """Unusual strides, which DL-14 judges, and empty arrays, which DL-12 judges, are left alone."""
+
+    def result(self, interface: dict[str, Any], owner: Any) -> Any:
+        if 0 in interface["shape"] or min(interface["strides"] or (1,)) <= 0:
+            return super().result(interface, owner)
+        return self.instead(interface, owner)
+
+    def instead(self, interface: dict[str, Any], owner: Any) -> Any:
+        raise NotImplementedError(f"{type(self).__name__} must define instead")
+
+
 @wrong("DP-30")
-class ReturnsNothing(Importer):
+class ReturnsNothing(_GivesNoArray):
     """The array is not returned."""
 
-    def result(self, interface: dict[str, Any], owner: Any) -> None:
+    def instead(self, interface: dict[str, Any], owner: Any) -> None:
         return None
 
 
 @wrong("DP-30")
-class PointsNowhere(Importer):
-    """The result of one dimension has an address where no memory is."""
+class PointsNowhere(_GivesNoArray):
+    """The result has an address where no memory is."""
 
-    def result(self, interface: dict[str, Any], owner: Any) -> Any:
-        if len(interface["shape"]) == 1:
-            interface["data"] = (64, False)
-        return super().result(interface, owner)
+    def instead(self, interface: dict[str, Any], owner: Any) -> Any:
+        return Imported({**interface, "data": (64, False)}, owner)
 
 
 @wrong("DP-30")
-class ReturnsObjects(Importer):
+class ReturnsObjects(_GivesNoArray):
     """The elements become Python objects."""
 
-    def result(self, interface: dict[str, Any], owner: Any) -> Any:
+    def instead(self, interface: dict[str, Any], owner: Any) -> Any:
         count = math.prod(interface["shape"])
         objects = (ctypes.py_object * max(count, 1))(*(0,) * count)
         as_objects = {"typestr": "|O8", "data": (ctypes.addressof(objects), False), "strides": None}

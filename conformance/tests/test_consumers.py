@@ -153,7 +153,7 @@ def test_a_result_that_cannot_be_read_fails_no_rule():
 )
 def test_a_result_that_makes_no_sense_is_a_wrong_value(name, actual):
     report = check(f"{MUTANTS}:{name}", "DP-30")
-    assert report.failed == ("DP-30",)
+    assert "DP-30" in report.failed
     assert actual in entry(report, "DP-30")["failures"][0]["actual"]
 
 
