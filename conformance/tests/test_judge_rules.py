@@ -94,7 +94,7 @@ def stream_is_taken(observation: dict[str, Any]) -> None:
 
 
 def copy_is_the_original(observation: dict[str, Any]) -> None:
-    observation["root"]["copied"] = observation["root"]["main"]
+    observation["root"]["dlpack"]["copy=True"] = observation["root"]["main"]
 
 
 def array_method_copies(observation: dict[str, Any]) -> None:

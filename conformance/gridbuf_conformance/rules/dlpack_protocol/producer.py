@@ -193,17 +193,17 @@ def four_keywords_are_taken(s: Subject) -> Verdict:
     if "stream=None" not in s.calls:
         return unsupported("every export is refused")
     taken = [keyword for keyword in _KEYWORDS if _takes(s, keyword)]
-    refused = {name for name, one in s.calls.items() if one.error and _is(one.error, "TypeError")}
-    for call in sorted(refused):
-        if ", " in call and refused.isdisjoint(call.split(", ")):
+    refused = [name for name, one in s.calls.items() if one.error and _is(one.error, "TypeError")]
+    for call in refused:
+        if ", " in call and not {*refused} & {*call.split(", ")}:
             return fail("keywords that are taken singly, together", f"TypeError for {call}")
     if len(taken) == len(_KEYWORDS):
         return ok()
     wanted = "keywords stream, max_version, dl_device, copy"
-    refused = ", ".join(k.partition("=")[0] for k in _KEYWORDS if k not in taken)
+    missing = ", ".join(k.partition("=")[0] for k in _KEYWORDS if k not in taken)
     if taken == ["stream=None"]:
         return advise(wanted, "stream alone", note="a producer of the 2022 standard")
-    return fail(wanted, f"TypeError for {refused}")
+    return fail(wanted, f"TypeError for {missing}")
 
 
 @check("DP-15", needs="DLPACK")
