@@ -117,7 +117,7 @@ LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
     "pygame.sound": ("2.5.8-ce", set(), set()),
     "tvm_ffi": (
         "0.1.15.post2",
-        {"DP-15"},  # stream=1 on the CPU is taken
+        {"DP-15", "DP-20"},  # stream=1 on the CPU is taken; copy=True without max_version shares
         {
             *("DL-12", "DP-13", "DP-23"),
             "DP-12",  # max_version=(0, 1) calls a misspelt private method: AttributeError
