@@ -47,7 +47,7 @@ inline constexpr std::int64_t kElementAlignmentBytes = 16;
 struct PointerInfo {
   Device device = {};
   std::uintptr_t base = 0;        // begin of the allocation around the address
-  std::int64_t length_bytes = 0;  // length of that allocation
+  std::int64_t length_bytes = 0;  // length of that allocation; 0: not known
   bool host_accessible = true;
   bool device_accessible = false;
 };

@@ -165,6 +165,8 @@ class Observation:
         found = (probes[name] for name in INTERFACE_ATTRIBUTES if name in probes)
         refusals = [one.error for one in self.root.pb.values()]
         is_buffer = any(error is None or error.type != "TypeError" for error in refusals)
+        # `memoryview` raises TypeError for a `__buffer__` that returns something else (PB-28).
+        is_buffer |= bool(self.root.python.methods)
         return is_buffer or any(probe.present or probe.error is not None for probe in found)
 
     @property

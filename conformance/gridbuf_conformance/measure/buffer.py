@@ -95,7 +95,8 @@ def python_level_info(obj: Any) -> PythonBufferInfo:
     ):
         info.release = _release_info(obj)
     method = getattr(type(obj), "__buffer__", None)
-    if method is None or isinstance(method, WrapperDescriptorType):
+    is_asked = sys.version_info >= (3, 12)
+    if method is None or not is_asked or isinstance(method, WrapperDescriptorType):
         # The wrapper of a C exporter adds nothing, and CPython 3.12 and 3.13 crash in it where
         # an exporter keeps ndim above 1 for a request without shape, as the documentation has it.
         return info

@@ -18,7 +18,9 @@ namespace {
 void run(const Lines& lines) {
   const std::optional<PointerInfo> info = pointer_info(lines);
   const auto view = read_cuda_array_interface(cuda_fields(lines), info);
-  check(view, info ? std::optional(KnownMemory{info->base, info->length_bytes}) : std::nullopt);
+  std::optional<KnownMemory> memory;
+  if (info && info->length_bytes > 0) memory = {info->base, info->length_bytes};
+  check(view, memory);
   require(!view.ok() || view->stream != std::optional<std::uint64_t>(0));
 }
 

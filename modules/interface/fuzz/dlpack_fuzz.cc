@@ -39,10 +39,7 @@ void run(const Lines& lines) {
   const auto shape_entries = entries(lines, "shape", shape.size());
   const auto strides_entries = entries(lines, "strides", strides.size());
   // The claimed counts may differ from the true counts only if the reader does not use the entries.
-  const bool claims =
-      lines.has("ndim") && (lines.number_or("ndim", 0) < 0 || lines.number_or("ndim", 0) > 64);
-  const auto ndim = static_cast<std::int32_t>(claims ? lines.number_or("ndim", 0)
-                                                     : static_cast<std::int64_t>(shape.size()));
+  const std::int32_t ndim = claimed_ndim(lines, shape.size());
   const auto device = lines.numbers("device");
   const auto type = lines.numbers("type");
   const auto at = [](const std::vector<std::int64_t>& values, std::size_t i, std::int64_t other) {

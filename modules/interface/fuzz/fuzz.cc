@@ -222,9 +222,9 @@ std::unique_ptr<std::int64_t[]> entries(const Lines& lines, std::string_view key
   return array;
 }
 
-int claimed_ndim(const Lines& lines, std::size_t count) {
-  const std::int64_t claim = lines.number_or("ndim", 0);
-  return static_cast<int>(claim < 0 || claim > 64 ? claim : static_cast<std::int64_t>(count));
+std::int32_t claimed_ndim(const Lines& lines, std::size_t count) {
+  const auto claim = static_cast<std::int32_t>(lines.number_or("ndim", 0));
+  return claim < 0 || claim > 64 ? claim : static_cast<std::int32_t>(count);
 }
 
 void require(bool condition) {

@@ -66,7 +66,7 @@ std::unique_ptr<std::int64_t[]> entries(const Lines& lines, std::string_view key
 
 /// The number of dimensions that a struct with `count` dimensions claims: `count`, or a number that
 /// a reader must refuse.
-int claimed_ndim(const Lines& lines, std::size_t count);
+std::int32_t claimed_ndim(const Lines& lines, std::size_t count);
 
 // ---- Invariants; a violation ends the program. ----
 
