@@ -13,6 +13,7 @@ from ..plan.profiles import profile_of
 from ..render.events import EventLog, Listener
 from ..render.report import Report
 from ..rules import catalogue
+from ..rules.scope import Scope, chosen
 from ..targets import shown
 from .driver import PLAN_LIMIT_S, opened
 from .run import Run
@@ -31,6 +32,7 @@ class Options:
     time_limit_s: float = PLAN_LIMIT_S
     known: KnownFailures | None = None
     storage: bool = False
+    spec: str | Iterable[str] | None = None
     on_event: Listener | None = None
 
 
@@ -51,7 +53,7 @@ def run_profile(kind: type[Run], target: Any, options: Options) -> Report:
     rules = patterns(kind.default_rules(target) if options.rules is None else options.rules)
     run = _begun(kind, target, rules, profile.name, seed or 0, options)
     with opened(target, options.isolate, options.time_limit_s, kind.side) as worker:
-        run.start(worker.description, storage=options.storage)
+        run.start(worker.description)
         if run.tallies:
             run.replay_known(worker, options.known or KnownFailures())
             run.ask_profile(worker, profile)
@@ -66,7 +68,7 @@ def run_plans(kind: type[Run], target: Any, plans: Iterable[Plan], options: Opti
     """
     run = _begun(kind, target, patterns(options.rules), options.profile, 0, options)
     with opened(target, options.isolate, options.time_limit_s, kind.side) as worker:
-        run.start(worker.description, storage=options.storage)
+        run.start(worker.description)
         run.ask(worker, plans)
         run.judge_exit(worker.close())
     return run.finish()
@@ -76,4 +78,6 @@ def _begun(
     kind: type[Run], target: Any, rules: str | None, profile: str, seed: int, options: Options
 ) -> Run:
     selected = catalogue.select(rules, kind.side)
-    return kind(selected, shown(target, kind.side), profile, seed, EventLog(options.on_event))
+    run = kind(selected, shown(target, kind.side), profile, seed, EventLog(options.on_event))
+    run.restrict(Scope(options.storage, chosen(options.spec)))
+    return run
