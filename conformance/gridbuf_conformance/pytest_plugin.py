@@ -419,11 +419,15 @@ def _rules_of(target: str, side: str, patterns: str | None, spec: str | None) ->
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Locks a file against other processes; the system releases the lock of a process that dies."""
-    import fcntl
+    """Locks a file against other processes; the system releases the lock of a process that dies.
 
+    Windows has no such lock: with pytest-xdist, several workers there may run the suite.
+    """
     with open(path, "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        with contextlib.suppress(ImportError):
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 

@@ -195,6 +195,11 @@ def list_what(options: Namespace, consoles: Consoles) -> int:
     """Lists producers, consumers, exports, rules or findings."""
     if options.what != "rules" and options.rules:
         raise UsageError("--rules selects rules; write: gridbuf-conformance list rules --rules …")
+    filters = [f"--{name}" for name in findings.FILTERS if getattr(options, name)]
+    if options.what != "findings" and filters:
+        raise UsageError(
+            f"{filters[0]} selects findings; write: gridbuf-conformance list findings {filters[0]} …"
+        )
     if options.what == "producers":
         reference.print_producers(list(producers.entries().values()), consoles.out)
     elif options.what == "exports":
@@ -202,29 +207,50 @@ def list_what(options: Namespace, consoles: Consoles) -> int:
     elif options.what == "consumers":
         reference.print_consumers(list(named_consumers.entries().values()), consoles.out)
     elif options.what == "findings":
-        reference.print_findings(list(findings.load().values()), consoles.out)
+        reference.print_findings(_selected_findings(options), consoles.out)
     else:
         reference.print_rules(catalogue.matching(options.rules), consoles.out)
     return ExitCode.CONFORMANT
 
 
+def _selected_findings(options: Namespace) -> list[findings.Finding]:
+    try:
+        return findings.select({name: getattr(options, name) for name in findings.FILTERS})
+    except findings.UnknownFinding as error:
+        raise UsageError(_text_of(error)) from None
+
+
 def explain(options: Namespace, consoles: Consoles) -> int:
-    """Prints the catalogue entries of the rules; in Markdown, all rules together are a page."""
-    rules = list(
-        dict.fromkeys(rule for pattern in options.ids for rule in catalogue.matching(pattern))
-    )
+    """Prints rules and findings; in Markdown, all rules together are a page, and a finding is its issue."""
+    found = {one.id: one for word in options.ids for one in _explained(word)}.values()
+    rules = [one for one in found if isinstance(one, catalogue.Rule)]
     if options.format == "md":
         from ..render import rule_pages
 
         is_all = len(rules) == len(catalogue.load())
-        text = rule_pages.page(rules) if is_all else rule_pages.sections(rules)
-        consoles.out.file.write(text)
+        texts = [rule_pages.page(rules) if is_all else rule_pages.sections(rules)] if rules else []
+        texts += [findings.issue(one) for one in found if isinstance(one, findings.Finding)]
+        consoles.out.file.write("\n".join(texts))
         return ExitCode.CONFORMANT
-    for number, rule in enumerate(rules):
+    for number, one in enumerate(found):
         if number:
             consoles.out.print()
-        reference.print_rule(rule, consoles.out)
+        if isinstance(one, catalogue.Rule):
+            reference.print_rule(one, consoles.out)
+        else:
+            reference.print_finding(one, consoles.out)
     return ExitCode.CONFORMANT
+
+
+def _explained(word: str) -> Sequence[catalogue.Rule | findings.Finding]:
+    """The rules of an id, pattern or group, or the finding of a name."""
+    try:
+        return catalogue.matching(word)
+    except catalogue.UnknownRule as error:
+        try:
+            return [findings.find(word.lower())]
+        except findings.UnknownFinding as other:
+            raise UsageError(f"{error}. And {_text_of(other)}") from None
 
 
 def reproduce(options: Namespace, consoles: Consoles) -> int:
@@ -294,10 +320,20 @@ def _known_target(target: str, side: str) -> str:
     """Returns `target` if it names a producer or consumer; the worker finds out whether it can be loaded."""
     if _is_written_path(target):
         return target
+    _require_side(target, side)
     entry = _entry_of(target, side)
     if not entry.is_usable:
         raise CannotLoad(f"{_absence(entry)}; {_remedy(entry)}")
     return target
+
+
+def _require_side(name: str, side: str) -> None:
+    """Raises UsageError for the name of a consumer where a producer is expected, and the reverse."""
+    is_producer, is_consumer = name in producers.entries(), name in named_consumers.entries()
+    if side == "producer" and is_consumer and not is_producer:
+        raise UsageError(f"{name} is a consumer: add --consumer")
+    if side == "consumer" and is_producer and not is_consumer:
+        raise UsageError(f"{name} is a producer: leave out --consumer")
 
 
 def _absence(entry: producers.Entry) -> str:
@@ -321,6 +357,7 @@ def _survey_targets(names: list[str], side: str) -> tuple[list[str], list[Absent
         if _is_written_path(name):
             targets.append(name)
             continue
+        _require_side(name, side)
         entry = _entry_of(name, side)
         if entry.is_usable:
             targets.append(name)
