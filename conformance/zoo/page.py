@@ -22,6 +22,7 @@ PAGE = _DOCS / "zoo.md"
 CHART = _DOCS / "images/zoo.svg"
 _MARKUP = re.compile(r"(?<![A-Za-z0-9])_+|_+(?![A-Za-z0-9])|[*<]")
 """Underscores at the edge of a word, asterisks and angle brackets."""
+_NOT_JUDGED = ("BLOCKED", "UNSUPPORTED", "UNTESTED", "ERROR")
 _COLORS = {
     "memory": "#b2182b",
     "values": "#ef8a62",
@@ -180,7 +181,13 @@ def _row(zoo: Zoo, environment: Environment) -> dict[str, Any]:
 
 def _group_cell(zoo: Zoo, environment: Environment, targets: list[Any], group: str) -> str:
     """The rules that failed, linked to their explanations; else how many rules were judged."""
-    judged = sum(target.get("judged", {}).get(group, 0) for target in targets)
+    judged = sum(
+        rule.startswith(f"{group}-")
+        for target in targets
+        for outcome, rules in target.get("outcomes", {}).items()
+        if outcome not in _NOT_JUDGED
+        for rule in rules.split()
+    )
     failed: dict[str, str] = {}
     for target in targets:
         for rule in target.get("failures", {}):

@@ -1,6 +1,6 @@
 """The results of runs: reports reduced to what the zoo keeps, and the two replays of a finding.
 
-A reduced report has counts, and for each rule that failed the smallest plan with expected and found values.
+A reduced report has every rule with its outcome, and for each that failed the smallest plan with expected and found values.
 Everything that may differ between two runs of the same versions (timing) is left out. A record has the version of the
 catalogue that judged: it is too old when rules, their levels, their sides or their preconditions changed.
 """
@@ -9,23 +9,22 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import venvs
-from records import GROUPS, SIDES, Environment, Finding, Zoo
+from records import SIDES, Environment, Finding, Zoo
 
 from gridbuf_conformance.rules import catalogue
 
 __all__ = ["CATALOGUE", "FAILED", "PROFILE", "checked", "is_verified", "reduced", "verified"]
 
-PROFILE = "smoke"
+PROFILE = "default"
+"""The profile that users run."""
 FAILED = ("FAIL", "CRASH", "TIMEOUT", "UNSTABLE")
 """Outcomes that a run counts as failures. A finding must be one of the first two."""
 _FAILING = FAILED[:2]
-_JUDGED = ("PASS", "ADVISORY", *FAILED)
 _MAX_CHARS = 400
 
 
@@ -59,13 +58,15 @@ def checked(environment: Environment, folder: Path) -> dict[str, Any]:
 
 
 def reduced(report: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept of a report: rules judged by group, and the failures."""
+    """What is kept of a report: the rules by outcome, and the failures."""
     if "error" in report:
         return {"error": report["error"]}
-    judged = Counter(_group(rule) for rule in report["rules"] if rule["outcome"] in _JUDGED)
+    outcomes: dict[str, list[str]] = {}
+    for rule in report["rules"]:
+        outcomes.setdefault(rule["outcome"], []).append(rule["id"])
     return {
         "version": report["target"]["version"],
-        "judged": {group: judged[group] for group in GROUPS if judged[group]},
+        "outcomes": {outcome: " ".join(rules) for outcome, rules in outcomes.items()},
         "failures": {
             rule["id"]: _smallest(rule) for rule in report["rules"] if rule["outcome"] in FAILED
         },
@@ -116,7 +117,3 @@ def _words(failures: list[Any]) -> dict[str, str]:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= _MAX_CHARS else f"{text[: _MAX_CHARS - 1]}…"
-
-
-def _group(rule: Mapping[str, Any]) -> str:
-    return str(rule["id"].partition("-")[0])
