@@ -22,6 +22,7 @@ def conformance_test(
         data = [],
         profile = "default",
         rules = None,
+        storage = False,
         known = [],
         seed = None,
         time_limit_s = None,
@@ -37,6 +38,7 @@ def conformance_test(
       data: files they need.
       profile: "smoke", "default", "thorough".
       rules: only these rules: a list of ids and wildcards, as in ["DL-*", "XA-03"]; default: all.
+      storage: whether the rules of GT4Py and of storages judge ordinary arrays, too.
       known: files of known failures (labels).
       seed: varies the plans.
       time_limit_s: a plan that takes longer is a TIMEOUT; default: 10.
@@ -49,6 +51,8 @@ def conformance_test(
     arguments = target + ["--profile", profile]
     if rules:
         arguments += ["--rules", "'%s'" % ",".join(rules)]
+    if storage:
+        arguments.append("--storage")
     for file in known:
         arguments += ["--known", "$(location %s)" % file]
     if seed != None:

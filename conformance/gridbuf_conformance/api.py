@@ -25,6 +25,7 @@ def check(
     profile: str = "default",
     *,
     device_table: Any = None,
+    storage: bool = False,
 ) -> Report:
     """Judges one live object, in this process.
 
@@ -43,6 +44,8 @@ def check(
         The name of a profile. The report records it.
     device_table : capsule, optional
         A C table that reads device memory (`abi.device`). The default is the CUDA driver.
+    storage : bool, optional
+        Whether the rules of GT4Py and of storages judge an object without GT4Py's attributes.
 
     Returns
     -------
@@ -64,7 +67,9 @@ def check(
     >>> report.failed
     ()
     """
-    return producer_run.check(obj, rules=rules, profile=profile, device_table=device_table)
+    return producer_run.check(
+        obj, rules=rules, profile=profile, device_table=device_table, storage=storage
+    )
 
 
 def check_producer(
@@ -77,6 +82,7 @@ def check_producer(
     time_limit_s: float = PLAN_LIMIT_S,
     known: str | Path | Iterable[str | Path] | KnownFailures | None = None,
     on_event: Listener | None = None,
+    storage: bool = False,
 ) -> Report:
     """Judges a producer on many plans, by default in a separate process.
 
@@ -101,6 +107,9 @@ def check_producer(
         Files of known failures (`known`). Later files override earlier files.
     on_event : callable, optional
         A function that gets each event of the stream (`events`).
+    storage : bool, optional
+        Whether the rules of GT4Py and of storages (GT-*, XA-17) judge a producer that declares no layouts,
+        alignment, dims or halo, and whose arrays do not have GT4Py's attributes.
 
     Returns
     -------
@@ -135,6 +144,7 @@ def check_producer(
         time_limit_s=time_limit_s,
         known=KnownFailures.of(known),
         on_event=on_event,
+        storage=storage,
     )
 
 

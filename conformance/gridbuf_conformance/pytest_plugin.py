@@ -80,6 +80,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         group, parser, "rules", "only these rules: ids, wildcards and levels, as in DL-*,XA-03"
     )
     group.addoption(
+        "--gridbuf-storage",
+        dest="gridbuf_storage",
+        action="store_const",
+        const=True,
+        help="also the rules of GT4Py and of storages, for arrays without GT4Py's attributes",
+    )
+    parser.addini("gridbuf_storage", "as --gridbuf-storage", type="bool", default=False)
+    group.addoption(
         "--gridbuf-known",
         dest="gridbuf_known",
         metavar="FILE",
@@ -324,6 +332,8 @@ class Target(pytest.Collector):
             "profile": _option(self.config, "profile") or _DEFAULT_PROFILE,
             "rules": self._tested(),
         }
+        if self.side == "producer":
+            options["storage"] = _option(self.config, "storage")
         if known := _option(self.config, "known"):
             options["known"] = [Path(path) for path in known]
         judge = api.check_producer if self.side == "producer" else api.check_consumer
@@ -420,15 +430,15 @@ class Check(Protocol):
     """The type of the fixture `gridbuf_check`."""
 
     def __call__(
-        self, obj: Any, rules: str | Iterable[str] | None = None, *, device_table: Any = None
+        self, obj: Any, rules: str | Iterable[str] | None = None, **options: Any
     ) -> Report: ...
 
 
 @pytest.fixture(scope="session")
 def gridbuf_check() -> Callable[..., Report]:
-    """A function that judges a live object: `gridbuf_check(obj, rules=None, *, device_table=None)`.
+    """A function that judges a live object: `gridbuf_check(obj, rules=None, **options)`.
 
-    The parameters are those of `gridbuf_conformance.check`. The function returns the report.
+    The parameters and options are those of `gridbuf_conformance.check`. The function returns the report.
 
     Raises
     ------
@@ -446,13 +456,11 @@ def gridbuf_check() -> Callable[..., Report]:
     ```
     """
 
-    def judge(
-        obj: Any, rules: str | Iterable[str] | None = None, *, device_table: Any = None
-    ) -> Report:
+    def judge(obj: Any, rules: str | Iterable[str] | None = None, **options: Any) -> Report:
         __tracebackhide__ = True
         import gridbuf_conformance as gc
 
-        report = gc.check(obj, rules=rules, device_table=device_table)
+        report = gc.check(obj, rules=rules, **options)
         if report.exit_code != gc.ExitCode.CONFORMANT:
             raise AssertionError(f"{report!r}\n{report}")
         if not _judged(report) - _HOLD_FOR_ANYTHING:

@@ -357,6 +357,7 @@ def _add_replay(command: _Commands) -> None:
     replay.add_argument(
         "--events", type=Path, metavar="PATH", help="write the event stream as JSON lines"
     )
+    _add_scope(replay)
     _add_isolation(replay)
     replay.set_defaults(run=commands.replay)
 
@@ -420,6 +421,15 @@ def _add_selection(command: argparse.ArgumentParser, profile: str) -> None:
         metavar="NAME",
     )
     command.add_argument("--rules", metavar="PATTERNS", help="only these rules, e.g. 'DL-*,XA-03'")
+    _add_scope(command)
+
+
+def _add_scope(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--storage",
+        action="store_true",
+        help="judge arrays without GT4Py's attributes, too, by the rules of GT4Py and of storages (GT-*, XA-17)",
+    )
 
 
 def _add_report(command: argparse.ArgumentParser, remark: str = "") -> None:

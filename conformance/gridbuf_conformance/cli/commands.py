@@ -82,6 +82,7 @@ def check(options: Namespace, consoles: Consoles) -> int:
             isolate=options.isolate,
             seed=options.seed,
             time_limit_s=options.time_limit,
+            storage=options.storage,
             known=records,
             on_event=listen,
         )
@@ -105,6 +106,7 @@ def replay(options: Namespace, consoles: Consoles) -> int:
             plan,
             isolate=options.isolate,
             time_limit_s=options.time_limit,
+            storage=options.storage,
             on_event=write_event,
         )
     _save(reports, [report.data])
@@ -333,6 +335,7 @@ def _surveyed(
             isolate=options.isolate,
             seed=options.seed,
             time_limit_s=options.time_limit,
+            storage=options.storage,
             known=replace(records, lenient=True),
             on_event=listen,
         )

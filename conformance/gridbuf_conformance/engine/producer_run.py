@@ -62,6 +62,7 @@ def check(
     rules: str | Iterable[str] | None = None,
     profile: str = "default",
     device_table: Any = None,
+    storage: bool = False,
     on_event: Listener | None = None,
 ) -> Report:
     """Judges a live object in this process: each interface, and the agreement of
@@ -73,7 +74,7 @@ def check(
     profile_of(profile)  # raises where there is none
     selected = catalogue.select(patterns(rules))
     run = ProducerRun(selected, "", profile, 0, EventLog(on_event))
-    run.start(_description_of_object(obj))
+    run.start(_description_of_object(obj), storage=storage)
     devices = Devices(None if device_table is None else lambda: device_table)
     if device_table is not None:
         TableAccess(device_table)  # a capsule that is not a table is a mistake of the caller

@@ -25,6 +25,7 @@ from ..render.events import EventLog
 from ..render.report import SCHEMA, Report
 from ..rules import catalogue
 from ..rules.catalogue import Rule
+from ..rules.scope import Scope
 from ..version import __version__
 from .driver import Description, Result
 from .results import no_interface, verdicts_of, verdicts_of_death
@@ -66,6 +67,7 @@ class Run:
         self._log = log
         self._groups = _groups(rules)
         self._notes: list[str] = []
+        self._scope, self._asked_storage = Scope(), False
         self._pinned: set[Plan] = set()
         self._marks = [("start", time.perf_counter())]
         self._asked, self._of = 0, 0
@@ -81,8 +83,10 @@ class Run:
 
     # -- the stream --------------------------------------------------------------------
 
-    def start(self, description: Description) -> None:
-        """The producer is there; says so."""
+    def start(self, description: Description, *, storage: bool = False) -> None:
+        """The producer is there; says so. `storage`: the rules of storages are asked for."""
+        self._asked_storage = storage
+        self._scope = Scope(storage or bool(description.capabilities.asked_keys))
         self._log.emit(
             "start",
             schema=SCHEMA,
@@ -146,6 +150,7 @@ class Run:
 
     def _failure(self, tally: Tally, plan: Plan | None, verdict: Verdict) -> dict[str, Any]:
         command = ["gridbuf-conformance", "replay", *self.replay_options]
+        command += ["--storage"] if self._asked_storage else []
         command += [self._written, tally.rule.id]
         return {
             "plan": plan.to_dict() if plan is not None else None,
@@ -199,7 +204,7 @@ class Run:
 
     def verdicts(self, plan: Plan | None, result: Result) -> dict[str, Verdict]:
         """What each selected rule says of what a plan came to."""
-        return verdicts_of(plan, result, self._selected)
+        return verdicts_of(plan, result, self._selected, self._scope)
 
     def simplifications(self, plan: Plan) -> Iterable[Plan]:
         """Plans to try last, the simplest first; what makes a plan of this run easier to read."""

@@ -30,6 +30,7 @@ class Options:
     seed: int | None = None
     time_limit_s: float = PLAN_LIMIT_S
     known: KnownFailures | None = None
+    storage: bool = False
     on_event: Listener | None = None
 
 
@@ -50,7 +51,7 @@ def run_profile(kind: type[Run], target: Any, options: Options) -> Report:
     rules = patterns(kind.default_rules(target) if options.rules is None else options.rules)
     run = _begun(kind, target, rules, profile.name, seed or 0, options)
     with opened(target, options.isolate, options.time_limit_s, kind.side) as worker:
-        run.start(worker.description)
+        run.start(worker.description, storage=options.storage)
         if run.tallies:
             run.replay_known(worker, options.known or KnownFailures())
             run.ask_profile(worker, profile)
@@ -65,7 +66,7 @@ def run_plans(kind: type[Run], target: Any, plans: Iterable[Plan], options: Opti
     """
     run = _begun(kind, target, patterns(options.rules), options.profile, 0, options)
     with opened(target, options.isolate, options.time_limit_s, kind.side) as worker:
-        run.start(worker.description)
+        run.start(worker.description, storage=options.storage)
         run.ask(worker, plans)
         run.judge_exit(worker.close())
     return run.finish()

@@ -161,6 +161,7 @@ class Rule:
     `since` is the version of the published text that introduced it. `preconditions` are the ids of rules that must hold
     before the suite can judge this rule. `oracle` names the methods of the check. `steps` are the steps of a measurement (`info.steps`) at which a death or a hang of
     the process breaks this rule. `on_device`: only the device's own answer settles it for device memory.
+    `holds_for_all`: the rule judges every producer, although its text is not a published one.
     A rule without a check has the reason in `untestable`. If a rule applies to both sides, `fix` is for producers and
     `consumer_fix` for consumers.
 
@@ -177,6 +178,7 @@ class Rule:
     oracle: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
     on_device: bool = False
+    holds_for_all: bool = False
     why: str = ""
     fix: str = ""
     example: str = ""
@@ -220,6 +222,11 @@ class Rule:
     def is_published(self) -> bool:
         """Whether the rule rests on a text for every library. If not, it is never a finding about another library."""
         return self.source.text.kind == "published"
+
+    @property
+    def is_for_storages(self) -> bool:
+        """Whether the rule judges only arrays with GT4Py's attributes and producers that declare features of storages (`scope`)."""
+        return not (self.is_published or self.holds_for_all)
 
 
 def _table(*place: str) -> dict[str, dict[str, Any]]:
