@@ -59,58 +59,83 @@ def openvino_tensor(exporter: Any) -> Any:
 
 
 def soundfile_written(exporter: Any) -> Any:
-    """The samples of a NumPy array as python-soundfile writes them to a file without a header."""
+    """The samples of an exporter as python-soundfile writes them to a file without a header."""
     import io
 
-    import numpy as np
     import soundfile
 
-    array = np.asarray(exporter)
     subtype = {"float32": "FLOAT", "float64": "DOUBLE", "int16": "PCM_16", "int32": "PCM_32"}
+    name, shape = _taken(exporter, " ".join(subtype), 1, 2)
     file = io.BytesIO()
-    soundfile.write(file, array, 8000, format="RAW", subtype=subtype[array.dtype.name])
-    return np.frombuffer(file.getvalue(), array.dtype.newbyteorder("=")).reshape(array.shape)
+    soundfile.write(file, exporter, 8000, format="RAW", subtype=subtype[name])
+    return _numbers(file.getvalue(), name, shape)
 
 
 def imagecodecs_tiff(exporter: Any) -> Any:
-    """The image of a NumPy array as imagecodecs writes it to a TIFF file and reads it again."""
+    """The image of an exporter as imagecodecs writes it to a TIFF file and reads it again."""
     import imagecodecs
-    import numpy as np
 
-    array = np.asarray(exporter)
-    return imagecodecs.tiff_decode(imagecodecs.tiff_encode(array)).reshape(array.shape)
+    _, shape = _taken(exporter, _NUMBERS)
+    return imagecodecs.tiff_decode(imagecodecs.tiff_encode(exporter)).reshape(shape)
 
 
 def tensorstore_read(exporter: Any) -> Any:
-    """The elements that TensorStore reads from a view of a NumPy array."""
-    import numpy as np
+    """The elements that TensorStore reads from its view of an exporter."""
     import tensorstore
 
-    return tensorstore.array(np.asarray(exporter)).read().result()
+    _taken(exporter, _NUMBERS)
+    return tensorstore.array(exporter).read().result()
 
 
 def vtk_from_numpy(exporter: Any) -> Any:
-    """The numbers of a VTK array that is made of a NumPy array, as NumPy sees them again."""
-    import numpy as np
+    """The numbers of a VTK array that is made of an exporter, as NumPy sees them again."""
     from vtkmodules.util import numpy_support
 
-    array = np.asarray(exporter)
-    if array.ndim not in (1, 2):
-        raise TypeError("VTK's arrays have one or two dimensions")
-    made = numpy_support.numpy_to_vtk(array, deep=True)
-    return numpy_support.vtk_to_numpy(made).reshape(array.shape)
+    _, shape = _taken(exporter, _NUMBERS, 1, 2)
+    made = numpy_support.numpy_to_vtk(exporter, deep=True)
+    return numpy_support.vtk_to_numpy(made).reshape(shape)
 
 
 def xgboost_data(exporter: Any) -> Any:
-    """The numbers of a DMatrix over a NumPy array of float32, which is the type that it keeps."""
-    import numpy as np
+    """The numbers of a DMatrix of float32, which is the type that it keeps."""
     import xgboost
 
-    array = np.asarray(exporter)
-    if array.dtype.name != "float32" or array.ndim != 2:
-        raise TypeError("the zoo takes matrices of float32 only: a DMatrix converts other types")
-    kept = xgboost.DMatrix(array, missing=-1.0).get_data()
+    _taken(exporter, "float32", 2)
+    kept = xgboost.DMatrix(exporter, missing=-1.0).get_data()
     return kept.toarray().astype("float32", copy=False)
+
+
+# Consumers of numbers of some types -----------------------------------------------------------------------------------
+
+
+_KINDS = {
+    **dict.fromkeys("bhilqi", "int"),
+    **dict.fromkeys("BHILQu", "uint"),
+    **dict.fromkeys("efd", "float"),
+}
+"""Kinds of numbers, by the letters of the buffer protocol and of the array interface."""
+
+
+def _taken(exporter: Any, dtypes: str, *ndims: int) -> tuple[str, tuple[int, ...]]:
+    """The name of the type and the shape, by the description alone; TypeError unless a function takes them."""
+    described = getattr(exporter, "__array_interface__", None)
+    if described is None:
+        with memoryview(exporter) as view:
+            code, itemsize, shape = view.format[-1:], view.itemsize, view.shape
+    else:
+        code, itemsize = described["typestr"][1], int(described["typestr"][2:])
+        shape = tuple(described["shape"])
+    name = f"{_KINDS.get(code)}{8 * itemsize}"
+    if name not in dtypes.split() or 0 in shape or (ndims and len(shape) not in ndims):
+        raise TypeError(f"{name}, shape {shape}: this function takes {dtypes}, {ndims} dimensions")
+    return name, shape
+
+
+def _numbers(content: Any, dtype: str, shape: tuple[int, ...]) -> Any:
+    """The array of row-major bytes that a library wrote."""
+    import numpy as np
+
+    return np.frombuffer(content, dtype).reshape(shape)
 
 
 # Consumers of NumPy's arrays ------------------------------------------------------------------------------------------
@@ -147,6 +172,14 @@ def _nbytes(exporter: Any) -> int:
         return view.nbytes
 
 
+def arro3_buffer(exporter: Any) -> Any:
+    """The elements of an array of arro3 over an exporter's buffer."""
+    import arro3.core
+
+    _taken(exporter, _NUMBERS, 1)
+    return arro3.core.Array.from_buffer(exporter).to_numpy()
+
+
 def arro3_array(exporter: Any) -> Any:
     """The elements of an array of arro3 that is made of a NumPy array."""
     import arro3.core
@@ -173,10 +206,11 @@ def av_from_numpy_buffer(exporter: Any) -> Any:
 
 
 def blosc2_array(exporter: Any) -> Any:
-    """The elements of a compressed array of a NumPy array."""
+    """The elements of a compressed array of an exporter."""
     import blosc2
 
-    return blosc2.asarray(_array_of(exporter, _NUMBERS))[:]
+    _taken(exporter, _NUMBERS)
+    return blosc2.asarray(exporter)[:]
 
 
 @gives_bytes
@@ -189,21 +223,10 @@ def brotli_compressed(exporter: Any) -> Any:
 
 
 def drjit_tensor(exporter: Any) -> Any:
-    """The numbers of a tensor of Dr.Jit, without its compiler, that is made of an exporter of DLPack or of a buffer."""
+    """The numbers of `drjit.scalar.TensorXf64`, without the compiler of Dr.Jit."""
     import drjit
-    import numpy as np
 
-    kind = {
-        "float32": "TensorXf",
-        "float64": "TensorXf64",
-        "int32": "TensorXi",
-        "uint32": "TensorXu",
-    }
-    source = exporter if hasattr(exporter, "__dlpack__") else _array_of(exporter, " ".join(kind))
-    dtype = np.from_dlpack(source).dtype.name if source is exporter else source.dtype.name
-    if dtype not in kind:
-        raise TypeError(f"{dtype}: this function takes {', '.join(kind)}")
-    return getattr(drjit.scalar, kind[dtype])(source).numpy()
+    return drjit.scalar.TensorXf64(exporter).numpy()
 
 
 def duckdb_column(exporter: Any) -> Any:
@@ -254,24 +277,24 @@ def gt4py_from_array(exporter: Any) -> Any:
     """GT4Py's storage that is made of an exporter."""
     from gt4py import storage
 
-    return storage.from_array(exporter, dtype=_array(exporter).dtype, backend="numpy")
+    return storage.from_array(exporter, dtype=_taken(exporter, _NUMBERS)[0], backend="numpy")
 
 
 def h5py_dataset(exporter: Any) -> Any:
-    """The elements of a NumPy array as h5py writes them to a file in memory and reads them again."""
+    """The elements of an exporter as h5py writes them to a file in memory and reads them again."""
     import h5py
 
+    _taken(exporter, _NUMBERS)
     with h5py.File("zoo", "w", driver="core", backing_store=False) as file:
-        return file.create_dataset("x", data=_array_of(exporter, _NUMBERS))[()]
+        return file.create_dataset("x", data=exporter)[()]
 
 
 def imageio_tiff(exporter: Any) -> Any:
-    """The image of a NumPy array as imageio writes it to a TIFF file and reads it again."""
+    """The image of an exporter as imageio writes it to a TIFF file and reads it again."""
     import imageio.v3 as iio
 
-    return iio.imread(
-        iio.imwrite("<bytes>", _array_of(exporter, "uint8 float32", 2), extension=".tiff")
-    )
+    _taken(exporter, "uint8 float32", 2)
+    return iio.imread(iio.imwrite("<bytes>", exporter, extension=".tiff"))
 
 
 def itk_image(exporter: Any) -> Any:
@@ -308,10 +331,8 @@ def mpi4py_sent(exporter: Any) -> Any:
     import numpy as np
     from mpi4py import MPI
 
-    array = _array_of(exporter, _NUMBERS)
-    received = np.empty_like(
-        array, array.dtype.newbyteorder("=")
-    )  # in the same order: messages are memory
+    name, shape = _taken(exporter, _NUMBERS)
+    received = np.empty(shape, name)
     MPI.COMM_SELF.Sendrecv(exporter, 0, recvbuf=received, source=0)
     return received
 
@@ -320,41 +341,42 @@ def ncnn_mat(exporter: Any) -> Any:
     """The matrix of ncnn over an exporter's memory."""
     import ncnn
 
-    _array_of(exporter, "float32", 1, 2, 3)
+    _taken(exporter, "float32", 1, 2, 3)
     return ncnn.Mat(exporter)
 
 
 def netcdf4_variable(exporter: Any) -> Any:
-    """The elements of a NumPy array as netCDF4 writes them to a file in memory and reads them again."""
+    """The elements of an exporter as netCDF4 writes them to a file in memory and reads them again."""
     import netCDF4
     import numpy as np
 
-    array = _array_of(exporter, _NUMBERS)
+    name, shape = _taken(exporter, _NUMBERS)
     with netCDF4.Dataset("zoo", "w", diskless=True) as file:
-        for axis, extent in enumerate(array.shape):
+        for axis, extent in enumerate(shape):
             file.createDimension(f"d{axis}", extent)
-        axes = [f"d{axis}" for axis in range(array.ndim)]
-        variable = file.createVariable("x", array.dtype.newbyteorder("="), axes, fill_value=False)
+        axes = [f"d{axis}" for axis in range(len(shape))]
+        variable = file.createVariable("x", name, axes, fill_value=False)
         variable.set_auto_mask(False)
-        variable[...] = array
+        variable[...] = exporter
         return np.array(variable[...])
 
 
 def nlopt_bounds(exporter: Any) -> Any:
-    """The bounds that NLopt keeps of a NumPy array."""
+    """The bounds that NLopt keeps of an exporter."""
     import nlopt
 
-    array = _array_of(exporter, "float64", 1)
-    problem = nlopt.opt(nlopt.LN_COBYLA, len(array))
-    problem.set_lower_bounds(array)
+    _, shape = _taken(exporter, "float64", 1)
+    problem = nlopt.opt(nlopt.LN_COBYLA, *shape)
+    problem.set_lower_bounds(exporter)
     return problem.get_lower_bounds()
 
 
 def numexpr_copied(exporter: Any) -> Any:
-    """The copy of a NumPy array that numexpr makes."""
+    """The copy of an exporter that numexpr makes."""
     import numexpr
 
-    return numexpr.evaluate("x", {"x": _array_of(exporter, "float32 float64 int32 int64")})
+    _taken(exporter, "float32 float64 int32 int64")
+    return numexpr.evaluate("x", {"x": exporter})
 
 
 @gives_bytes
@@ -388,10 +410,11 @@ def openexr_channel(exporter: Any) -> Any:
 
 
 def pandas_series(exporter: Any) -> Any:
-    """The numbers of a pandas Series that is made of a NumPy array, added to zero."""
+    """The numbers of a pandas Series that is made of an exporter, added to zero."""
     import pandas
 
-    return (pandas.Series(_array_of(exporter, _NUMBERS, 1)) + 0).to_numpy()
+    _taken(exporter, _NUMBERS, 1)
+    return (pandas.Series(exporter) + 0).to_numpy()
 
 
 @gives_bytes
@@ -403,10 +426,11 @@ def pillow_frombuffer(exporter: Any) -> Any:
 
 
 def polars_series(exporter: Any) -> Any:
-    """The numbers of a polars Series that is made of a NumPy array."""
+    """The numbers of a polars Series that is made of an exporter."""
     import polars
 
-    return polars.Series(_array_of(exporter, _NUMBERS, 1)).to_numpy()
+    _taken(exporter, _NUMBERS, 1)
+    return polars.Series(exporter).to_numpy()
 
 
 def pyarrow_tensor(exporter: Any) -> Any:
@@ -444,13 +468,13 @@ def pygame_image(exporter: Any) -> Any:
 
 
 def pygame_surfarray(exporter: Any) -> Any:
-    """The pixels of a surface of pygame to which a NumPy array is copied."""
+    """The pixels of a surface of pygame to which an exporter is copied."""
     import numpy as np
     import pygame
 
-    array = _array_of(exporter, "uint32", 2)
-    surface = pygame.Surface(array.shape, depth=32, masks=(0xFF0000, 0xFF00, 0xFF, 0xFF000000))
-    pygame.surfarray.blit_array(surface, array)
+    _, shape = _taken(exporter, "uint32", 2)
+    surface = pygame.Surface(shape, depth=32, masks=(0xFF0000, 0xFF00, 0xFF, 0xFF000000))
+    pygame.surfarray.blit_array(surface, exporter)
     return pygame.surfarray.array2d(surface).astype(np.int64).astype(np.uint32)
 
 
@@ -465,19 +489,18 @@ def pyopencl_array(exporter: Any) -> Any:
 
 
 def rasterio_band(exporter: Any) -> Any:
-    """The band of a NumPy array as rasterio writes it to a file in memory and reads it again."""
+    """The band of an exporter as rasterio writes it to a file in memory and reads it again."""
     import warnings
 
     from rasterio.io import MemoryFile
 
-    array = _array_of(exporter, "uint8 int16 uint16 int32 float32 float64", 2)
+    name, (height, width) = _taken(exporter, "uint8 int16 uint16 int32 float32 float64", 2)
     warnings.simplefilter("ignore")
     with MemoryFile() as memory:
-        height, width = array.shape
         with memory.open(
-            driver="GTiff", height=height, width=width, count=1, dtype=array.dtype.name
+            driver="GTiff", height=height, width=width, count=1, dtype=name
         ) as file:
-            file.write(array, 1)
+            file.write(exporter, 1)
         with memory.open() as file:
             return file.read(1)
 
@@ -490,11 +513,11 @@ def safetensors_saved(exporter: Any) -> Any:
 
 
 def simpleitk_image(exporter: Any) -> Any:
-    """The pixels of a SimpleITK image that is made of a NumPy array."""
+    """The pixels of a SimpleITK image that is made of an exporter."""
     import SimpleITK
 
-    array = _array_of(exporter, "uint8 int16 uint16 int32 float32 float64", 2, 3)
-    return SimpleITK.GetArrayFromImage(SimpleITK.GetImageFromArray(array, isVector=False))
+    _taken(exporter, "uint8 int16 uint16 int32 float32 float64", 2, 3)
+    return SimpleITK.GetArrayFromImage(SimpleITK.GetImageFromArray(exporter, isVector=False))
 
 
 @gives_bytes
@@ -527,10 +550,11 @@ def snappy_compressed(exporter: Any) -> Any:
 
 
 def tiledb_array(exporter: Any) -> Any:
-    """A NumPy array as TileDB writes it to memory and reads it again."""
+    """An exporter as TileDB writes it to memory and reads it again."""
     import tiledb
 
-    with tiledb.from_numpy("mem://zoo", _array_of(exporter, _NUMBERS), ctx=tiledb.Ctx()) as kept:
+    _taken(exporter, _NUMBERS)
+    with tiledb.from_numpy("mem://zoo", exporter, ctx=tiledb.Ctx()) as kept:
         return kept[:]
 
 
@@ -542,19 +566,20 @@ def tinygrad_tensor(exporter: Any) -> Any:
 
 
 def voyager_vectors(exporter: Any) -> Any:
-    """The vectors that a Voyager index keeps of a NumPy array."""
+    """The vectors that a Voyager index keeps of an exporter."""
     import voyager
 
-    array = _array_of(exporter, "float32", 2)
-    index = voyager.Index(voyager.Space.Euclidean, num_dimensions=array.shape[1])
-    return index.get_vectors(index.add_items(array))
+    _, shape = _taken(exporter, "float32", 2)
+    index = voyager.Index(voyager.Space.Euclidean, num_dimensions=shape[1])
+    return index.get_vectors(index.add_items(exporter))
 
 
 def zarr_array(exporter: Any) -> Any:
-    """A NumPy array as zarr writes it to memory and reads it again."""
+    """An exporter as zarr writes it to memory and reads it again."""
     import zarr
 
-    return zarr.array(_array_of(exporter, _NUMBERS))[...]
+    _taken(exporter, _NUMBERS)
+    return zarr.array(exporter)[...]
 
 
 def zfpy_compressed(exporter: Any) -> Any:
