@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from gridbuf_conformance.abi.arraystruct import ArrayStruct
+from gridbuf_conformance.abi.capsule import capsule_pointer
 from gridbuf_conformance.named_consumers.functions import gives_bytes
 
 _NUMBERS = "float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64"
@@ -71,6 +73,20 @@ def soundfile_written(exporter: Any) -> Any:
     return _numbers(file.getvalue(), name, shape)
 
 
+@gives_bytes
+def soundfile_buffer_written(exporter: Any) -> Any:
+    """The samples of a buffer of int16 as python-soundfile writes them to a file without a header."""
+    import io
+
+    import soundfile
+
+    _taken(exporter, "int16", 1)
+    file = io.BytesIO()
+    with soundfile.SoundFile(file, "w", 8000, 1, "PCM_16", format="RAW") as written:
+        written.buffer_write(exporter, "int16")
+    return file.getvalue()
+
+
 def imagecodecs_tiff(exporter: Any) -> Any:
     """The image of an exporter as imagecodecs writes it to a TIFF file and reads it again."""
     import imagecodecs
@@ -96,12 +112,22 @@ def vtk_from_numpy(exporter: Any) -> Any:
     return numpy_support.vtk_to_numpy(made).reshape(shape)
 
 
+def vtk_set_void_array(exporter: Any) -> Any:
+    """The numbers of a VTK array over an exporter's buffer."""
+    from vtkmodules.util import numpy_support
+    from vtkmodules.vtkCommonCore import vtkDoubleArray
+
+    _, shape = _taken(exporter, "float64", 1)
+    made = vtkDoubleArray()
+    made.SetVoidArray(exporter, *shape, 1)
+    return numpy_support.vtk_to_numpy(made)
+
+
 def xgboost_data(exporter: Any) -> Any:
-    """The numbers of a DMatrix of float32, which is the type that it keeps."""
+    """The numbers of a DMatrix over a NumPy array of float32, which is the type that it keeps."""
     import xgboost
 
-    _taken(exporter, "float32", 2)
-    kept = xgboost.DMatrix(exporter, missing=-1.0).get_data()
+    kept = xgboost.DMatrix(_array_of(exporter, "float32", 2), missing=-1.0).get_data()
     return kept.toarray().astype("float32", copy=False)
 
 
@@ -118,13 +144,17 @@ _KINDS = {
 
 def _taken(exporter: Any, dtypes: str, *ndims: int) -> tuple[str, tuple[int, ...]]:
     """The name of the type and the shape, by the description alone; TypeError unless a function takes them."""
-    described = getattr(exporter, "__array_interface__", None)
-    if described is None:
-        with memoryview(exporter) as view:
-            code, itemsize, shape = view.format[-1:], view.itemsize, view.shape
-    else:
+    if hasattr(exporter, "__array_interface__"):
+        described = exporter.__array_interface__
         code, itemsize = described["typestr"][1], int(described["typestr"][2:])
         shape = tuple(described["shape"])
+    elif hasattr(exporter, "__array_struct__"):
+        capsule = exporter.__array_struct__
+        struct = ArrayStruct.from_address(capsule_pointer(capsule))
+        code, itemsize, shape = chr(struct.typekind[0]), struct.itemsize, tuple(struct.shape[: struct.nd])
+    else:
+        with memoryview(exporter) as view:
+            code, itemsize, shape = view.format[-1:], view.itemsize, view.shape
     name = f"{_KINDS.get(code)}{8 * itemsize}"
     if name not in dtypes.split() or 0 in shape or (ndims and len(shape) not in ndims):
         raise TypeError(f"{name}, shape {shape}: this function takes {dtypes}, {ndims} dimensions")
@@ -214,6 +244,16 @@ def blosc2_array(exporter: Any) -> Any:
 
 
 @gives_bytes
+def av_plane_updated(exporter: Any) -> Any:
+    """The bytes that PyAV copies to the plane of a frame of sound, which has no padding."""
+    import av
+
+    frame = av.AudioFrame("u8", "mono", _nbytes(exporter), align=1)
+    frame.planes[0].update(exporter)
+    return bytes(frame.planes[0])
+
+
+@gives_bytes
 def brotli_compressed(exporter: Any) -> Any:
     """The plain bytes of a buffer, compressed by brotli and decompressed."""
     import brotli
@@ -277,7 +317,7 @@ def gt4py_from_array(exporter: Any) -> Any:
     """GT4Py's storage that is made of an exporter."""
     from gt4py import storage
 
-    return storage.from_array(exporter, dtype=_taken(exporter, _NUMBERS)[0], backend="numpy")
+    return storage.from_array(exporter, backend="numpy")
 
 
 def h5py_dataset(exporter: Any) -> Any:
@@ -294,16 +334,15 @@ def imageio_tiff(exporter: Any) -> Any:
     import imageio.v3 as iio
 
     _taken(exporter, "uint8 float32", 2)
-    return iio.imread(iio.imwrite("<bytes>", exporter, extension=".tiff"))
+    return iio.imread(iio.imwrite("<bytes>", exporter, extension=".tiff", plugin="pillow"))
 
 
 def itk_image(exporter: Any) -> Any:
-    """The pixels of an ITK image that is made of a NumPy array."""
+    """The pixels of an ITK image that is made of an exporter."""
     import itk
 
-    return itk.array_from_image(
-        itk.image_from_array(_array_of(exporter, "uint8 uint16 float32 float64", 2, 3))
-    )
+    _taken(exporter, "uint8 uint16 float32 float64", 2, 3)
+    return itk.array_from_image(itk.image_from_array(exporter))
 
 
 def lightgbm_label(exporter: Any) -> Any:
@@ -332,7 +371,9 @@ def mpi4py_sent(exporter: Any) -> Any:
     from mpi4py import MPI
 
     name, shape = _taken(exporter, _NUMBERS)
-    received = np.empty(shape, name)
+    with memoryview(exporter) as view:  # messages are memory: it arrives in the order in which it is sent
+        order: Any = "C" if view.c_contiguous else "F"
+    received = np.empty(shape, name, order)
     MPI.COMM_SELF.Sendrecv(exporter, 0, recvbuf=received, source=0)
     return received
 
@@ -362,12 +403,12 @@ def netcdf4_variable(exporter: Any) -> Any:
 
 
 def nlopt_bounds(exporter: Any) -> Any:
-    """The bounds that NLopt keeps of an exporter."""
+    """The bounds that NLopt keeps of a NumPy array."""
     import nlopt
 
-    _, shape = _taken(exporter, "float64", 1)
-    problem = nlopt.opt(nlopt.LN_COBYLA, *shape)
-    problem.set_lower_bounds(exporter)
+    array = _array_of(exporter, "float64", 1)
+    problem = nlopt.opt(nlopt.LN_COBYLA, len(array))
+    problem.set_lower_bounds(array)
     return problem.get_lower_bounds()
 
 
@@ -410,11 +451,10 @@ def openexr_channel(exporter: Any) -> Any:
 
 
 def pandas_series(exporter: Any) -> Any:
-    """The numbers of a pandas Series that is made of an exporter, added to zero."""
+    """The numbers of a pandas Series that is made of a NumPy array, added to zero."""
     import pandas
 
-    _taken(exporter, _NUMBERS, 1)
-    return (pandas.Series(exporter) + 0).to_numpy()
+    return (pandas.Series(_array_of(exporter, _NUMBERS, 1)) + 0).to_numpy()
 
 
 @gives_bytes
@@ -426,11 +466,10 @@ def pillow_frombuffer(exporter: Any) -> Any:
 
 
 def polars_series(exporter: Any) -> Any:
-    """The numbers of a polars Series that is made of an exporter."""
+    """The numbers of a polars Series that is made of a NumPy array."""
     import polars
 
-    _taken(exporter, _NUMBERS, 1)
-    return polars.Series(exporter).to_numpy()
+    return polars.Series(_array_of(exporter, _NUMBERS, 1)).to_numpy()
 
 
 def pyarrow_tensor(exporter: Any) -> Any:
@@ -488,19 +527,33 @@ def pyopencl_array(exporter: Any) -> Any:
     return (pyopencl.array.to_device(queue, array) + 0).get()
 
 
+@gives_bytes
+def pyopencl_copied(exporter: Any) -> Any:
+    """The plain bytes of a buffer, copied to the first device of OpenCL and back."""
+    import pyopencl
+
+    back = bytearray(_nbytes(exporter))
+    context = pyopencl.create_some_context(interactive=False)
+    flags = pyopencl.mem_flags.READ_ONLY | pyopencl.mem_flags.COPY_HOST_PTR
+    kept = pyopencl.Buffer(context, flags, hostbuf=exporter)
+    pyopencl.enqueue_copy(pyopencl.CommandQueue(context), back, kept)
+    return bytes(back)
+
+
 def rasterio_band(exporter: Any) -> Any:
-    """The band of an exporter as rasterio writes it to a file in memory and reads it again."""
+    """The band of a NumPy array as rasterio writes it to a file in memory and reads it again."""
     import warnings
 
     from rasterio.io import MemoryFile
 
-    name, (height, width) = _taken(exporter, "uint8 int16 uint16 int32 float32 float64", 2)
+    array = _array_of(exporter, "uint8 int16 uint16 int32 float32 float64", 2)
     warnings.simplefilter("ignore")
     with MemoryFile() as memory:
+        height, width = array.shape
         with memory.open(
-            driver="GTiff", height=height, width=width, count=1, dtype=name
+            driver="GTiff", height=height, width=width, count=1, dtype=array.dtype.name
         ) as file:
-            file.write(exporter, 1)
+            file.write(array, 1)
         with memory.open() as file:
             return file.read(1)
 
@@ -529,6 +582,15 @@ def skia_data(exporter: Any) -> Any:
     return memoryview(skia.Data(exporter))
 
 
+@gives_bytes
+def skia_frombytes(exporter: Any) -> Any:
+    """The pixels of an image of Skia, one byte each, that is made of plain bytes."""
+    import skia
+
+    size = (_nbytes(exporter), 1)
+    return skia.Image.frombytes(exporter, size, skia.kGray_8_ColorType).tobytes()
+
+
 def skia_image(exporter: Any) -> Any:
     """The pixels of an image of Skia that is made of a NumPy array, which gives each of its four channels."""
     import numpy as np
@@ -550,11 +612,10 @@ def snappy_compressed(exporter: Any) -> Any:
 
 
 def tiledb_array(exporter: Any) -> Any:
-    """An exporter as TileDB writes it to memory and reads it again."""
+    """A NumPy array as TileDB writes it to memory and reads it again."""
     import tiledb
 
-    _taken(exporter, _NUMBERS)
-    with tiledb.from_numpy("mem://zoo", exporter, ctx=tiledb.Ctx()) as kept:
+    with tiledb.from_numpy("mem://zoo", _array_of(exporter, _NUMBERS), ctx=tiledb.Ctx()) as kept:
         return kept[:]
 
 
@@ -566,12 +627,12 @@ def tinygrad_tensor(exporter: Any) -> Any:
 
 
 def voyager_vectors(exporter: Any) -> Any:
-    """The vectors that a Voyager index keeps of an exporter."""
+    """The vectors that a Voyager index keeps of a NumPy array."""
     import voyager
 
-    _, shape = _taken(exporter, "float32", 2)
-    index = voyager.Index(voyager.Space.Euclidean, num_dimensions=shape[1])
-    return index.get_vectors(index.add_items(exporter))
+    array = _array_of(exporter, "float32", 2)
+    index = voyager.Index(voyager.Space.Euclidean, num_dimensions=array.shape[1])
+    return index.get_vectors(index.add_items(array))
 
 
 def zarr_array(exporter: Any) -> Any:

@@ -20,7 +20,6 @@ __all__ = [
     "CvxoptProducer",
     "NanobindProducer",
     "PandasFrameProducer",
-    "PolarsFrameProducer",
     "PyArrowFrameProducer",
     "Pybind11Producer",
     "QuadrantsProducer",
@@ -110,17 +109,6 @@ class PandasFrameProducer(_FrameProducer):
         return pandas.DataFrame(columns)
 
 
-class PolarsFrameProducer(_FrameProducer):
-    """Buffers of `polars.DataFrame.__dataframe__`."""
-
-    name = "polars.__dataframe__"
-
-    def frame(self, columns: dict[str, Any]) -> Any:
-        import polars
-
-        return polars.DataFrame(columns)
-
-
 class PyArrowFrameProducer(_FrameProducer):
     """Buffers of `pyarrow.Table.__dataframe__`."""
 
@@ -173,7 +161,9 @@ class Pybind11Producer(HostProducer):
     """A class of pybind11 with `def_buffer`, over a memoryview: the suite's extension exports its argument again."""
 
     name = "pybind11"
-    capabilities = Capabilities(dtypes=tuple(_FORMATS), min_ndim=1, max_ndim=8, **_COMMON)
+    capabilities = Capabilities(
+        dtypes=tuple(_FORMATS), min_ndim=1, max_ndim=8, **{**_COMMON, "readonly": (False, True)}
+    )
 
     def version(self) -> str:
         import gridbuf_conformance_pybind11
@@ -184,8 +174,9 @@ class Pybind11Producer(HostProducer):
         import gridbuf_conformance_pybind11
 
         if not plan.nbytes:
-            return gridbuf_conformance_pybind11.buffer(_empty(plan))
-        memory = memoryview(bytearray(plan.content()))
+            empty = memoryview(_empty(plan))
+            return gridbuf_conformance_pybind11.buffer(empty.toreadonly() if plan.readonly else empty)
+        memory = memoryview(bytes(plan.content()) if plan.readonly else bytearray(plan.content()))
         return gridbuf_conformance_pybind11.buffer(memory.cast(_FORMATS[plan.dtype], plan.shape))
 
 
