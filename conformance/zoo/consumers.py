@@ -75,15 +75,17 @@ def soundfile_written(exporter: Any) -> Any:
 
 @gives_bytes
 def soundfile_buffer_written(exporter: Any) -> Any:
-    """The samples of a buffer of int16 as python-soundfile writes them to a file without a header."""
+    """The plain bytes of samples of float32 as python-soundfile writes them to a file without a header."""
     import io
 
     import soundfile
 
-    _taken(exporter, "int16", 1)
+    if _nbytes(exporter) % 4:
+        raise TypeError("the bytes are no whole number of samples")
     file = io.BytesIO()
-    with soundfile.SoundFile(file, "w", 8000, 1, "PCM_16", format="RAW") as written:
-        written.buffer_write(exporter, "int16")
+    with soundfile.SoundFile(file, "w", 8000, 1, "FLOAT", format="RAW") as written:
+        written.buffer_write(exporter, "float32")
+        written.flush()
     return file.getvalue()
 
 
@@ -112,15 +114,14 @@ def vtk_from_numpy(exporter: Any) -> Any:
     return numpy_support.vtk_to_numpy(made).reshape(shape)
 
 
+@gives_bytes
 def vtk_set_void_array(exporter: Any) -> Any:
-    """The numbers of a VTK array over an exporter's buffer."""
-    from vtkmodules.util import numpy_support
-    from vtkmodules.vtkCommonCore import vtkDoubleArray
+    """A VTK array of bytes over an exporter's plain bytes."""
+    from vtkmodules.vtkCommonCore import vtkUnsignedCharArray
 
-    _, shape = _taken(exporter, "float64", 1)
-    made = vtkDoubleArray()
-    made.SetVoidArray(exporter, *shape, 1)
-    return numpy_support.vtk_to_numpy(made)
+    made = vtkUnsignedCharArray()
+    made.SetVoidArray(exporter, _nbytes(exporter), 1)
+    return memoryview(made)
 
 
 def xgboost_data(exporter: Any) -> Any:
@@ -154,7 +155,7 @@ def _taken(exporter: Any, dtypes: str, *ndims: int) -> tuple[str, tuple[int, ...
         code, itemsize, shape = chr(struct.typekind[0]), struct.itemsize, tuple(struct.shape[: struct.nd])
     else:
         with memoryview(exporter) as view:
-            code, itemsize, shape = view.format[-1:], view.itemsize, view.shape
+            code, itemsize, shape = view.format.lstrip("@=<>!"), view.itemsize, view.shape
     name = f"{_KINDS.get(code)}{8 * itemsize}"
     if name not in dtypes.split() or 0 in shape or (ndims and len(shape) not in ndims):
         raise TypeError(f"{name}, shape {shape}: this function takes {dtypes}, {ndims} dimensions")
@@ -217,6 +218,13 @@ def arro3_array(exporter: Any) -> Any:
     return arro3.core.Array.from_numpy(_array_of(exporter, _NUMBERS, 1)).to_numpy()
 
 
+def av_from_dlpack(exporter: Any) -> Any:
+    """The pixels of the gray frame of PyAV over the memory of DLPack."""
+    import av
+
+    return av.VideoFrame.from_dlpack((exporter,), format="gray").to_ndarray()
+
+
 def av_from_ndarray(exporter: Any) -> Any:
     """The gray frame that PyAV makes of a NumPy array."""
     import av
@@ -251,6 +259,15 @@ def av_plane_updated(exporter: Any) -> Any:
     frame = av.AudioFrame("u8", "mono", _nbytes(exporter), align=1)
     frame.planes[0].update(exporter)
     return bytes(frame.planes[0])
+
+
+@gives_bytes
+def bitarray_over(exporter: Any) -> Any:
+    """A bitarray over plain bytes."""
+    import bitarray
+
+    _nbytes(exporter)
+    return memoryview(bitarray.bitarray(buffer=exporter))
 
 
 @gives_bytes
@@ -363,6 +380,15 @@ def lz4_compressed(exporter: Any) -> Any:
 
     _nbytes(exporter)
     return lz4.frame.decompress(lz4.frame.compress(exporter))
+
+
+def mlir_elements(exporter: Any) -> Any:
+    """The elements of an attribute of MLIR, in the bindings of JAX, that is made of a buffer."""
+    import numpy as np
+    from jaxlib.mlir import ir
+
+    with ir.Context(), ir.Location.unknown():
+        return np.array(ir.DenseElementsAttr.get(exporter))
 
 
 def mpi4py_sent(exporter: Any) -> Any:
@@ -507,13 +533,13 @@ def pygame_image(exporter: Any) -> Any:
 
 
 def pygame_surfarray(exporter: Any) -> Any:
-    """The pixels of a surface of pygame to which an exporter is copied."""
+    """The pixels of a surface of pygame to which a NumPy array is copied."""
     import numpy as np
     import pygame
 
-    _, shape = _taken(exporter, "uint32", 2)
-    surface = pygame.Surface(shape, depth=32, masks=(0xFF0000, 0xFF00, 0xFF, 0xFF000000))
-    pygame.surfarray.blit_array(surface, exporter)
+    array = _array_of(exporter, "uint32", 2)
+    surface = pygame.Surface(array.shape, depth=32, masks=(0xFF0000, 0xFF00, 0xFF, 0xFF000000))
+    pygame.surfarray.blit_array(surface, array)
     return pygame.surfarray.array2d(surface).astype(np.int64).astype(np.uint32)
 
 
@@ -525,6 +551,14 @@ def pyopencl_array(exporter: Any) -> Any:
     array = _array_of(exporter, "float32 float64 int32 int64")
     queue = pyopencl.CommandQueue(pyopencl.create_some_context(interactive=False))
     return (pyopencl.array.to_device(queue, array) + 0).get()
+
+
+def openusd_array(exporter: Any) -> Any:
+    """The array of OpenUSD that is copied from a buffer of float64."""
+    from pxr import Vt
+
+    _taken(exporter, "float64", 1)
+    return Vt.DoubleArray.FromBuffer(exporter)
 
 
 @gives_bytes
