@@ -26,6 +26,7 @@ def check(
     *,
     device_table: Any = None,
     storage: bool = False,
+    spec: str | Iterable[str] | None = None,
 ) -> Report:
     """Judges one live object, in this process.
 
@@ -46,6 +47,8 @@ def check(
         A C table that reads device memory (`abi.device`). The default is the CUDA driver.
     storage : bool, optional
         Whether the rules of GT4Py and of storages judge an object without GT4Py's attributes.
+    spec : str or iterable of str, optional
+        Editions, such as `"array-api-2024.12,dlpack-1.0"`. Rules whose text is newer do not judge.
 
     Returns
     -------
@@ -55,7 +58,7 @@ def check(
     Raises
     ------
     ValueError
-        If the object has no interface, if a rule or a profile does not exist, or if the capsule is not a
+        If the object has no interface, if a rule, an edition or a profile does not exist, or if the capsule is not a
         device table.
 
     Examples
@@ -68,7 +71,7 @@ def check(
     ()
     """
     return producer_run.check(
-        obj, rules=rules, profile=profile, device_table=device_table, storage=storage
+        obj, rules=rules, profile=profile, device_table=device_table, storage=storage, spec=spec
     )
 
 
@@ -83,6 +86,7 @@ def check_producer(
     known: str | Path | Iterable[str | Path] | KnownFailures | None = None,
     on_event: Listener | None = None,
     storage: bool = False,
+    spec: str | Iterable[str] | None = None,
 ) -> Report:
     """Judges a producer on many plans, by default in a separate process.
 
@@ -110,6 +114,8 @@ def check_producer(
     storage : bool, optional
         Whether the rules of GT4Py and of storages (GT-*, XA-17) judge a producer that declares no layouts,
         alignment, dims or halo, and whose arrays do not have GT4Py's attributes.
+    spec : str or iterable of str, optional
+        Editions, such as `"array-api-2024.12,dlpack-1.0"`. Rules whose text is newer do not judge.
 
     Returns
     -------
@@ -121,7 +127,7 @@ def check_producer(
     CannotLoad
         If the producer cannot be loaded.
     ValueError
-        If a rule or a profile does not exist.
+        If a rule, an edition or a profile does not exist.
     known.KnownError
         If a file of known failures is wrong or matches nothing. A subclass of ValueError.
 
@@ -145,6 +151,7 @@ def check_producer(
         known=KnownFailures.of(known),
         on_event=on_event,
         storage=storage,
+        spec=spec,
     )
 
 
@@ -158,6 +165,7 @@ def check_consumer(
     time_limit_s: float = PLAN_LIMIT_S,
     known: str | Path | Iterable[str | Path] | KnownFailures | None = None,
     on_event: Listener | None = None,
+    spec: str | Iterable[str] | None = None,
 ) -> Report:
     """Judges a consumer on many exports, by default in a separate process.
 
@@ -170,7 +178,7 @@ def check_consumer(
     target : str or callable
         The name of a built-in consumer, `package.module:function`, `path/to/file.py:function`, or a
         function of a module. Without isolation also any callable.
-    profile, isolate, rules, seed, time_limit_s, known, on_event
+    profile, isolate, rules, seed, time_limit_s, known, on_event, spec
         As in `check_producer`.
 
     Returns
@@ -183,7 +191,7 @@ def check_consumer(
     CannotLoad
         If the consumer cannot be loaded.
     ValueError
-        If a rule or a profile does not exist.
+        If a rule, an edition or a profile does not exist.
     known.KnownError
         If a file of known failures is wrong or matches nothing. A subclass of ValueError.
 
@@ -203,4 +211,5 @@ def check_consumer(
         time_limit_s=time_limit_s,
         known=KnownFailures.of(known),
         on_event=on_event,
+        spec=spec,
     )

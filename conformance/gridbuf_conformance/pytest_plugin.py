@@ -79,6 +79,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     _add_option(
         group, parser, "rules", "only these rules: ids, wildcards and levels, as in DL-*,XA-03"
     )
+    _add_option(group, parser, "spec", "editions of documents, as in array-api-2024.12,dlpack-1.0")
+    group.addoption(
+        "--gridbuf-storage",
+        dest="gridbuf_storage",
+        action="store_const",
+        const=True,
+        help="also the rules of GT4Py and of storages, for arrays without GT4Py's attributes",
+    )
+    parser.addini("gridbuf_storage", "as --gridbuf-storage", type="bool", default=False)
     group.addoption(
         "--gridbuf-storage",
         dest="gridbuf_storage",
@@ -194,7 +203,8 @@ def pytest_collection_modifyitems(
         chosen = [(target, rule) for picked_head, target, rule in picked if picked_head == head]
         names = list(dict.fromkeys(target for target, _ in chosen))
         for name in names if picked else _targets(config, side):
-            rules = _rules_of(name, side, _option(config, "rules") or None)
+            selection = _option(config, "rules") or None, _option(config, "spec")
+            rules = _rules_of(name, side, *selection)
             identity = {"name": name, "nodeid": f"{head}::{name}"}
             node = Target.from_parent(session, side=side, rules=rules, **identity)
             wanted = {rule for target, rule in chosen if target == name} - {""}
@@ -331,6 +341,7 @@ class Target(pytest.Collector):
         options: dict[str, Any] = {
             "profile": _option(self.config, "profile") or _DEFAULT_PROFILE,
             "rules": self._tested(),
+            "spec": _option(self.config, "spec"),
         }
         if self.side == "producer":
             options["storage"] = _option(self.config, "storage")
@@ -400,16 +411,17 @@ def _rendered(rule: Mapping[str, Any]) -> str:
     return text.getvalue().rstrip()
 
 
-def _rules_of(target: str, side: str, patterns: str | None) -> list[str]:
-    """The ids of the rules for a target; a pattern that matches no rule is a usage error."""
+def _rules_of(target: str, side: str, patterns: str | None, spec: str | None) -> list[str]:
+    """The ids of the rules for a target; a pattern or an edition that matches no rule is a usage error."""
     from . import producers
-    from .rules import catalogue
+    from .rules import catalogue, scope
 
     if patterns is None and side == "producer" and target in producers.BUILT_IN:
         patterns = producers.BUILT_IN[target].rules
     try:
+        scope.chosen(spec)
         return [rule.id for rule in catalogue.select(patterns, side)]
-    except catalogue.UnknownRule as error:
+    except (catalogue.UnknownRule, scope.UnknownEdition) as error:
         raise pytest.UsageError(str(error)) from None
 
 

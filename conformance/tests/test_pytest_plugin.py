@@ -161,6 +161,17 @@ def test_the_rules_of_storages_judge_an_ordinary_producer_if_they_are_asked(proj
     project(rules="GT-21").assert_outcomes(failed=1)
 
 
+def test_the_editions_of_documents_leave_out_newer_rules(project):
+    right = "--gridbuf-producer=producers.py:Right"
+    project(right, rules="XA-18").assert_outcomes(passed=1)
+    older = project(right, "--gridbuf-spec=python-3.1", "-rs", rules="XA-18")
+    older.assert_outcomes(skipped=1)
+    older.stdout.fnmatch_lines(["SKIPPED * UNSUPPORTED: its text is of python-3.2, newer*"])
+    unknown = project(right, "--gridbuf-spec=dlpack-7", rules="XA-18")
+    assert unknown.ret == pytest.ExitCode.USAGE_ERROR
+    unknown.stderr.fnmatch_lines(["*no rule cites an edition 'dlpack-7'; * dlpack-0.2, 0.3*"])
+
+
 def test_what_was_not_judged_is_skipped_with_the_reason(project):
     done = project("--gridbuf-producer", "producers.py:Wrong", "-rs")
     done.stdout.fnmatch_lines(["SKIPPED * BLOCKED: AI-01 failed"])

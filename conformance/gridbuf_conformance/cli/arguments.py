@@ -24,6 +24,7 @@ from ..outcomes import ExitCode
 from ..plan.profiles import profile_names
 from ..render import FORMATS
 from ..rules.catalogue import UnknownRule
+from ..rules.scope import UnknownEdition
 from ..targets import CannotLoad
 from ..version import __version__
 from . import commands
@@ -202,7 +203,7 @@ def _run(options: argparse.Namespace) -> int:
     except commands.UsageError as error:
         _complain(errors, str(error))
         return ExitCode.USAGE
-    except (KnownError, UnknownRule) as error:
+    except (KnownError, UnknownEdition, UnknownRule) as error:
         _complain(errors, str(error))
         return ExitCode.USAGE
     except CannotLoad as error:
@@ -429,6 +430,11 @@ def _add_scope(command: argparse.ArgumentParser) -> None:
         "--storage",
         action="store_true",
         help="judge arrays without GT4Py's attributes, too, by the rules of GT4Py and of storages (GT-*, XA-17)",
+    )
+    command.add_argument(
+        "--spec",
+        metavar="EDITIONS",
+        help="editions of documents, e.g. array-api-2024.12,dlpack-1.0: rules whose text is newer do not judge",
     )
 
 

@@ -26,6 +26,7 @@ from ..render import reference
 from ..render.report import Report
 from ..render.summary import Absent, conclusion
 from ..rules import catalogue
+from ..rules.scope import chosen
 from ..targets import CannotLoad, shown
 from ..text import shorten
 from .progress import progress_on
@@ -64,7 +65,7 @@ class Consoles:
 
 def check(options: Namespace, consoles: Consoles) -> int:
     """Judges one producer or consumer; returns the exit code of the report."""
-    catalogue.matching(options.rules)
+    _check_selection(options)
     reports = _writable(options.report)
     target = _known_target(options.target, options.side)
     records = KnownFailures.load(options.known)
@@ -83,6 +84,7 @@ def check(options: Namespace, consoles: Consoles) -> int:
             seed=options.seed,
             time_limit_s=options.time_limit,
             storage=options.storage,
+            spec=options.spec,
             known=records,
             on_event=listen,
         )
@@ -107,6 +109,7 @@ def replay(options: Namespace, consoles: Consoles) -> int:
             isolate=options.isolate,
             time_limit_s=options.time_limit,
             storage=options.storage,
+            spec=options.spec,
             on_event=write_event,
         )
     _save(reports, [report.data])
@@ -120,7 +123,7 @@ def survey(options: Namespace, consoles: Consoles) -> int:
     Returns 0 whatever the libraries do, 3 if the suite itself failed, and 4 if an installed or named library
     cannot be loaded.
     """
-    catalogue.matching(options.rules)
+    _check_selection(options)
     paths = _writable(options.report or [Path(SURVEY_REPORT)])
     targets, absent = _survey_targets(options.names, options.side)
     records = KnownFailures.load(options.known)
@@ -166,7 +169,7 @@ def known(options: Namespace, consoles: Consoles) -> int:
     """Checks the targets and updates the file of known failures; returns 0."""
     from ..known import edit
 
-    catalogue.matching(options.rules)
+    _check_selection(options)
     path = options.update
     _require_place(path)
     targets = [_known_target(target, options.side) for target in dict.fromkeys(options.targets)]
@@ -261,6 +264,12 @@ def plan_of(text: str, side: str = "producer") -> Any:
         raise UsageError(shorten(str(error), _MAX_MESSAGE_CHARS)) from None
 
 
+def _check_selection(options: Namespace) -> None:
+    """Raises UnknownRule or UnknownEdition before any work is done."""
+    catalogue.matching(options.rules)
+    chosen(options.spec)
+
+
 # Targets ---------------------------------------------------------------------------------------------------
 
 
@@ -336,6 +345,7 @@ def _surveyed(
             seed=options.seed,
             time_limit_s=options.time_limit,
             storage=options.storage,
+            spec=options.spec,
             known=replace(records, lenient=True),
             on_event=listen,
         )

@@ -25,6 +25,7 @@ from ..plan.profiles import Profile, profile_of
 from ..render.events import EventLog, Listener
 from ..render.report import Report
 from ..rules import catalogue
+from ..rules.scope import Scope, chosen
 from .driver import Description, Result
 from .results import scrubbed
 from .run import Run
@@ -63,6 +64,7 @@ def check(
     profile: str = "default",
     device_table: Any = None,
     storage: bool = False,
+    spec: str | Iterable[str] | None = None,
     on_event: Listener | None = None,
 ) -> Report:
     """Judges a live object in this process: each interface, and the agreement of
@@ -74,7 +76,8 @@ def check(
     profile_of(profile)  # raises where there is none
     selected = catalogue.select(patterns(rules))
     run = ProducerRun(selected, "", profile, 0, EventLog(on_event))
-    run.start(_description_of_object(obj), storage=storage)
+    run.restrict(Scope(storage, chosen(spec)))
+    run.start(_description_of_object(obj))
     devices = Devices(None if device_table is None else lambda: device_table)
     if device_table is not None:
         TableAccess(device_table)  # a capsule that is not a table is a mistake of the caller

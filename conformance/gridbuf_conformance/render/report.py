@@ -4,7 +4,7 @@
 (schema `gridbuf-conformance-report/2`, in JSON Schema `report.schema.json`):
 
 `schema`, `suite` (name, version), `target` (name, version, python, platform, and `side`: "producer" or
-"consumer"), `profile`, `seed`, `summary` (count by outcome), `plans` (count by answer of the producer),
+"consumer"), `profile`, `seed`, `spec` (the chosen editions), `summary` (count by outcome), `plans` (count by answer of the producer),
 `rules` (id, level, outcome, plans, failures, note), `notes` (omissions of the run, with reasons), `timing`.
 
 A failure has `plan`, `expected`, `actual`, `note`, `drawing`, and `replay`, the command that repeats it.
@@ -71,6 +71,7 @@ class Report:
         return cls(
             {
                 **{key: start[key] for key in ("schema", "suite", "target", "profile", "seed")},
+                "spec": start.get("spec", []),
                 "summary": end["summary"],
                 "plans": end["plans"],
                 "rules": [{k: v for k, v in rule.items() if k != "event"} for rule in rules],
