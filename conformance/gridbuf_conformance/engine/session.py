@@ -53,7 +53,7 @@ def run_profile(kind: type[Run], target: Any, options: Options) -> Report:
     rules = patterns(kind.default_rules(target) if options.rules is None else options.rules)
     run = _begun(kind, target, rules, profile.name, seed or 0, options)
     with opened(target, options.isolate, options.time_limit_s, kind.side) as worker:
-        run.start(worker.description, storage=options.storage)
+        run.start(worker.description)
         if run.tallies:
             run.replay_known(worker, options.known or KnownFailures())
             run.ask_profile(worker, profile)
@@ -68,7 +68,7 @@ def run_plans(kind: type[Run], target: Any, plans: Iterable[Plan], options: Opti
     """
     run = _begun(kind, target, patterns(options.rules), options.profile, 0, options)
     with opened(target, options.isolate, options.time_limit_s, kind.side) as worker:
-        run.start(worker.description, storage=options.storage)
+        run.start(worker.description)
         run.ask(worker, plans)
         run.judge_exit(worker.close())
     return run.finish()
