@@ -89,14 +89,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addini("gridbuf_storage", "as --gridbuf-storage", type="bool", default=False)
     group.addoption(
-        "--gridbuf-storage",
-        dest="gridbuf_storage",
-        action="store_const",
-        const=True,
-        help="also the rules of GT4Py and of storages, for arrays without GT4Py's attributes",
-    )
-    parser.addini("gridbuf_storage", "as --gridbuf-storage", type="bool", default=False)
-    group.addoption(
         "--gridbuf-known",
         dest="gridbuf_known",
         metavar="FILE",
