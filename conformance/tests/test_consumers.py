@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import threading
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -14,6 +15,7 @@ from command_line import run as run_command
 import gridbuf_conformance as gc
 from gridbuf_conformance.engine import consumer_run
 from gridbuf_conformance.exports import Export
+from gridbuf_conformance.measure.consumption import consume
 from gridbuf_conformance.outcomes import ExitCode
 from gridbuf_conformance.plan.consumer import Consumer, version_of
 from gridbuf_conformance.plan.profiles import PROFILES, Profile
@@ -68,6 +70,16 @@ def test_a_strict_consumer_conforms():
     assert report.data["target"]["name"] == "wrong_consumers.py:consume"
     assert list(report.outcomes) == [rule.id for rule in catalogue.select(DLPACK, "consumer")]
     assert report.data["plans"]["taken"] > 50 and report.data["plans"]["refused"] > 20
+
+
+def test_memory_that_is_given_back_late_is_not_a_leak():
+    def late(exporter):
+        """Keeps the result for 0.4 s in a thread, as a library does that frees in one of its threads."""
+        result = reference(exporter)
+        threading.Timer(0.4, lambda _: None, [result]).start()
+        return result
+
+    assert consume(late, Export()).main.after.free
 
 
 def test_two_runs_differ_in_their_timing_only_and_so_does_one_without_isolation():

@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import entry_points
 import jinja2
 from entries import Entry, counted, entries, most_severe, of_form, worst
 from packaging.version import Version
@@ -22,6 +23,7 @@ PAGE = _DOCS / "zoo.md"
 CHART = _DOCS / "images/zoo.svg"
 _MARKUP = re.compile(r"(?<![A-Za-z0-9])_+|_+(?![A-Za-z0-9])|[*<]")
 """Underscores at the edge of a word, asterisks and angle brackets."""
+_NOT_JUDGED = ("BLOCKED", "UNSUPPORTED", "UNTESTED", "ERROR")
 _COLORS = {
     "memory": "#b2182b",
     "values": "#ef8a62",
@@ -44,6 +46,8 @@ def render(zoo: Zoo) -> str:
         contested=[entry for entry in all_ if entry.finding.is_contested],
         form=of_form(all_),
         rules=_by_rule(all_),
+        points=entry_points.summary(),
+        elsewhere=sum(not _found(zoo, *failure) for failure in entry_points.elsewhere()),
     )
 
 
@@ -180,13 +184,21 @@ def _row(zoo: Zoo, environment: Environment) -> dict[str, Any]:
 
 def _group_cell(zoo: Zoo, environment: Environment, targets: list[Any], group: str) -> str:
     """The rules that failed, linked to their explanations; else how many rules were judged."""
-    judged = sum(target.get("judged", {}).get(group, 0) for target in targets)
+    judged = sum(
+        rule.startswith(f"{group}-")
+        for target in targets
+        for outcome, rules in target.get("outcomes", {}).items()
+        if outcome not in _NOT_JUDGED
+        for rule in rules.split()
+    )
     failed: dict[str, str] = {}
     for target in targets:
         for rule in target.get("failures", {}):
             if rule.startswith(f"{group}-"):
                 side, name = target["side"], target["target"]
                 finding = zoo.finding_of(environment, side, name, rule)
+                if not finding and (side, name, rule) in entry_points.elsewhere():
+                    continue
                 failed.setdefault(rule, _link(rule, finding) if finding else _remark(rule))
     for finding in zoo.findings:  # a pinned plan may show what the drawn ones did not
         if environment.name in finding.environments and finding.rule.startswith(f"{group}-"):
@@ -194,6 +206,12 @@ def _group_cell(zoo: Zoo, environment: Environment, targets: list[Any], group: s
     if failed:
         return "✗ " + " ".join(failed[rule] for rule in sorted(failed))
     return f"✓ {judged}" if judged else "–"
+
+
+def _found(zoo: Zoo, side: str, target: str, rule: str) -> bool:
+    """Whether a finding explains the failure."""
+    judging = (e for e in zoo.environments.values() if (side, target) in e.targets)
+    return any(zoo.finding_of(environment, side, target, rule) for environment in judging)
 
 
 def _link(text: str, finding: Finding) -> str:

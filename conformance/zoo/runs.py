@@ -1,41 +1,43 @@
 """The results of runs: reports reduced to what the zoo keeps, and the two replays of a finding.
 
-A reduced report has counts, and for each rule that failed the smallest plan with expected and found values.
+A reduced report has every rule with its outcome, and for each that failed the smallest plan with expected and found values.
 Everything that may differ between two runs of the same versions (timing) is left out. A record has the version of the
-catalogue that judged: it is too old when rules, their levels, their sides or their preconditions changed.
+catalogue that judged: it is too old when rules, their levels, their sides, their preconditions or their scope changed.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import venvs
-from records import GROUPS, SIDES, Environment, Finding, Zoo
+from records import SIDES, Environment, Finding, Zoo
 
 from gridbuf_conformance.rules import catalogue
 
 __all__ = ["CATALOGUE", "FAILED", "PROFILE", "checked", "is_verified", "reduced", "verified"]
 
-PROFILE = "smoke"
+PROFILE = "default"
+"""The profile that users run."""
 FAILED = ("FAIL", "CRASH", "TIMEOUT", "UNSTABLE")
 """Outcomes that a run counts as failures. A finding must be one of the first two."""
 _FAILING = FAILED[:2]
-_JUDGED = ("PASS", "ADVISORY", *FAILED)
 _MAX_CHARS = 400
 
 
 def _catalogue() -> str:
     """The version of the catalogue: a digest of what decides how a library is judged, not of texts for readers."""
     rules = [
-        (r.id, {side: r.level_of(side) for side in SIDES if r.judges(side)}, r.preconditions)
-        for r in catalogue.load().values()
+        (r.id, _levels(r), r.preconditions, r.is_for_storages) for r in catalogue.load().values()
     ]
     return hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _levels(rule: catalogue.Rule) -> dict[str, str]:
+    return {side: rule.level_of(side) for side in SIDES if rule.judges(side)}
 
 
 CATALOGUE = _catalogue()
@@ -59,13 +61,15 @@ def checked(environment: Environment, folder: Path) -> dict[str, Any]:
 
 
 def reduced(report: Mapping[str, Any]) -> dict[str, Any]:
-    """What is kept of a report: rules judged by group, and the failures."""
+    """What is kept of a report: the rules by outcome, and the failures."""
     if "error" in report:
         return {"error": report["error"]}
-    judged = Counter(_group(rule) for rule in report["rules"] if rule["outcome"] in _JUDGED)
+    outcomes: dict[str, list[str]] = {}
+    for rule in report["rules"]:
+        outcomes.setdefault(rule["outcome"], []).append(rule["id"])
     return {
         "version": report["target"]["version"],
-        "judged": {group: judged[group] for group in GROUPS if judged[group]},
+        "outcomes": {outcome: " ".join(rules) for outcome, rules in outcomes.items()},
         "failures": {
             rule["id"]: _smallest(rule) for rule in report["rules"] if rule["outcome"] in FAILED
         },
@@ -116,7 +120,3 @@ def _words(failures: list[Any]) -> dict[str, str]:
 
 def _shortened(text: str) -> str:
     return text if len(text) <= _MAX_CHARS else f"{text[: _MAX_CHARS - 1]}…"
-
-
-def _group(rule: Mapping[str, Any]) -> str:
-    return str(rule["id"].partition("-")[0])

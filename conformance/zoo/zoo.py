@@ -110,10 +110,12 @@ def _versions(
 
 
 def _is_run(environment: Environment) -> bool:
-    """Whether there is a result for exactly these targets of this version."""
+    """Whether there is a result for exactly these targets of this version, by this catalogue."""
     result = read_json(RESULTS / f"{environment.name}.json")
     ran = [(target["side"], target["target"]) for target in result.get("targets", [])]
-    return ran == environment.targets and result["version"] == environment.version
+    wanted = (environment.version, runs.PROFILE, runs.CATALOGUE)
+    found = tuple(result.get(key) for key in ("version", "profile", "catalogue"))
+    return ran == environment.targets and found == wanted
 
 
 def _verify(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
