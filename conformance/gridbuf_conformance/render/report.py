@@ -95,7 +95,8 @@ class Report:
     def exit_code(self) -> int:
         """0 conformant, 1 not conformant, 3 the suite failed, 5 nothing was judged (`outcomes.ExitCode`).
 
-        Nothing was judged if no rule was selected, or if the target declined every plan or export.
+        Nothing was judged if no rule was selected, if each is blocked by one that was not selected, or if the target declined every
+        plan or export.
         """
         code = exit_code_of(Outcome(outcome) for outcome in self.outcomes.values())
         declined_all = bool(self.data["plans"]) and set(self.data["plans"]) <= {
