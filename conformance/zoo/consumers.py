@@ -404,6 +404,14 @@ def mpi4py_sent(exporter: Any) -> Any:
     return received
 
 
+@gives_bytes
+def nanoarrow_buffer(exporter: Any) -> Any:
+    """The buffer of nanoarrow, which has one dimension, over a buffer or DLPack."""
+    import nanoarrow
+
+    return nanoarrow.c_buffer(exporter)
+
+
 def ncnn_mat(exporter: Any) -> Any:
     """The matrix of ncnn over an exporter's memory."""
     import ncnn
