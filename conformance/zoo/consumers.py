@@ -279,6 +279,14 @@ def brotli_compressed(exporter: Any) -> Any:
     return brotli.decompress(brotli.compress(exporter))
 
 
+def cvxopt_matrix(exporter: Any) -> Any:
+    """The matrix of CVXOPT that is copied from a buffer of float64."""
+    import cvxopt
+
+    _taken(exporter, "float64", 2)
+    return cvxopt.matrix(exporter)
+
+
 def drjit_tensor(exporter: Any) -> Any:
     """The numbers of `drjit.scalar.TensorXf64`, without the compiler of Dr.Jit."""
     import drjit
