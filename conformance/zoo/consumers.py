@@ -81,7 +81,7 @@ def soundfile_buffer_written(exporter: Any) -> Any:
     import soundfile
 
     if _nbytes(exporter) % 4:
-        raise TypeError("the bytes are no whole number of samples")
+        raise TypeError("the last sample is not complete")
     file = io.BytesIO()
     with soundfile.SoundFile(file, "w", 8000, 1, "FLOAT", format="RAW") as written:
         written.buffer_write(exporter, "float32")
@@ -152,7 +152,11 @@ def _taken(exporter: Any, dtypes: str, *ndims: int) -> tuple[str, tuple[int, ...
     elif hasattr(exporter, "__array_struct__"):
         capsule = exporter.__array_struct__
         struct = ArrayStruct.from_address(capsule_pointer(capsule))
-        code, itemsize, shape = chr(struct.typekind[0]), struct.itemsize, tuple(struct.shape[: struct.nd])
+        code, itemsize, shape = (
+            chr(struct.typekind[0]),
+            struct.itemsize,
+            tuple(struct.shape[: struct.nd]),
+        )
     else:
         with memoryview(exporter) as view:
             code, itemsize, shape = view.format.lstrip("@=<>!"), view.itemsize, view.shape
@@ -405,7 +409,9 @@ def mpi4py_sent(exporter: Any) -> Any:
     from mpi4py import MPI
 
     name, shape = _taken(exporter, _NUMBERS)
-    with memoryview(exporter) as view:  # messages are memory: it arrives in the order in which it is sent
+    with memoryview(
+        exporter
+    ) as view:  # messages are memory: it arrives in the order in which it is sent
         order: Any = "C" if view.c_contiguous else "F"
     received = np.empty(shape, name, order)
     MPI.COMM_SELF.Sendrecv(exporter, 0, recvbuf=received, source=0)

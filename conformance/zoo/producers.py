@@ -175,7 +175,9 @@ class Pybind11Producer(HostProducer):
 
         if not plan.nbytes:
             empty = memoryview(_empty(plan))
-            return gridbuf_conformance_pybind11.buffer(empty.toreadonly() if plan.readonly else empty)
+            return gridbuf_conformance_pybind11.buffer(
+                empty.toreadonly() if plan.readonly else empty
+            )
         memory = memoryview(bytes(plan.content()) if plan.readonly else bytearray(plan.content()))
         return gridbuf_conformance_pybind11.buffer(memory.cast(_FORMATS[plan.dtype], plan.shape))
 

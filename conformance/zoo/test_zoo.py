@@ -252,11 +252,7 @@ def _explained(environment: Environment, side: str, target: str, rule: str) -> b
         for remark in ZOO.remarks
     )
     is_elsewhere = (side, target, rule) in entry_points.elsewhere()
-    return (
-        remarked
-        or is_elsewhere
-        or ZOO.finding_of(environment, side, target, rule) is not None
-    )
+    return remarked or is_elsewhere or ZOO.finding_of(environment, side, target, rule) is not None
 
 
 def test_no_result_is_left_of_what_is_gone():

@@ -58,7 +58,9 @@ class KeysProducer(JaxProducer):
     has_memory = False
 
     def make(self, plan: Plan) -> jax.Array:
-        return jax.random.key(0) if not plan.ndim else jax.random.split(jax.random.key(0), plan.shape)
+        return (
+            jax.random.key(0) if not plan.ndim else jax.random.split(jax.random.key(0), plan.shape)
+        )
 
 
 class TracedProducer(JaxProducer):
