@@ -12,7 +12,7 @@ from gridbuf_conformance.abi.arraystruct import ArrayStruct
 from gridbuf_conformance.abi.capsule import capsule_pointer
 from gridbuf_conformance.named_consumers.functions import gives_bytes
 
-_NUMBERS = "float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64"
+NUMBERS = "float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64"
 
 
 def cuda_core_view(exporter: Any) -> Any:
@@ -67,33 +67,17 @@ def soundfile_written(exporter: Any) -> Any:
     import soundfile
 
     subtype = {"float32": "FLOAT", "float64": "DOUBLE", "int16": "PCM_16", "int32": "PCM_32"}
-    name, shape = _taken(exporter, " ".join(subtype), 1, 2)
+    name, shape = taken(exporter, " ".join(subtype), 1, 2)
     file = io.BytesIO()
     soundfile.write(file, exporter, 8000, format="RAW", subtype=subtype[name])
     return _numbers(file.getvalue(), name, shape)
-
-
-@gives_bytes
-def soundfile_buffer_written(exporter: Any) -> Any:
-    """The plain bytes of samples of float32 as python-soundfile writes them to a file without a header."""
-    import io
-
-    import soundfile
-
-    if _nbytes(exporter) % 4:
-        raise TypeError("the bytes are no whole number of samples")
-    file = io.BytesIO()
-    with soundfile.SoundFile(file, "w", 8000, 1, "FLOAT", format="RAW") as written:
-        written.buffer_write(exporter, "float32")
-        written.flush()
-    return file.getvalue()
 
 
 def imagecodecs_tiff(exporter: Any) -> Any:
     """The image of an exporter as imagecodecs writes it to a TIFF file and reads it again."""
     import imagecodecs
 
-    _, shape = _taken(exporter, _NUMBERS)
+    _, shape = taken(exporter, NUMBERS)
     return imagecodecs.tiff_decode(imagecodecs.tiff_encode(exporter)).reshape(shape)
 
 
@@ -101,7 +85,7 @@ def tensorstore_read(exporter: Any) -> Any:
     """The elements that TensorStore reads from its view of an exporter."""
     import tensorstore
 
-    _taken(exporter, _NUMBERS)
+    taken(exporter, NUMBERS)
     return tensorstore.array(exporter).read().result()
 
 
@@ -109,19 +93,9 @@ def vtk_from_numpy(exporter: Any) -> Any:
     """The numbers of a VTK array that is made of an exporter, as NumPy sees them again."""
     from vtkmodules.util import numpy_support
 
-    _, shape = _taken(exporter, _NUMBERS, 1, 2)
+    _, shape = taken(exporter, NUMBERS, 1, 2)
     made = numpy_support.numpy_to_vtk(exporter, deep=True)
     return numpy_support.vtk_to_numpy(made).reshape(shape)
-
-
-@gives_bytes
-def vtk_set_void_array(exporter: Any) -> Any:
-    """A VTK array of bytes over an exporter's plain bytes."""
-    from vtkmodules.vtkCommonCore import vtkUnsignedCharArray
-
-    made = vtkUnsignedCharArray()
-    made.SetVoidArray(exporter, _nbytes(exporter), 1)
-    return memoryview(made)
 
 
 def xgboost_data(exporter: Any) -> Any:
@@ -143,7 +117,7 @@ _KINDS = {
 """Kinds of numbers, by the letters of the buffer protocol and of the array interface."""
 
 
-def _taken(exporter: Any, dtypes: str, *ndims: int) -> tuple[str, tuple[int, ...]]:
+def taken(exporter: Any, dtypes: str, *ndims: int) -> tuple[str, tuple[int, ...]]:
     """The name of the type and the shape, by the description alone; TypeError unless a function takes them."""
     if hasattr(exporter, "__array_interface__"):
         described = exporter.__array_interface__
@@ -199,7 +173,7 @@ def _array_of(exporter: Any, dtypes: str, *ndims: int) -> Any:
     return array
 
 
-def _nbytes(exporter: Any) -> int:
+def nbytes(exporter: Any) -> int:
     """The size of a row-major buffer; BufferError for others. Functions that take plain bytes take them in that order."""
     with memoryview(exporter) as view:
         if not view.c_contiguous or not view.nbytes:
@@ -207,26 +181,11 @@ def _nbytes(exporter: Any) -> int:
         return view.nbytes
 
 
-def arro3_buffer(exporter: Any) -> Any:
-    """The elements of an array of arro3 over an exporter's buffer."""
-    import arro3.core
-
-    _taken(exporter, _NUMBERS, 1)
-    return arro3.core.Array.from_buffer(exporter).to_numpy()
-
-
 def arro3_array(exporter: Any) -> Any:
     """The elements of an array of arro3 that is made of a NumPy array."""
     import arro3.core
 
-    return arro3.core.Array.from_numpy(_array_of(exporter, _NUMBERS, 1)).to_numpy()
-
-
-def av_from_dlpack(exporter: Any) -> Any:
-    """The pixels of the gray frame of PyAV over the memory of DLPack."""
-    import av
-
-    return av.VideoFrame.from_dlpack((exporter,), format="gray").to_ndarray()
+    return arro3.core.Array.from_numpy(_array_of(exporter, NUMBERS, 1)).to_numpy()
 
 
 def av_from_ndarray(exporter: Any) -> Any:
@@ -251,27 +210,8 @@ def blosc2_array(exporter: Any) -> Any:
     """The elements of a compressed array of an exporter."""
     import blosc2
 
-    _taken(exporter, _NUMBERS)
+    taken(exporter, NUMBERS)
     return blosc2.asarray(exporter)[:]
-
-
-@gives_bytes
-def av_plane_updated(exporter: Any) -> Any:
-    """The bytes that PyAV copies to the plane of a frame of sound, which has no padding."""
-    import av
-
-    frame = av.AudioFrame("u8", "mono", _nbytes(exporter), align=1)
-    frame.planes[0].update(exporter)
-    return bytes(frame.planes[0])
-
-
-@gives_bytes
-def bitarray_over(exporter: Any) -> Any:
-    """A bitarray over plain bytes."""
-    import bitarray
-
-    _nbytes(exporter)
-    return memoryview(bitarray.bitarray(buffer=exporter))
 
 
 @gives_bytes
@@ -279,7 +219,7 @@ def brotli_compressed(exporter: Any) -> Any:
     """The plain bytes of a buffer, compressed by brotli and decompressed."""
     import brotli
 
-    _nbytes(exporter)
+    nbytes(exporter)
     return brotli.decompress(brotli.compress(exporter))
 
 
@@ -294,7 +234,7 @@ def duckdb_column(exporter: Any) -> Any:
     """The column that DuckDB reads from a NumPy array."""
     import duckdb
 
-    numbers = _array_of(exporter, _NUMBERS, 1)  # noqa: F841, which the query names
+    numbers = _array_of(exporter, NUMBERS, 1)  # noqa: F841, which the query names
     return duckdb.sql("select * from numbers").fetchnumpy()["column0"]
 
 
@@ -345,7 +285,7 @@ def h5py_dataset(exporter: Any) -> Any:
     """The elements of an exporter as h5py writes them to a file in memory and reads them again."""
     import h5py
 
-    _taken(exporter, _NUMBERS)
+    taken(exporter, NUMBERS)
     with h5py.File("zoo", "w", driver="core", backing_store=False) as file:
         return file.create_dataset("x", data=exporter)[()]
 
@@ -354,7 +294,7 @@ def imageio_tiff(exporter: Any) -> Any:
     """The image of an exporter as imageio writes it to a TIFF file and reads it again."""
     import imageio.v3 as iio
 
-    _taken(exporter, "uint8 float32", 2)
+    taken(exporter, "uint8 float32", 2)
     return iio.imread(iio.imwrite("<bytes>", exporter, extension=".tiff", plugin="pillow"))
 
 
@@ -362,7 +302,7 @@ def itk_image(exporter: Any) -> Any:
     """The pixels of an ITK image that is made of an exporter."""
     import itk
 
-    _taken(exporter, "uint8 uint16 float32 float64", 2, 3)
+    taken(exporter, "uint8 uint16 float32 float64", 2, 3)
     return itk.array_from_image(itk.image_from_array(exporter))
 
 
@@ -382,17 +322,8 @@ def lz4_compressed(exporter: Any) -> Any:
     """The plain bytes of a buffer, compressed by LZ4 and decompressed."""
     import lz4.frame
 
-    _nbytes(exporter)
+    nbytes(exporter)
     return lz4.frame.decompress(lz4.frame.compress(exporter))
-
-
-def mlir_elements(exporter: Any) -> Any:
-    """The elements of an attribute of MLIR, in the bindings of JAX, that is made of a buffer."""
-    import numpy as np
-    from jaxlib.mlir import ir
-
-    with ir.Context(), ir.Location.unknown():
-        return np.array(ir.DenseElementsAttr.get(exporter))
 
 
 def mpi4py_sent(exporter: Any) -> Any:
@@ -400,7 +331,7 @@ def mpi4py_sent(exporter: Any) -> Any:
     import numpy as np
     from mpi4py import MPI
 
-    name, shape = _taken(exporter, _NUMBERS)
+    name, shape = taken(exporter, NUMBERS)
     with memoryview(
         exporter
     ) as view:  # messages are memory: it arrives in the order in which it is sent
@@ -414,7 +345,7 @@ def ncnn_mat(exporter: Any) -> Any:
     """The matrix of ncnn over an exporter's memory."""
     import ncnn
 
-    _taken(exporter, "float32", 1, 2, 3)
+    taken(exporter, "float32", 1, 2, 3)
     return ncnn.Mat(exporter)
 
 
@@ -423,7 +354,7 @@ def netcdf4_variable(exporter: Any) -> Any:
     import netCDF4
     import numpy as np
 
-    name, shape = _taken(exporter, _NUMBERS)
+    name, shape = taken(exporter, NUMBERS)
     with netCDF4.Dataset("zoo", "w", diskless=True) as file:
         for axis, extent in enumerate(shape):
             file.createDimension(f"d{axis}", extent)
@@ -448,7 +379,7 @@ def numexpr_copied(exporter: Any) -> Any:
     """The copy of an exporter that numexpr makes."""
     import numexpr
 
-    _taken(exporter, "float32 float64 int32 int64")
+    taken(exporter, "float32 float64 int32 int64")
     return numexpr.evaluate("x", {"x": exporter})
 
 
@@ -457,14 +388,14 @@ def numpy_ndarray(exporter: Any) -> Any:
     """`numpy.ndarray(n, "u1", buffer=exporter)`."""
     import numpy as np
 
-    return np.ndarray(_nbytes(exporter), "u1", buffer=exporter)
+    return np.ndarray(nbytes(exporter), "u1", buffer=exporter)
 
 
 def onnxruntime_value(exporter: Any) -> Any:
     """The value of ONNX Runtime that is made of a NumPy array."""
     import onnxruntime
 
-    return onnxruntime.OrtValue.ortvalue_from_numpy(_array_of(exporter, _NUMBERS)).numpy()
+    return onnxruntime.OrtValue.ortvalue_from_numpy(_array_of(exporter, NUMBERS)).numpy()
 
 
 def openexr_channel(exporter: Any) -> Any:
@@ -486,7 +417,7 @@ def pandas_series(exporter: Any) -> Any:
     """The numbers of a pandas Series that is made of a NumPy array, added to zero."""
     import pandas
 
-    return (pandas.Series(_array_of(exporter, _NUMBERS, 1)) + 0).to_numpy()
+    return (pandas.Series(_array_of(exporter, NUMBERS, 1)) + 0).to_numpy()
 
 
 @gives_bytes
@@ -494,21 +425,21 @@ def pillow_frombuffer(exporter: Any) -> Any:
     """A gray image of Pillow over plain bytes."""
     from PIL import Image
 
-    return Image.frombuffer("L", (_nbytes(exporter), 1), exporter, "raw", "L", 0, 1).tobytes()
+    return Image.frombuffer("L", (nbytes(exporter), 1), exporter, "raw", "L", 0, 1).tobytes()
 
 
 def polars_series(exporter: Any) -> Any:
     """The numbers of a polars Series that is made of a NumPy array."""
     import polars
 
-    return polars.Series(_array_of(exporter, _NUMBERS, 1)).to_numpy()
+    return polars.Series(_array_of(exporter, NUMBERS, 1)).to_numpy()
 
 
 def pyarrow_tensor(exporter: Any) -> Any:
     """The numbers of an Arrow tensor that is made of a NumPy array."""
     import pyarrow
 
-    return pyarrow.Tensor.from_numpy(_array_of(exporter, _NUMBERS)).to_numpy()
+    return pyarrow.Tensor.from_numpy(_array_of(exporter, NUMBERS)).to_numpy()
 
 
 def pybigwig_values(exporter: Any) -> Any:
@@ -534,7 +465,7 @@ def pygame_image(exporter: Any) -> Any:
     """The pixels of a surface of pygame over plain bytes."""
     import pygame
 
-    surface = pygame.image.frombuffer(exporter, (_nbytes(exporter), 1), "P")
+    surface = pygame.image.frombuffer(exporter, (nbytes(exporter), 1), "P")
     return surface.get_view("0")
 
 
@@ -559,27 +490,6 @@ def pyopencl_array(exporter: Any) -> Any:
     return (pyopencl.array.to_device(queue, array) + 0).get()
 
 
-def openusd_array(exporter: Any) -> Any:
-    """The array of OpenUSD that is copied from a buffer of float64."""
-    from pxr import Vt
-
-    _taken(exporter, "float64", 1)
-    return Vt.DoubleArray.FromBuffer(exporter)
-
-
-@gives_bytes
-def pyopencl_copied(exporter: Any) -> Any:
-    """The plain bytes of a buffer, copied to the first device of OpenCL and back."""
-    import pyopencl
-
-    back = bytearray(_nbytes(exporter))
-    context = pyopencl.create_some_context(interactive=False)
-    flags = pyopencl.mem_flags.READ_ONLY | pyopencl.mem_flags.COPY_HOST_PTR
-    kept = pyopencl.Buffer(context, flags, hostbuf=exporter)
-    pyopencl.enqueue_copy(pyopencl.CommandQueue(context), back, kept)
-    return bytes(back)
-
-
 def rasterio_band(exporter: Any) -> Any:
     """The band of a NumPy array as rasterio writes it to a file in memory and reads it again."""
     import warnings
@@ -602,14 +512,14 @@ def safetensors_saved(exporter: Any) -> Any:
     """A NumPy array as safetensors saves and loads it."""
     from safetensors.numpy import load, save
 
-    return load(save({"x": _array_of(exporter, _NUMBERS)}))["x"]
+    return load(save({"x": _array_of(exporter, NUMBERS)}))["x"]
 
 
 def simpleitk_image(exporter: Any) -> Any:
     """The pixels of a SimpleITK image that is made of an exporter."""
     import SimpleITK
 
-    _taken(exporter, "uint8 int16 uint16 int32 float32 float64", 2, 3)
+    taken(exporter, "uint8 int16 uint16 int32 float32 float64", 2, 3)
     return SimpleITK.GetArrayFromImage(SimpleITK.GetImageFromArray(exporter, isVector=False))
 
 
@@ -618,17 +528,8 @@ def skia_data(exporter: Any) -> Any:
     """`skia.Data(exporter)`: plain bytes."""
     import skia
 
-    _nbytes(exporter)
+    nbytes(exporter)
     return memoryview(skia.Data(exporter))
-
-
-@gives_bytes
-def skia_frombytes(exporter: Any) -> Any:
-    """The pixels of an image of Skia, one byte each, that is made of plain bytes."""
-    import skia
-
-    size = (_nbytes(exporter), 1)
-    return skia.Image.frombytes(exporter, size, skia.kGray_8_ColorType).tobytes()
 
 
 def skia_image(exporter: Any) -> Any:
@@ -647,7 +548,7 @@ def snappy_compressed(exporter: Any) -> Any:
     """The plain bytes of a buffer, compressed by python-snappy and decompressed."""
     import snappy
 
-    _nbytes(exporter)
+    nbytes(exporter)
     return bytes(snappy.decompress(snappy.compress(exporter)))
 
 
@@ -655,7 +556,7 @@ def tiledb_array(exporter: Any) -> Any:
     """A NumPy array as TileDB writes it to memory and reads it again."""
     import tiledb
 
-    with tiledb.from_numpy("mem://zoo", _array_of(exporter, _NUMBERS), ctx=tiledb.Ctx()) as kept:
+    with tiledb.from_numpy("mem://zoo", _array_of(exporter, NUMBERS), ctx=tiledb.Ctx()) as kept:
         return kept[:]
 
 
@@ -663,7 +564,7 @@ def tinygrad_tensor(exporter: Any) -> Any:
     """The numbers of a tensor of tinygrad, on the device that needs no compiler, made of a NumPy array."""
     import tinygrad
 
-    return tinygrad.Tensor(_array_of(exporter, _NUMBERS), device="PYTHON").numpy()
+    return tinygrad.Tensor(_array_of(exporter, NUMBERS), device="PYTHON").numpy()
 
 
 def voyager_vectors(exporter: Any) -> Any:
@@ -679,7 +580,7 @@ def zarr_array(exporter: Any) -> Any:
     """An exporter as zarr writes it to memory and reads it again."""
     import zarr
 
-    _taken(exporter, _NUMBERS)
+    taken(exporter, NUMBERS)
     return zarr.array(exporter)[...]
 
 

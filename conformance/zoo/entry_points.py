@@ -35,7 +35,7 @@ class EntryPoint:
 
 
 def _tables() -> dict[str, Any]:
-    return tomllib.loads((FOLDER / "entry_points.toml").read_text("utf-8"))
+    return dict(tomllib.loads((FOLDER / "entry_points.toml").read_text("utf-8")))
 
 
 def compared() -> list[str]:

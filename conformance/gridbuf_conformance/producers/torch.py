@@ -144,12 +144,12 @@ class SparseProducer(TorchProducer):
 
 
 class OpaqueProducer(TorchProducer):
-    """Tensors whose elements are not numbers in memory: quantized, conjugated when read, nested, or with a gradient."""
+    """Tensors whose elements are not the numbers in memory: quantized, conjugated when read, nested."""
 
     name = "torch.opaque"
     capabilities = replace(
         TorchProducer.capabilities,
-        dtypes=("float64", "float32", "complex64", "int8"),
+        dtypes=("float32", "complex64", "int8"),
         layouts="C",
         max_nbytes=2**16,
     )
@@ -159,9 +159,9 @@ class OpaqueProducer(TorchProducer):
         dense = super().make(plan)
         if plan.dtype == "int8":
             return torch.quantize_per_tensor(dense.float(), 1.0, 0, torch.qint8)
-        if plan.dtype == "float32":
-            return torch.nested.nested_tensor([dense, dense])
-        return dense.conj() if plan.dtype == "complex64" else dense.requires_grad_()
+        if plan.dtype == "complex64":
+            return dense.conj()
+        return torch.nested.nested_tensor([dense, dense])
 
 
 class StridedProducer(TorchProducer):
