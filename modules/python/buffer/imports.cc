@@ -297,8 +297,8 @@ py::object with_dims(PyObject* buffer, PyObject* dims) {
   if (same) return share(buffer);
   const Array& array = array_in(buffer);
   return adopt_buffer(dtype_of(buffer), buffer, [&] {
-    return Array(array.memory(),
-                 Layout(layout, to_dims(dims, layout.ndim()), Halo()), array.info());
+    return Array(array.memory(), Layout(layout, to_dims(dims, layout.ndim()), Halo()),
+                 array.info());
   });
 }
 
