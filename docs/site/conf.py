@@ -1,11 +1,11 @@
 """Sphinx's configuration. `build_site.py` makes the folder of sources that it is used with."""
 
-import importlib.util
 import inspect
 import pydoc
 import re
 
 import gridbuf
+from build_site import ABSENT
 
 project = "gridbuf"
 author = "the gridbuf contributors"
@@ -41,8 +41,7 @@ suppress_warnings = [
 
 # ---- Python ----
 
-# The site is the same without the optional peers.
-autodoc_mock_imports = [name for name in ("xarray",) if not importlib.util.find_spec(name)]
+autodoc_mock_imports = ABSENT
 autodoc_member_order = "bysource"
 # One signature for each function, without types, as in NumPy's reference: the docstrings have the types.
 autodoc_typehints = "none"
