@@ -13,7 +13,7 @@ import venv
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-STARTS = ("./bazelw ", "tools/", ".ci/", "python ", "pip ", "gridbuf-conformance ", "GRIDBUF_")
+STARTS = ("./bazelw ", "tools/", ".ci/", "python ", "pip ", "gridbuf-conformance ", "GRIDBUF_PYTHON=")
 # A printed command, and whether it leaves the files of the repository as they are.
 RUN_HERE = {
     "tools/dev": True,
@@ -35,6 +35,7 @@ def printed() -> set[str]:
     found = set(re.findall(r"^  (tools/dev [\w-]+(?: [A-Z]+\b)?)", usage.stdout, re.MULTILINE))
     for name in ("README.md", "CONTRIBUTING.md"):
         text = (ROOT / name).read_text("utf-8")
+        found |= set(re.findall(r"^\$ (.+?)(?:  +#.*)?$", text, re.MULTILINE))
         spans = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S))
         found |= {span for span in spans if span.startswith(STARTS) and is_command(span)}
     return found
