@@ -136,7 +136,32 @@ def with_tests(text: str) -> str:
         path, line = find_test(match[1], match[3])
         return f"[{match[0]}](test:{path.relative_to(ROOT)}#L{line})"
 
+    text = re.sub(
+        r"^- (\*\*(\d+)\.(\d+)\*\*)", r'- <a id="item-\2-\3"></a>\1', text, flags=re.MULTILINE
+    )
     return REFERENCE.sub(link, text)
+
+
+def contents(title: str, folder: str) -> str:
+    """A page for a folder of docs/: its rows of docs/README.md, which are in the order of use, and its pages below it."""
+    table = (ROOT / "docs/README.md").read_text()
+    rows = re.findall(rf"^\|.*\]\({folder}/.*$", table, re.MULTILINE)
+    pages = dict.fromkeys(re.findall(rf"\]\({folder}/([\w-]+)\.md", "\n".join(rows)))
+    text = "\n".join([f"# {title}\n", "| task | page |", "|---|---|", *rows, ""])
+    return text.replace(f"]({folder}/", "](") + below(*pages)
+
+
+def below(*pages: str) -> str:
+    """The pages below a page in the sidebar."""
+    return "\n".join(["\n```{toctree}", ":hidden:\n", *pages, "```\n"])
+
+
+BELOW = {
+    "contributing.md": "architecture spec adr/README upstream/README benchmarks".split(),
+    "adr/README.md": [p.stem for p in sorted((ROOT / "docs/adr").glob("0*.md"))],
+    "guide/suite.md": ["suite-cc"],
+    "conformance.md": ["reference/cli"],
+}
 
 
 def write_tests(folder: Path) -> None:
@@ -194,7 +219,7 @@ def zoo_page(text: str, libraries: list[str]) -> str:
     """zoo.md with a filter over its table, and the pages of the libraries below it."""
     filtered = "```{raw} html\n:file: filter-table.html\n```"
     text = text.replace("<!-- table with a filter -->", filtered)
-    return "\n".join([text, "```{toctree}\n:hidden:\n", *libraries, "```\n"])
+    return text + below(*libraries)
 
 
 def cli_page() -> str:
@@ -388,6 +413,10 @@ def make_sources(folder: Path) -> None:
         page: as_myst(with_links(texts[source], source, page)) for source, page in made.items()
     }
     pages["spec.md"] = with_tests(pages["spec.md"])
+    pages["how-to/index.md"] = contents("How-to guides", "how-to")
+    pages["explanation/index.md"] = contents("Explanation", "explanation")
+    for page, some in BELOW.items():
+        pages[page] += below(*some)
     pages.update(rule_pages((ROOT / "docs/reference/rules.md").read_text()))
     libraries = sorted(page.removesuffix(".md") for page in pages if page.startswith("zoo/"))
     pages["zoo.md"] = zoo_page(pages["zoo.md"], libraries)

@@ -1,11 +1,12 @@
 """Sphinx's configuration. `build_site.py` makes the folder of sources that it is used with."""
 
 import inspect
+import os
 import pydoc
 import re
 
 import gridbuf
-from build_site import ABSENT
+from build_site import ABSENT, PAGES
 
 project = "gridbuf"
 author = "the gridbuf contributors"
@@ -31,6 +32,7 @@ myst_url_schemes = {
     "mailto": None,
     "test": "tests/{{path}}.html#{{fragment}}",  # the pages of build_site.write_tests
 }
+highlight_language = "none"  # drawings of layouts and what commands print are not Python
 copybutton_exclude = ".linenos, .gp, .go"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
@@ -78,6 +80,7 @@ html_title = f"gridbuf {release}"
 html_favicon = "static/favicon.svg"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_show_sphinx = False
 html_copy_source = False
 
@@ -94,6 +97,24 @@ def fences_to_blocks(app, what, name, obj, options, lines):
         else:
             made.append(f"   {line}" if inside and line else line)
     lines[:] = made
+
+
+def links_to_spec(app, what, name, obj, options, lines):
+    """`docs/spec.md 9.1` is a link to the item, and `docs/spec.md section 12` to the page."""
+    text = "\n".join(lines)
+    item = r"docs/spec\.md\s+(\d+)\.(\d+)"
+    text = re.sub(item, r"`docs/spec.md \1.\2 <../../spec.html#item-\1-\2>`__", text)
+    text = re.sub(r"docs/spec\.md(?=\s+sections?\b)", "`docs/spec.md <../../spec.html>`__", text)
+    lines[:] = text.split("\n")
+
+
+def edit_link(app, pagename, templatename, context, doctree):
+    """A page that is a file of the repository has a link to edit it, where the repository has an address."""
+    source = next(
+        (s for s, page in reversed(PAGES.items()) if page.removesuffix(".md") == pagename), ""
+    )
+    address = os.environ.get("GRIDBUF_REPOSITORY") if source else ""
+    context["theme_source_edit_link"] = f"{address}/edit/main/{source}" if address else ""
 
 
 def text_from_class(app, what, name, obj, options, lines):
@@ -120,3 +141,5 @@ def setup(app):
     app.connect("autodoc-process-signature", as_called)
     app.connect("autodoc-process-docstring", fences_to_blocks)
     app.connect("autodoc-process-docstring", text_from_class)
+    app.connect("autodoc-process-docstring", links_to_spec)
+    app.connect("html-page-context", edit_link)
