@@ -1,5 +1,6 @@
-// What a nanobind extension does with the arrays it is handed: the functions that the suite judges
-// nanobind by.
+// What a nanobind extension does with the arrays it is handed, and those it returns: the functions
+// that the suite judges nanobind by. `made` and `made_readonly` return arrays of the extension's
+// own memory.
 //
 // `ndarray` asks for any element type, rank and strides; `readonly` promises not to write, for
 // which nanobind takes another way through the exporter's interfaces. What nanobind made of the
@@ -8,8 +9,11 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/vector.h>
 
 #include <cstddef>
+#include <cstdint>
+#include <cstring>
 #include <vector>
 
 #define GRIDBUF_TEXT_OF(macro) GRIDBUF_TEXT(macro)
@@ -37,11 +41,30 @@ nb::ndarray<nb::array_api, nb::ro> Readonly(const nb::ndarray<nb::ro>& array) {
   return Seen(array);
 }
 
+// An array of these bytes in row-major order, or column-major with `fortran`. Without an owner its
+// memory is never freed.
+template <typename... Access>
+nb::object Made(const nb::bytes& content, const std::vector<size_t>& shape, uint8_t code,
+                uint8_t bits, bool fortran, bool owned) {
+  char* memory = new char[content.size() + 1];
+  std::memcpy(memory, content.c_str(), content.size());
+  nb::object owner;
+  if (owned)
+    owner = nb::capsule(memory, [](void* held) noexcept { delete[] static_cast<char*>(held); });
+  const nb::dlpack::dtype dtype{code, bits, 1};
+  const nb::ndarray<nb::array_api, Access...> made(memory, shape.size(), shape.data(), owner,
+                                                   nullptr, dtype, nb::device::cpu::value, 0,
+                                                   fortran ? 'F' : 'C');
+  return nb::cast(made, nb::rv_policy::reference);
+}
+
 }  // namespace
 
 NB_MODULE(gridbuf_conformance_nanobind, module) {
   module.def("ndarray", &Ndarray, nb::arg("array"));
   module.def("readonly", &Readonly, nb::arg("array"));
+  module.def("made", &Made<>);
+  module.def("made_readonly", &Made<nb::ro>);
   module.attr("__version__") = GRIDBUF_TEXT_OF(NB_VERSION_MAJOR) "." GRIDBUF_TEXT_OF(
       NB_VERSION_MINOR) "." GRIDBUF_TEXT_OF(NB_VERSION_PATCH);
 }

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from gridbuf_conformance.abi.arraystruct import ArrayStruct
+from gridbuf_conformance.abi.capsule import capsule_pointer
 from gridbuf_conformance.named_consumers.functions import gives_bytes
 
 _NUMBERS = "float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64"
@@ -59,58 +61,116 @@ def openvino_tensor(exporter: Any) -> Any:
 
 
 def soundfile_written(exporter: Any) -> Any:
-    """The samples of a NumPy array as python-soundfile writes them to a file without a header."""
+    """The samples of an exporter as python-soundfile writes them to a file without a header."""
     import io
 
-    import numpy as np
     import soundfile
 
-    array = np.asarray(exporter)
     subtype = {"float32": "FLOAT", "float64": "DOUBLE", "int16": "PCM_16", "int32": "PCM_32"}
+    name, shape = _taken(exporter, " ".join(subtype), 1, 2)
     file = io.BytesIO()
-    soundfile.write(file, array, 8000, format="RAW", subtype=subtype[array.dtype.name])
-    return np.frombuffer(file.getvalue(), array.dtype.newbyteorder("=")).reshape(array.shape)
+    soundfile.write(file, exporter, 8000, format="RAW", subtype=subtype[name])
+    return _numbers(file.getvalue(), name, shape)
+
+
+@gives_bytes
+def soundfile_buffer_written(exporter: Any) -> Any:
+    """The plain bytes of samples of float32 as python-soundfile writes them to a file without a header."""
+    import io
+
+    import soundfile
+
+    if _nbytes(exporter) % 4:
+        raise TypeError("the bytes are no whole number of samples")
+    file = io.BytesIO()
+    with soundfile.SoundFile(file, "w", 8000, 1, "FLOAT", format="RAW") as written:
+        written.buffer_write(exporter, "float32")
+        written.flush()
+    return file.getvalue()
 
 
 def imagecodecs_tiff(exporter: Any) -> Any:
-    """The image of a NumPy array as imagecodecs writes it to a TIFF file and reads it again."""
+    """The image of an exporter as imagecodecs writes it to a TIFF file and reads it again."""
     import imagecodecs
-    import numpy as np
 
-    array = np.asarray(exporter)
-    return imagecodecs.tiff_decode(imagecodecs.tiff_encode(array)).reshape(array.shape)
+    _, shape = _taken(exporter, _NUMBERS)
+    return imagecodecs.tiff_decode(imagecodecs.tiff_encode(exporter)).reshape(shape)
 
 
 def tensorstore_read(exporter: Any) -> Any:
-    """The elements that TensorStore reads from a view of a NumPy array."""
-    import numpy as np
+    """The elements that TensorStore reads from its view of an exporter."""
     import tensorstore
 
-    return tensorstore.array(np.asarray(exporter)).read().result()
+    _taken(exporter, _NUMBERS)
+    return tensorstore.array(exporter).read().result()
 
 
 def vtk_from_numpy(exporter: Any) -> Any:
-    """The numbers of a VTK array that is made of a NumPy array, as NumPy sees them again."""
-    import numpy as np
+    """The numbers of a VTK array that is made of an exporter, as NumPy sees them again."""
     from vtkmodules.util import numpy_support
 
-    array = np.asarray(exporter)
-    if array.ndim not in (1, 2):
-        raise TypeError("VTK's arrays have one or two dimensions")
-    made = numpy_support.numpy_to_vtk(array, deep=True)
-    return numpy_support.vtk_to_numpy(made).reshape(array.shape)
+    _, shape = _taken(exporter, _NUMBERS, 1, 2)
+    made = numpy_support.numpy_to_vtk(exporter, deep=True)
+    return numpy_support.vtk_to_numpy(made).reshape(shape)
+
+
+@gives_bytes
+def vtk_set_void_array(exporter: Any) -> Any:
+    """A VTK array of bytes over an exporter's plain bytes."""
+    from vtkmodules.vtkCommonCore import vtkUnsignedCharArray
+
+    made = vtkUnsignedCharArray()
+    made.SetVoidArray(exporter, _nbytes(exporter), 1)
+    return memoryview(made)
 
 
 def xgboost_data(exporter: Any) -> Any:
     """The numbers of a DMatrix over a NumPy array of float32, which is the type that it keeps."""
-    import numpy as np
     import xgboost
 
-    array = np.asarray(exporter)
-    if array.dtype.name != "float32" or array.ndim != 2:
-        raise TypeError("the zoo takes matrices of float32 only: a DMatrix converts other types")
-    kept = xgboost.DMatrix(array, missing=-1.0).get_data()
+    kept = xgboost.DMatrix(_array_of(exporter, "float32", 2), missing=-1.0).get_data()
     return kept.toarray().astype("float32", copy=False)
+
+
+# Consumers of numbers of some types -----------------------------------------------------------------------------------
+
+
+_KINDS = {
+    **dict.fromkeys("bhilqi", "int"),
+    **dict.fromkeys("BHILQu", "uint"),
+    **dict.fromkeys("efd", "float"),
+}
+"""Kinds of numbers, by the letters of the buffer protocol and of the array interface."""
+
+
+def _taken(exporter: Any, dtypes: str, *ndims: int) -> tuple[str, tuple[int, ...]]:
+    """The name of the type and the shape, by the description alone; TypeError unless a function takes them."""
+    if hasattr(exporter, "__array_interface__"):
+        described = exporter.__array_interface__
+        code, itemsize = described["typestr"][1], int(described["typestr"][2:])
+        shape = tuple(described["shape"])
+    elif hasattr(exporter, "__array_struct__"):
+        capsule = exporter.__array_struct__
+        struct = ArrayStruct.from_address(capsule_pointer(capsule))
+        code, itemsize, shape = (
+            chr(struct.typekind[0]),
+            struct.itemsize,
+            tuple(struct.shape[: struct.nd]),
+        )
+    else:
+        with memoryview(exporter) as view:
+            code, itemsize, shape = view.format.lstrip("@=<>!"), view.itemsize, view.shape
+    name = f"{_KINDS.get(code)}{8 * itemsize}"
+    if name not in dtypes.split() or 0 in shape or (ndims and len(shape) not in ndims):
+        raise TypeError(f"{name}, shape {shape}: this function takes {dtypes}, {ndims} dimensions")
+    return name, shape
+
+
+def _numbers(content: Any, dtype: str, shape: tuple[int, ...]) -> Any:
+    """The array of row-major bytes that a library wrote."""
+    import numpy as np
+
+    return np.frombuffer(content, dtype).reshape(shape)
 
 
 # Consumers of NumPy's arrays ------------------------------------------------------------------------------------------
@@ -147,11 +207,26 @@ def _nbytes(exporter: Any) -> int:
         return view.nbytes
 
 
+def arro3_buffer(exporter: Any) -> Any:
+    """The elements of an array of arro3 over an exporter's buffer."""
+    import arro3.core
+
+    _taken(exporter, _NUMBERS, 1)
+    return arro3.core.Array.from_buffer(exporter).to_numpy()
+
+
 def arro3_array(exporter: Any) -> Any:
     """The elements of an array of arro3 that is made of a NumPy array."""
     import arro3.core
 
     return arro3.core.Array.from_numpy(_array_of(exporter, _NUMBERS, 1)).to_numpy()
+
+
+def av_from_dlpack(exporter: Any) -> Any:
+    """The pixels of the gray frame of PyAV over the memory of DLPack."""
+    import av
+
+    return av.VideoFrame.from_dlpack((exporter,), format="gray").to_ndarray()
 
 
 def av_from_ndarray(exporter: Any) -> Any:
@@ -173,10 +248,30 @@ def av_from_numpy_buffer(exporter: Any) -> Any:
 
 
 def blosc2_array(exporter: Any) -> Any:
-    """The elements of a compressed array of a NumPy array."""
+    """The elements of a compressed array of an exporter."""
     import blosc2
 
-    return blosc2.asarray(_array_of(exporter, _NUMBERS))[:]
+    _taken(exporter, _NUMBERS)
+    return blosc2.asarray(exporter)[:]
+
+
+@gives_bytes
+def av_plane_updated(exporter: Any) -> Any:
+    """The bytes that PyAV copies to the plane of a frame of sound, which has no padding."""
+    import av
+
+    frame = av.AudioFrame("u8", "mono", _nbytes(exporter), align=1)
+    frame.planes[0].update(exporter)
+    return bytes(frame.planes[0])
+
+
+@gives_bytes
+def bitarray_over(exporter: Any) -> Any:
+    """A bitarray over plain bytes."""
+    import bitarray
+
+    _nbytes(exporter)
+    return memoryview(bitarray.bitarray(buffer=exporter))
 
 
 @gives_bytes
@@ -189,21 +284,10 @@ def brotli_compressed(exporter: Any) -> Any:
 
 
 def drjit_tensor(exporter: Any) -> Any:
-    """The numbers of a tensor of Dr.Jit, without its compiler, that is made of an exporter of DLPack or of a buffer."""
+    """The numbers of `drjit.scalar.TensorXf64`, without the compiler of Dr.Jit."""
     import drjit
-    import numpy as np
 
-    kind = {
-        "float32": "TensorXf",
-        "float64": "TensorXf64",
-        "int32": "TensorXi",
-        "uint32": "TensorXu",
-    }
-    source = exporter if hasattr(exporter, "__dlpack__") else _array_of(exporter, " ".join(kind))
-    dtype = np.from_dlpack(source).dtype.name if source is exporter else source.dtype.name
-    if dtype not in kind:
-        raise TypeError(f"{dtype}: this function takes {', '.join(kind)}")
-    return getattr(drjit.scalar, kind[dtype])(source).numpy()
+    return drjit.scalar.TensorXf64(exporter).numpy()
 
 
 def duckdb_column(exporter: Any) -> Any:
@@ -254,33 +338,32 @@ def gt4py_from_array(exporter: Any) -> Any:
     """GT4Py's storage that is made of an exporter."""
     from gt4py import storage
 
-    return storage.from_array(exporter, dtype=_array(exporter).dtype, backend="numpy")
+    return storage.from_array(exporter, backend="numpy")
 
 
 def h5py_dataset(exporter: Any) -> Any:
-    """The elements of a NumPy array as h5py writes them to a file in memory and reads them again."""
+    """The elements of an exporter as h5py writes them to a file in memory and reads them again."""
     import h5py
 
+    _taken(exporter, _NUMBERS)
     with h5py.File("zoo", "w", driver="core", backing_store=False) as file:
-        return file.create_dataset("x", data=_array_of(exporter, _NUMBERS))[()]
+        return file.create_dataset("x", data=exporter)[()]
 
 
 def imageio_tiff(exporter: Any) -> Any:
-    """The image of a NumPy array as imageio writes it to a TIFF file and reads it again."""
+    """The image of an exporter as imageio writes it to a TIFF file and reads it again."""
     import imageio.v3 as iio
 
-    return iio.imread(
-        iio.imwrite("<bytes>", _array_of(exporter, "uint8 float32", 2), extension=".tiff")
-    )
+    _taken(exporter, "uint8 float32", 2)
+    return iio.imread(iio.imwrite("<bytes>", exporter, extension=".tiff", plugin="pillow"))
 
 
 def itk_image(exporter: Any) -> Any:
-    """The pixels of an ITK image that is made of a NumPy array."""
+    """The pixels of an ITK image that is made of an exporter."""
     import itk
 
-    return itk.array_from_image(
-        itk.image_from_array(_array_of(exporter, "uint8 uint16 float32 float64", 2, 3))
-    )
+    _taken(exporter, "uint8 uint16 float32 float64", 2, 3)
+    return itk.array_from_image(itk.image_from_array(exporter))
 
 
 def lightgbm_label(exporter: Any) -> Any:
@@ -303,15 +386,26 @@ def lz4_compressed(exporter: Any) -> Any:
     return lz4.frame.decompress(lz4.frame.compress(exporter))
 
 
+def mlir_elements(exporter: Any) -> Any:
+    """The elements of an attribute of MLIR, in the bindings of JAX, that is made of a buffer."""
+    import numpy as np
+    from jaxlib.mlir import ir
+
+    with ir.Context(), ir.Location.unknown():
+        return np.array(ir.DenseElementsAttr.get(exporter))
+
+
 def mpi4py_sent(exporter: Any) -> Any:
     """The elements that one process receives when it sends an exporter's memory to itself."""
     import numpy as np
     from mpi4py import MPI
 
-    array = _array_of(exporter, _NUMBERS)
-    received = np.empty_like(
-        array, array.dtype.newbyteorder("=")
-    )  # in the same order: messages are memory
+    name, shape = _taken(exporter, _NUMBERS)
+    with memoryview(
+        exporter
+    ) as view:  # messages are memory: it arrives in the order in which it is sent
+        order: Any = "C" if view.c_contiguous else "F"
+    received = np.empty(shape, name, order)
     MPI.COMM_SELF.Sendrecv(exporter, 0, recvbuf=received, source=0)
     return received
 
@@ -320,23 +414,23 @@ def ncnn_mat(exporter: Any) -> Any:
     """The matrix of ncnn over an exporter's memory."""
     import ncnn
 
-    _array_of(exporter, "float32", 1, 2, 3)
+    _taken(exporter, "float32", 1, 2, 3)
     return ncnn.Mat(exporter)
 
 
 def netcdf4_variable(exporter: Any) -> Any:
-    """The elements of a NumPy array as netCDF4 writes them to a file in memory and reads them again."""
+    """The elements of an exporter as netCDF4 writes them to a file in memory and reads them again."""
     import netCDF4
     import numpy as np
 
-    array = _array_of(exporter, _NUMBERS)
+    name, shape = _taken(exporter, _NUMBERS)
     with netCDF4.Dataset("zoo", "w", diskless=True) as file:
-        for axis, extent in enumerate(array.shape):
+        for axis, extent in enumerate(shape):
             file.createDimension(f"d{axis}", extent)
-        axes = [f"d{axis}" for axis in range(array.ndim)]
-        variable = file.createVariable("x", array.dtype.newbyteorder("="), axes, fill_value=False)
+        axes = [f"d{axis}" for axis in range(len(shape))]
+        variable = file.createVariable("x", name, axes, fill_value=False)
         variable.set_auto_mask(False)
-        variable[...] = array
+        variable[...] = exporter
         return np.array(variable[...])
 
 
@@ -351,10 +445,11 @@ def nlopt_bounds(exporter: Any) -> Any:
 
 
 def numexpr_copied(exporter: Any) -> Any:
-    """The copy of a NumPy array that numexpr makes."""
+    """The copy of an exporter that numexpr makes."""
     import numexpr
 
-    return numexpr.evaluate("x", {"x": _array_of(exporter, "float32 float64 int32 int64")})
+    _taken(exporter, "float32 float64 int32 int64")
+    return numexpr.evaluate("x", {"x": exporter})
 
 
 @gives_bytes
@@ -464,6 +559,27 @@ def pyopencl_array(exporter: Any) -> Any:
     return (pyopencl.array.to_device(queue, array) + 0).get()
 
 
+def openusd_array(exporter: Any) -> Any:
+    """The array of OpenUSD that is copied from a buffer of float64."""
+    from pxr import Vt
+
+    _taken(exporter, "float64", 1)
+    return Vt.DoubleArray.FromBuffer(exporter)
+
+
+@gives_bytes
+def pyopencl_copied(exporter: Any) -> Any:
+    """The plain bytes of a buffer, copied to the first device of OpenCL and back."""
+    import pyopencl
+
+    back = bytearray(_nbytes(exporter))
+    context = pyopencl.create_some_context(interactive=False)
+    flags = pyopencl.mem_flags.READ_ONLY | pyopencl.mem_flags.COPY_HOST_PTR
+    kept = pyopencl.Buffer(context, flags, hostbuf=exporter)
+    pyopencl.enqueue_copy(pyopencl.CommandQueue(context), back, kept)
+    return bytes(back)
+
+
 def rasterio_band(exporter: Any) -> Any:
     """The band of a NumPy array as rasterio writes it to a file in memory and reads it again."""
     import warnings
@@ -490,11 +606,11 @@ def safetensors_saved(exporter: Any) -> Any:
 
 
 def simpleitk_image(exporter: Any) -> Any:
-    """The pixels of a SimpleITK image that is made of a NumPy array."""
+    """The pixels of a SimpleITK image that is made of an exporter."""
     import SimpleITK
 
-    array = _array_of(exporter, "uint8 int16 uint16 int32 float32 float64", 2, 3)
-    return SimpleITK.GetArrayFromImage(SimpleITK.GetImageFromArray(array, isVector=False))
+    _taken(exporter, "uint8 int16 uint16 int32 float32 float64", 2, 3)
+    return SimpleITK.GetArrayFromImage(SimpleITK.GetImageFromArray(exporter, isVector=False))
 
 
 @gives_bytes
@@ -504,6 +620,15 @@ def skia_data(exporter: Any) -> Any:
 
     _nbytes(exporter)
     return memoryview(skia.Data(exporter))
+
+
+@gives_bytes
+def skia_frombytes(exporter: Any) -> Any:
+    """The pixels of an image of Skia, one byte each, that is made of plain bytes."""
+    import skia
+
+    size = (_nbytes(exporter), 1)
+    return skia.Image.frombytes(exporter, size, skia.kGray_8_ColorType).tobytes()
 
 
 def skia_image(exporter: Any) -> Any:
@@ -551,10 +676,11 @@ def voyager_vectors(exporter: Any) -> Any:
 
 
 def zarr_array(exporter: Any) -> Any:
-    """A NumPy array as zarr writes it to memory and reads it again."""
+    """An exporter as zarr writes it to memory and reads it again."""
     import zarr
 
-    return zarr.array(_array_of(exporter, _NUMBERS))[...]
+    _taken(exporter, _NUMBERS)
+    return zarr.array(exporter)[...]
 
 
 def zfpy_compressed(exporter: Any) -> Any:

@@ -36,7 +36,7 @@ from ..info import ConsumerObservation, Observation, from_json, steps
 from ..plan import Plan
 from ..plan.consumer import Consumer, version_of
 from ..plan.producer import Capabilities
-from ..targets import CannotLoad, Target, load, name_of, shown
+from ..targets import CannotLoad, Target, WrongSide, load, name_of, shown
 from . import messages
 from .worker import COMMAND, answer, describe, devices_of
 
@@ -277,9 +277,10 @@ class _Process:
         except BaseException:
             self.kill()
             raise
-        if result.pop("kind") == "cannot_load":
+        error = {"cannot_load": CannotLoad, "wrong_side": WrongSide}.get(result.pop("kind"))
+        if error is not None:
             self.kill()
-            raise CannotLoad(result["reason"])
+            raise error(result["reason"])
         return _description(result)
 
     def _receive(self) -> dict[str, Any] | None:
