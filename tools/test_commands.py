@@ -13,7 +13,15 @@ import venv
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
-STARTS = ("./bazelw ", "tools/", ".ci/", "python ", "pip ", "gridbuf-conformance ", "GRIDBUF_PYTHON=")
+STARTS = (
+    "./bazelw ",
+    "tools/",
+    ".ci/",
+    "python ",
+    "pip ",
+    "gridbuf-conformance ",
+    "GRIDBUF_PYTHON=",
+)
 # A printed command, and whether it leaves the files of the repository as they are.
 RUN_HERE = {
     "tools/dev": True,
