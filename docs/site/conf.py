@@ -100,12 +100,15 @@ def fences_to_blocks(app, what, name, obj, options, lines):
 
 
 def links_to_spec(app, what, name, obj, options, lines):
-    """`docs/spec.md 9.1` is a link to the item, and `docs/spec.md section 12` to the page."""
-    text = "\n".join(lines)
-    item = r"docs/spec\.md\s+(\d+)\.(\d+)"
-    text = re.sub(item, r"`docs/spec.md \1.\2 <../../spec.html#item-\1-\2>`__", text)
-    text = re.sub(r"docs/spec\.md(?=\s+sections?\b)", "`docs/spec.md <../../spec.html>`__", text)
-    lines[:] = text.split("\n")
+    """The items behind `docs/spec.md` are links, and `docs/spec.md section 12` is one to the page."""
+
+    def links(match):
+        item = r"`\1.\2 <../../spec.html#item-\1-\2>`__"
+        return "docs/spec.md" + re.sub(r"(\d+)\.(\d+)", item, match[1])
+
+    text = re.sub(r"docs/spec\.md((?:,?(?:\s+(?:to|and))?\s+\d+\.\d+)+)", links, "\n".join(lines))
+    page = r"`docs/spec.md <../../spec.html>`__"
+    lines[:] = re.sub(r"docs/spec\.md(?=\s+sections?\b)", page, text).split("\n")
 
 
 def edit_link(app, pagename, templatename, context, doctree):

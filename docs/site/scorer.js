@@ -1,7 +1,7 @@
 /* The order of search results: Python's names and the guides, then the rest; decisions that are superseded come last. */
 const PLACES = [
   [/^reference\/python\//, 20],
-  [/^(index|get-started|tutorial|guide\/|how-to\/|explanation\/)/, 15],
+  [/^(get-started|tutorial|guide\/|how-to\/|explanation\/)/, 15],
   [/^(reference\/(cpp|rules)|zoo|benchmarks|changelog|contributing|architecture|upstream|spec)/, -20],
   [/^adr\//, -40],
 ];
