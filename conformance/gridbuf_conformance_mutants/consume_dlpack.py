@@ -8,6 +8,7 @@ import ctypes
 import math
 import os
 import time
+import weakref
 from contextlib import nullcontext
 from typing import Any
 
@@ -356,6 +357,22 @@ class LeaksEmptyTensors(Importer):
 
 
 _leaked: list[Any] = []
+
+
+@wrong("DP-31")
+class KeepsOneDeleterForEachAddress(Importer):
+    """Of two tensors over the same memory, the deleter of the first is forgotten."""
+
+    def result(self, interface: dict[str, Any], owner: Any) -> Any:
+        address, _ = interface["data"]
+        earlier = _open[address]() if address in _open else None
+        if earlier is not None:
+            _leaked.append(earlier)
+        _open[address] = weakref.ref(owner)
+        return super().result(interface, owner)
+
+
+_open: dict[int, weakref.ref[Any]] = {}
 
 
 @wrong("DL-19")

@@ -477,6 +477,15 @@ _VARIANTS: tuple[Variant, ...] = (
         **_NOT_EMPTY,
     ),
     _variant(
+        "together",
+        "DP-31",
+        "right",
+        "two calls import it, each gets a capsule, and both results live at the same time",
+        calls=2,
+        compared=True,
+        **_NOT_EMPTY,
+    ),
+    _variant(
         "no-capsule",
         "DP-32",
         "error",

@@ -89,7 +89,8 @@ class Variant:
     `is_retyped` says that the elements are said to be of another type of the same size.
     `is_robust`: no text demands that a consumer takes or refuses the export; on it, the first rule has the
     level ROBUST. `compared`: the plain export is made in any case, for checks that compare the two.
-    `threads`: so many threads call the consumer with the exporter at the same time; 0 for one plain call.
+    `threads`: so many threads call the consumer with the exporter at the same time; 0 for plain calls, of which there are
+    `calls`. All results are kept until the last call has returned.
     `bend` edits what the interface hands out; its arguments are those that the interface passes.
 
     Raises ValueError for an expectation that there is not, and for no rules.
@@ -107,6 +108,7 @@ class Variant:
     compared: bool = False
     is_robust: bool = False
     threads: int = 0
+    calls: int = 1
     bend: Callable[..., None] = _unbent
 
     def __post_init__(self) -> None:

@@ -1,6 +1,6 @@
 """Measuring a consumer: one exporter is put in front of it, and everything that can be seen is noted.
 
-The consumer is called once, or once by each of several threads. What it returned is described through whatever interface the result
+The consumer is called once, a few times, or once by each of several threads. What it returned is described through whatever interface the result
 has, and read. Then the suite's own references are dropped, one kind after the other: first the
 exporter and its capsules, while the result lives; then the result. What is free at each point, and
 how often it was freed, is the info on life; nothing is decided by what freed memory reads as.
@@ -173,9 +173,10 @@ _Call = tuple[Any, "ErrorInfo | None"]
 
 def _called(function: Callable[[Any], Any], subject: ObservedExport) -> list[_Call]:
     """For each call of the consumer (what it returned, None), or (None, info on what it raised)."""
-    threads = subject.export.variant.threads
+    variant = subject.export.variant
+    threads = variant.threads
     if not threads:
-        return [_call(function, subject.exporter)]
+        return [_call(function, subject.exporter) for _ in range(variant.calls)]
     interval = sys.getswitchinterval()
     sys.setswitchinterval(_SWITCH_S)
     try:
