@@ -9,7 +9,7 @@
 # rule = "PB-13"
 # plan = '{"dtype":"uint8","readonly":true}'
 # also_affected = ["pyarrow-20.0.0", "pyarrow-12.0.1"]
-passes = "numpy-2.5.5"
+# passes = "numpy-2.5.5"
 # passes_target = "numpy"
 # severity = "values"
 # expected = "A tensor that is not mutable refuses PyBUF_WRITABLE with BufferError."
