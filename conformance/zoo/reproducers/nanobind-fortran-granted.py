@@ -35,8 +35,8 @@ import nanobind
 
 root = nanobind.source_dir() + "/.."
 CODE = f'#include "{root}/src/nb_combined.cpp"\n#include <nanobind/ndarray.h>\n'
-CODE += "namespace nb = nanobind; double numbers[] = {0, 1, 2, 3, 4, 5};\n"
-CODE += "auto made() { return nb::ndarray<nb::array_api, double>(numbers, {2, 3}, nb::handle()); }\n"
+CODE += "namespace nb = nanobind; double data[] = {0, 1, 2, 3, 4, 5};\n"
+CODE += "auto made() { return nb::ndarray<nb::array_api, double>(data, {2, 3}, nb::handle()); }\n"
 CODE += 'NB_MODULE(shown, m) { m.def("made", made, nb::rv_policy::reference); }\n'
 folders = (nanobind.include_dir(), f"{root}/ext/robin_map/include", sysconfig.get_path("include"))
 paths = [f"-I{path}" for path in folders]
