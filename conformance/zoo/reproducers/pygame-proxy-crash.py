@@ -15,7 +15,7 @@
 # impact = "The process crashes when hashlib reads the proxy."
 # fix = """\
 # In the getbuffer function of BufferProxy, do not use the fields that the flags do not ask for, if \
-# the proxy is made of an object with a buffer of its own."""
+# the proxy is made of an object that exports a buffer."""
 # status = "new"
 # searched = """\
 # 2026-11-26, threads on GitHub: pygame BufferProxy getbuffer PyBUF_SIMPLE segfault hashlib bytes \
