@@ -428,5 +428,5 @@ def test_a_function_where_a_producer_is_expected_is_usage(inside, tmp_path, isol
 
 
 def test_a_producer_with_the_option_of_consumers_is_usage(inside):
-    code, _, told = inside("check", "--consumer", "bytes")
-    assert code == 2 and "bytes is a producer: leave out --consumer" in told
+    code, _, told = inside("check", "--consumer", "array")
+    assert code == 2 and "array is a producer: leave out --consumer" in told

@@ -213,10 +213,11 @@ class QuadrantsProducer(HostProducer):
     def make(self, plan: Plan) -> Any:
         import numpy as np
 
+        if 0 in plan.shape:
+            return Unsupported("quadrants: an array has at least one element")
         short = {"float32": "f32", "float64": "f64", "int32": "i32"}[plan.dtype]
         array = self._library.ndarray(getattr(self._library, short), plan.shape)
-        if plan.nbytes:
-            array.from_numpy(np.frombuffer(plan.content(), plan.dtype).reshape(plan.shape))
+        array.from_numpy(np.frombuffer(plan.content(), plan.dtype).reshape(plan.shape))
         return _Exported(array)
 
 

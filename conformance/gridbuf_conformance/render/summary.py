@@ -349,7 +349,10 @@ def conclusion(report: ReportDict) -> tuple[str, str]:
     blocked = [rule for rule in report["rules"] if rule["outcome"] == "BLOCKED"]
     if blocked and not cell.judged:
         first = blocked[0]
-        return "error", f"was not judged: {first['id']} is blocked ({first['note']}); select what blocks it, too."
+        return (
+            "error",
+            f"was not judged: {first['id']} is blocked ({first['note']}); select what blocks it, too.",
+        )
     if not cell.judged:
         return "silent", "was not judged: no rule applies to its interfaces."
     advisories, known = cell.of_kind("advisory"), cell.of_kind("known")

@@ -179,12 +179,18 @@ def _asked_and_given(s: Subject, arrays: dict[str, Descriptor]) -> Iterator[tupl
     first = every[0]
     yield f"shape {plan.shape}", f"shape {first.shape}", any(a.shape == plan.shape for a in every)
     asked = s.asked_element
-    yield f"elements of {asked}", f"{first.element}", any(agree(a.element, asked) for a in every)
+    narrower = "or Capabilities that exclude them"
+    elements = f"elements of {asked}, {narrower} (dtypes, byteorders)"
+    yield elements, f"{first.element}", any(agree(a.element, asked) for a in every)
     yield _asked_kind(plan.device), *_given_kind(s, plan.device, every)
     claims = [a.readonly for a in every if a.readonly is not None]
     words = {True: "read-only", False: "writable"}
     given = words[claims[0]] if claims else ""
-    yield words[plan.readonly], given, not claims or plan.readonly in claims
+    yield (
+        f"{words[plan.readonly]} elements, {narrower} (readonly)",
+        given,
+        not claims or plan.readonly in claims,
+    )
 
 
 _KINDS = {"gpu": (CUDA, ROCM), "pinned": (CUDA_HOST,), "managed": (CUDA_MANAGED,)}
