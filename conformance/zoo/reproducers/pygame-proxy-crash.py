@@ -14,14 +14,14 @@
 # expected = "The proxy answers a PyBUF_SIMPLE request with the 24 bytes, or raises BufferError."
 # impact = "The process crashes when hashlib reads the proxy."
 # fix = """\
-# In the getbuffer function of BufferProxy, do not use the fields that the flags do not ask for, if \
-# the proxy is made of an object with a buffer of its own."""
+# In the getbuffer function of BufferProxy, do not use the format of the other object's view if the \
+# flags lack PyBUF_FORMAT. Every request without that flag crashes, and each with it succeeds."""
 # status = "new"
 # searched = """\
 # 2026-11-26, threads on GitHub: pygame BufferProxy getbuffer PyBUF_SIMPLE segfault hashlib bytes \
 # simple request multi-dimensional"""
 # ///
-"""A pygame.BufferProxy of a bytearray ends the process when its plain bytes are requested."""
+"""A pygame.BufferProxy of a bytearray ends the process when a consumer does not ask for the format."""
 
 import hashlib
 import subprocess
