@@ -29,6 +29,7 @@ __all__ = [
     "output",
     "place",
     "read",
+    "sample",
     "side_of",
 ]
 
@@ -91,13 +92,21 @@ def is_named(value: Operand) -> bool:
     )
 
 
-def read(value: Operand, side: Side, dims: tuple[str, ...]) -> Any:
-    """The operand as an array in the order of `dims`; a number unchanged. Copies a host storage that a device needs."""
+def read(value: Operand, side: Side, dims: tuple[str, ...] | None) -> Any:
+    """The operand as an array in the order of `dims` (None: its own); a number unchanged.
+
+    Copies a host storage that a device needs.
+    """
     if not is_array(value):
         return value
     if side == "device" and is_storage(value) and _sides(value) == HOST:
         value = _core._storage_storage(value, device="gpu", managed=None)
     return value._read_array(side, dims)
+
+
+def sample(value: Operand) -> np.ndarray[Any, Any]:
+    """An array of the operand's dtype without elements: what NumPy says of it, it says of the operand."""
+    return np.empty(0, value.dtype)
 
 
 def place(other: Other, shape: tuple[int, ...], named: Sequence[Operand]) -> None:
