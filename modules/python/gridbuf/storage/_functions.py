@@ -255,7 +255,7 @@ def _own(value: Any, arrays: Sequence[Any], xp: Any, side: Side) -> Any:
 
 
 def _each(value: Any, function: Callable[[Any], Any]) -> Any:
-    """`function` of each item of a list, tuple or dict; any other value as it is."""
+    """`function` of each item of a list, tuple or dict; any other value unchanged."""
     if isinstance(value, dict):
         return {key: function(item) for key, item in value.items()}
     if not isinstance(value, (list, tuple)):

@@ -193,7 +193,8 @@ class Values(_core.StorageBase):
         ----------
         decimals : int, default 0
             Decimal places.
-        out : as in `clip`
+        out : Storage or numpy.ndarray, optional
+            Where the result goes. Default: a new storage.
 
         Returns
         -------
