@@ -27,6 +27,8 @@ ModuleInfo = provider(
 )
 
 _STANDARD = ["-std=c++20"]
+
+# In gridbuf's own workspace. In other workspaces the user's flags decide, for the user's targets and for gridbuf's.
 _WARNINGS = ["-Wall", "-Wextra", "-Werror"]
 
 # Optimised builds get glibc's fortified memcpy and related functions, inline functions that wrap the builtins. clang 19 loses
@@ -86,7 +88,12 @@ def _path_in_package(ctx, source):
     return path[len(prefix):] if path.startswith(prefix) else source.basename
 
 def _scan_imports(ctx, source, compiler_flags, compiler, inputs, allowed, own_module):
-    """An action that fails when `source` imports what its target does not declare; returns its stamp."""
+    """An action that fails when `source` imports what its target does not declare; returns its stamp in a list.
+
+    None for a target of another repository: gridbuf's targets are checked in gridbuf's own workspace.
+    """
+    if ctx.label.workspace_root:
+        return []
     stamp = ctx.actions.declare_file("_imports/%s/%s.ok" % (ctx.label.name, _path_in_package(ctx, source)))
     scan = ctx.actions.declare_file("_imports/%s/%s.json" % (ctx.label.name, _path_in_package(ctx, source)))
     ctx.actions.run(
@@ -104,7 +111,7 @@ def _scan_imports(ctx, source, compiler_flags, compiler, inputs, allowed, own_mo
         mnemonic = "CppModuleScan",
         progress_message = "Reading the imports of %s" % source.short_path,
     )
-    return stamp
+    return [stamp]
 
 def _cc_module_impl(ctx):
     cc_toolchain = find_cpp_toolchain(ctx)
@@ -126,7 +133,8 @@ def _cc_module_impl(ctx):
     ).compilation_context
 
     optimised = ctx.var["COMPILATION_MODE"] == "opt"
-    copts = _STANDARD + _WARNINGS + (_OPTIMISED if optimised else []) + ctx.attr.copts
+    warnings = _WARNINGS if ctx.workspace_name == "gridbuf" else []
+    copts = _STANDARD + warnings + (_OPTIMISED if optimised else []) + ctx.attr.copts
     flags = _toolchain_flags(ctx, cc_toolchain, features, context, copts)
     compiler = cc_common.get_tool_for_action(feature_configuration = features, action_name = CPP_COMPILE_ACTION_NAME)
     pcms = depset([interface.pcm for interface in interfaces.to_list()])
@@ -143,7 +151,7 @@ def _cc_module_impl(ctx):
             executable = compiler,
             arguments = flags + _PRECOMPILE + _module_flags(interfaces) +
                         ["-x", "c++-module", "--precompile", source.path, "-o", pcm.path],
-            inputs = depset([source, stamp], transitive = [inputs]),
+            inputs = depset([source] + stamp, transitive = [inputs]),
             outputs = [pcm],
             mnemonic = "CppModulePrecompile",
             progress_message = "Precompiling module %s" % module,
@@ -176,7 +184,7 @@ def _cc_module_impl(ctx):
             executable = compiler,
             arguments = flags + _module_flags(exported) + ["-c", source.path, "-o", object.path],
             inputs = depset(
-                [source, stamp] + private_headers + [interface.pcm for interface in exported.to_list()],
+                [source] + stamp + private_headers + [interface.pcm for interface in exported.to_list()],
                 transitive = [inputs],
             ),
             outputs = [object],

@@ -22,6 +22,8 @@ def conformance_test(
         data = [],
         profile = "default",
         rules = None,
+        storage = False,
+        spec = [],
         known = [],
         seed = None,
         time_limit_s = None,
@@ -37,6 +39,8 @@ def conformance_test(
       data: files they need.
       profile: "smoke", "default", "thorough".
       rules: only these rules: a list of ids and wildcards, as in ["DL-*", "XA-03"]; default: all.
+      storage: whether the rules of GT4Py and of storages judge ordinary arrays, too.
+      spec: editions of documents, as in ["array-api-2024.12", "dlpack-1.0"]: rules whose text is newer do not judge.
       known: files of known failures (labels).
       seed: varies the plans.
       time_limit_s: a plan that takes longer is a TIMEOUT; default: 10.
@@ -49,6 +53,10 @@ def conformance_test(
     arguments = target + ["--profile", profile]
     if rules:
         arguments += ["--rules", "'%s'" % ",".join(rules)]
+    if storage:
+        arguments.append("--storage")
+    if spec:
+        arguments += ["--spec", ",".join(spec)]
     for file in known:
         arguments += ["--known", "$(location %s)" % file]
     if seed != None:

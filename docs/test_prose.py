@@ -33,6 +33,7 @@ PHRASES = {
     r"want of": "out of, without",
     r"mend(?:s|ed|ing)?": "fix",
     r"by the way": "leave it out",
+    r"it came to|comes? to harm|came to harm|dies over": "the result is, is corrupted, ends",
     r"all the same": "still",
     r"for ever": "until the process ends, never ends",
     r"of (?:its|their|his) own": "private, separate, new",

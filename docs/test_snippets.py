@@ -78,6 +78,15 @@ def run(program, tmp_path):
     if done.returncode and missing and missing[1] in PEERS:
         pytest.skip(f"NOT run: it needs {missing[1]}, which is not installed; ./bazelw --peers")
     assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("document", ["README.md", "docs/index.md"])
+def test_the_front_page_prints_what_it_shows(document, tmp_path):
+    (found,) = re.findall(
+        r"<!-- output: (\S+) -->\n```text\n(.*?)```", (ROOT / document).read_text(), re.DOTALL
+    )
+    assert run(ROOT / found[0], tmp_path) == found[1]
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda p: p.stem)

@@ -1,10 +1,18 @@
-"""Copies the regions of tested files into the documents that show them (`tools/dev generate`); docs/test_snippets.py checks."""
+"""Copies the regions of tested files, and figures of the record of the benchmarks, into the documents that show them.
+
+`tools/dev generate` runs it; docs/test_snippets.py and docs/test_figures.py check.
+"""
 
 import pathlib
 import re
+import sys
 import textwrap
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "benchmarks"))
+
+from gridbuf_benchmarks import report, results  # noqa: E402
+
 SNIPPET = re.compile(r"(<!-- (?:c\+\+ )?snippet: (\S+)#(\w+) -->\n+```[\w+]*\n).*?(```)", re.DOTALL)
 
 
@@ -21,12 +29,14 @@ def region(path: str, name: str) -> str:
 
 def main() -> None:
     folders = ("docs", "modules", "conformance")
+    record = results.read(ROOT / "docs/performance/results.json")
     for document in [*ROOT.glob("*.md"), *(p for d in folders for p in (ROOT / d).rglob("*.md"))]:
         old = document.read_text()
         new = SNIPPET.sub(lambda m: m[1] + region(m[2], m[3]).strip("\n") + "\n" + m[4], old)
+        new = report.with_figures(new, record)
         if new != old:
             document.write_text(new)
-            print(f"{document.relative_to(ROOT)}: snippets copied")
+            print(f"{document.relative_to(ROOT)}: copied")
 
 
 if __name__ == "__main__":

@@ -26,10 +26,29 @@ from gridbuf_benchmarks.promises import LINEAR, PROMISES
 
 _NOT_RUN = "–"
 _SLOWER = 1.1
+FIGURE = re.compile(r"(<!-- record: (.+?) -->)(.*?)(<!-- end -->)", re.DOTALL)
+"""A figure of the record on another page: `<!-- record: ratio("call/empty/storages", "gt4py") -->0.13<!-- end -->`."""
+
+
+def with_figures(text: str, result: Mapping[str, Any]) -> str:
+    """A page with the figures of the result; the expressions have the functions of the template."""
+    found = gaps(result)
+
+    def figure(match: re.Match[str]) -> str:
+        value = _environment().compile_expression(match[2], undefined_to_none=False)(**found)
+        if value == _NOT_RUN:
+            raise ValueError(f"the record has no case for {match[2]}")
+        return f"{match[1]}{value}{match[4]}"
+
+    return FIGURE.sub(figure, text)
 
 
 def template() -> jinja2.Template:
     """The page with gaps, which `gaps` fills; a gap without a text is an error."""
+    return _environment().get_template("performance.template.md")
+
+
+def _environment() -> jinja2.Environment:
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("gridbuf_benchmarks", "."),
         undefined=jinja2.StrictUndefined,
@@ -38,7 +57,7 @@ def template() -> jinja2.Template:
         keep_trailing_newline=True,
     )
     environment.filters["plain"] = plain
-    return environment.get_template("performance.template.md")
+    return environment
 
 
 def write_page(result: Mapping[str, Any], path: Path) -> list[Path]:
@@ -112,15 +131,33 @@ def gaps(result: Mapping[str, Any]) -> dict[str, Any]:
     """The functions of the template, by name."""
     cases = {case["id"]: case for case in result["cases"]}
 
-    def ratio(pattern: str, peer: str) -> str:
-        """Time of gridbuf ÷ time of the peer: least and largest over the ids that match the regular expression."""
-        found = [
+    def medians(pattern: str, peer: str) -> list[float]:
+        """Of the cases whose ids match the regular expression, or that are judged by the promise of this id."""
+        return [
             case["ratios"][peer]["median"]
             for id, case in cases.items()
-            if re.fullmatch(pattern, id) and peer in case["ratios"]
+            if peer in case["ratios"]
+            and (
+                any(target["promise"] == pattern for target in case["targets"])
+                if pattern in PROMISES
+                else re.fullmatch(pattern, id)
+            )
         ]
-        ends = [format_ratio(end) for end in (min(found), max(found))] if found else [_NOT_RUN]
-        return " to ".join(dict.fromkeys(ends))
+
+    def ends(figures: Sequence[float]) -> str:
+        words = [format_ratio(end(figures)) for end in (min, max)] if figures else [_NOT_RUN]
+        return " to ".join(dict.fromkeys(words))
+
+    def ratio(pattern: str, peer: str) -> str:
+        """Time of gridbuf ÷ time of the peer: least and largest."""
+        return ends(medians(pattern, peer))
+
+    def speed(pattern: str, peer: str) -> str:
+        """Speed of gridbuf ÷ speed of the peer: least and largest."""
+        return ends([1 / median for median in medians(pattern, peer)])
+
+    def bound(promise: str) -> str:
+        return f"{PROMISES[promise].bound:g}"
 
     def time(id: str) -> str:
         """The time of one call of gridbuf."""
@@ -131,6 +168,8 @@ def gaps(result: Mapping[str, Any]) -> dict[str, Any]:
     return {
         **result,
         "ratio": ratio,
+        "speed": speed,
+        "bound": bound,
         "time": time,
         "grid_pattern": "|".join(re.escape(case["id"]) for case in layouts),
         "grid_sizes": f"{min(mebibytes):.2g} to {max(mebibytes):.2g} MiB",

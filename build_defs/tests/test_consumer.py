@@ -77,11 +77,13 @@ def test_consumer_workspace_builds_and_prints(example, tmp_path, shared):
 
 @pytest.mark.thorough
 def test_the_workspace_of_the_how_to_builds_and_prints(tmp_path, shared):
-    """The folder is written from the page, so nothing that it needs is missing there."""
+    """The folder is written from the page, so nothing that it needs is missing there. A warning in it does not fail the build."""
     how_to = "docs/how-to/depend-on-one-target.md"
     folder = tmp_path / "workspace"
     folder.mkdir()
     page.write_project(how_to, folder)
+    with (folder / "exchange_field.cc").open("a", encoding="utf-8") as program:
+        program.write("\nstatic int not_used() { return 0; }\n")
     (command,), printed = page.console(how_to)
     result = run_bazel(folder, tmp_path, shared, *command.split()[1:])
     assert result.returncode == 0, result.stderr

@@ -27,9 +27,7 @@ import gridbuf_conformance as gc
 
 class Producer(gc.Producer):
     name = "mylib"
-    capabilities = gc.Capabilities(
-        dtypes=("float64",), byteorders=("native",), readonly=(False,), min_ndim=2, max_ndim=2
-    )
+    capabilities = gc.Capabilities(dtypes=("float64",), readonly=(False,), min_ndim=2, max_ndim=2)
 
     def produce(self, plan):
         if plan["readonly"] or plan["fill"] is None:

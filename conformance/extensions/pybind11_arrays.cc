@@ -1,7 +1,10 @@
-// What a pybind11 extension does with the arrays it is handed: the functions that the suite judges pybind11 by.
+// What a pybind11 extension does with the arrays it is handed: the functions that the suite judges
+// pybind11 by.
 //
-// Each takes an exporter in one of the ways that pybind11 supports, and gives back what pybind11 made of it, so that the suite
-// can read it. Nothing is converted on the way: any element type and any strides are asked for. Built against whichever pybind11 is installed; the version is the module's.
+// Each takes an exporter in one of the ways that pybind11 supports, and gives back what pybind11
+// made of it, so that the suite can read it. Nothing is converted on the way: any element type and
+// any strides are asked for. Built against whichever pybind11 is installed; the version is the
+// module's.
 
 #include <pybind11/numpy.h>
 #include <pybind11/pybind11.h>
@@ -18,7 +21,8 @@ class Exported {
   Exported(py::buffer_info info, bool writable) : info_(std::move(info)), writable_(writable) {}
 
   py::buffer_info Export() const {
-    return py::buffer_info(info_.ptr, info_.itemsize, info_.format, info_.ndim, info_.shape, info_.strides, !writable_);
+    return py::buffer_info(info_.ptr, info_.itemsize, info_.format, info_.ndim, info_.shape,
+                           info_.strides, !writable_);
   }
 
  private:

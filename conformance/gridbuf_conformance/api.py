@@ -25,6 +25,8 @@ def check(
     profile: str = "default",
     *,
     device_table: Any = None,
+    storage: bool = False,
+    spec: str | Iterable[str] | None = None,
 ) -> Report:
     """Judges one live object, in this process.
 
@@ -43,6 +45,10 @@ def check(
         The name of a profile. The report records it.
     device_table : capsule, optional
         A C table that reads device memory (`abi.device`). The default is the CUDA driver.
+    storage : bool, optional
+        Whether the rules of GT4Py and of storages judge an object without GT4Py's attributes.
+    spec : str or iterable of str, optional
+        Editions, such as `"array-api-2024.12,dlpack-1.0"`. Rules whose text is newer do not judge.
 
     Returns
     -------
@@ -52,7 +58,7 @@ def check(
     Raises
     ------
     ValueError
-        If the object has no interface, if a rule or a profile does not exist, or if the capsule is not a
+        If the object has no interface, if a rule, an edition or a profile does not exist, or if the capsule is not a
         device table.
 
     Examples
@@ -64,7 +70,9 @@ def check(
     >>> report.failed
     ()
     """
-    return producer_run.check(obj, rules=rules, profile=profile, device_table=device_table)
+    return producer_run.check(
+        obj, rules=rules, profile=profile, device_table=device_table, storage=storage, spec=spec
+    )
 
 
 def check_producer(
@@ -77,6 +85,8 @@ def check_producer(
     time_limit_s: float = PLAN_LIMIT_S,
     known: str | Path | Iterable[str | Path] | KnownFailures | None = None,
     on_event: Listener | None = None,
+    storage: bool = False,
+    spec: str | Iterable[str] | None = None,
 ) -> Report:
     """Judges a producer on many plans, by default in a separate process.
 
@@ -101,6 +111,11 @@ def check_producer(
         Files of known failures (`known`). Later files override earlier files.
     on_event : callable, optional
         A function that gets each event of the stream (`events`).
+    storage : bool, optional
+        Whether the rules of GT4Py and of storages (GT-*, XA-17) judge a producer that declares no layouts,
+        alignment, dims or halo, and whose arrays do not have GT4Py's attributes.
+    spec : str or iterable of str, optional
+        Editions, such as `"array-api-2024.12,dlpack-1.0"`. Rules whose text is newer do not judge.
 
     Returns
     -------
@@ -112,7 +127,7 @@ def check_producer(
     CannotLoad
         If the producer cannot be loaded.
     ValueError
-        If a rule or a profile does not exist.
+        If a rule, an edition or a profile does not exist.
     known.KnownError
         If a file of known failures is wrong or matches nothing. A subclass of ValueError.
 
@@ -135,6 +150,8 @@ def check_producer(
         time_limit_s=time_limit_s,
         known=KnownFailures.of(known),
         on_event=on_event,
+        storage=storage,
+        spec=spec,
     )
 
 
@@ -148,6 +165,7 @@ def check_consumer(
     time_limit_s: float = PLAN_LIMIT_S,
     known: str | Path | Iterable[str | Path] | KnownFailures | None = None,
     on_event: Listener | None = None,
+    spec: str | Iterable[str] | None = None,
 ) -> Report:
     """Judges a consumer on many exports, by default in a separate process.
 
@@ -160,7 +178,7 @@ def check_consumer(
     target : str or callable
         The name of a built-in consumer, `package.module:function`, `path/to/file.py:function`, or a
         function of a module. Without isolation also any callable.
-    profile, isolate, rules, seed, time_limit_s, known, on_event
+    profile, isolate, rules, seed, time_limit_s, known, on_event, spec
         As in `check_producer`.
 
     Returns
@@ -173,7 +191,7 @@ def check_consumer(
     CannotLoad
         If the consumer cannot be loaded.
     ValueError
-        If a rule or a profile does not exist.
+        If a rule, an edition or a profile does not exist.
     known.KnownError
         If a file of known failures is wrong or matches nothing. A subclass of ValueError.
 
@@ -193,4 +211,5 @@ def check_consumer(
         time_limit_s=time_limit_s,
         known=KnownFailures.of(known),
         on_event=on_event,
+        spec=spec,
     )

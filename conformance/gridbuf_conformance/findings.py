@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from importlib.resources import files
@@ -21,14 +22,27 @@ from typing import Any
 
 from .version import __version__
 
-__all__ = ["Finding", "UnknownFinding", "find", "issue", "load", "packed", "script"]
+__all__ = [
+    "FILTERS",
+    "Finding",
+    "UnknownFinding",
+    "find",
+    "issue",
+    "load",
+    "packed",
+    "script",
+    "select",
+]
+
+FILTERS = ("library", "severity", "interface")
+"""What `list findings` selects by."""
 
 _SCHEMA = "gridbuf-conformance-findings/1"
 _MAX_MATCHES = 4
 
 
 class UnknownFinding(LookupError):
-    """An id that no finding has; the message lists similar ids."""
+    """An id, library, severity or interface that no finding has; the message lists similar ones."""
 
 
 @dataclass(frozen=True)
@@ -108,6 +122,26 @@ def find(name: str) -> Finding:
     raise UnknownFinding(
         f"no finding is called {name!r}; {hint}See: gridbuf-conformance list findings"
     )
+
+
+def select(wanted: Mapping[str, str | None]) -> list[Finding]:
+    """The findings with these values of `FILTERS`, in any case; None selects all. Raises UnknownFinding."""
+    chosen = list(load().values())
+    for name, value in wanted.items():
+        if value is None:
+            continue
+        known = {
+            getattr(finding, name).lower(): getattr(finding, name) for finding in load().values()
+        }
+        if value.lower() not in known:
+            close = difflib.get_close_matches(value.lower(), known, n=_MAX_MATCHES, cutoff=0.4)
+            is_short = len(known) <= 2 * _MAX_MATCHES or not close
+            hint = sorted(known.values(), key=str.lower) if is_short else [known[c] for c in close]
+            raise UnknownFinding(
+                f"no finding has the {name} {value!r}; use one of {', '.join(hint)}"
+            )
+        chosen = [finding for finding in chosen if getattr(finding, name).lower() == value.lower()]
+    return chosen
 
 
 def script(finding: Finding) -> str:

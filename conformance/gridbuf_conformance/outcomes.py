@@ -131,4 +131,6 @@ def exit_code_of(outcomes: Iterable[Outcome]) -> ExitCode:
         return ExitCode.NOTHING_SELECTED
     if Outcome.ERROR in seen:
         return ExitCode.SUITE_ERROR
+    if Outcome.BLOCKED in seen and seen <= {Outcome.BLOCKED, Outcome.UNSUPPORTED, Outcome.UNTESTED}:
+        return ExitCode.NOTHING_SELECTED  # what blocks is not among the selected rules
     return ExitCode.NOT_CONFORMANT if seen & FAILED else ExitCode.CONFORMANT

@@ -79,6 +79,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     _add_option(
         group, parser, "rules", "only these rules: ids, wildcards and levels, as in DL-*,XA-03"
     )
+    _add_option(group, parser, "spec", "editions of documents, as in array-api-2024.12,dlpack-1.0")
+    group.addoption(
+        "--gridbuf-storage",
+        dest="gridbuf_storage",
+        action="store_const",
+        const=True,
+        help="also the rules of GT4Py and of storages, for arrays without GT4Py's attributes",
+    )
+    parser.addini("gridbuf_storage", "as --gridbuf-storage", type="bool", default=False)
     group.addoption(
         "--gridbuf-known",
         dest="gridbuf_known",
@@ -186,7 +195,8 @@ def pytest_collection_modifyitems(
         chosen = [(target, rule) for picked_head, target, rule in picked if picked_head == head]
         names = list(dict.fromkeys(target for target, _ in chosen))
         for name in names if picked else _targets(config, side):
-            rules = _rules_of(name, side, _option(config, "rules") or None)
+            selection = _option(config, "rules") or None, _option(config, "spec")
+            rules = _rules_of(name, side, *selection)
             identity = {"name": name, "nodeid": f"{head}::{name}"}
             node = Target.from_parent(session, side=side, rules=rules, **identity)
             wanted = {rule for target, rule in chosen if target == name} - {""}
@@ -323,7 +333,10 @@ class Target(pytest.Collector):
         options: dict[str, Any] = {
             "profile": _option(self.config, "profile") or _DEFAULT_PROFILE,
             "rules": self._tested(),
+            "spec": _option(self.config, "spec"),
         }
+        if self.side == "producer":
+            options["storage"] = _option(self.config, "storage")
         if known := _option(self.config, "known"):
             options["known"] = [Path(path) for path in known]
         judge = api.check_producer if self.side == "producer" else api.check_consumer
@@ -390,26 +403,31 @@ def _rendered(rule: Mapping[str, Any]) -> str:
     return text.getvalue().rstrip()
 
 
-def _rules_of(target: str, side: str, patterns: str | None) -> list[str]:
-    """The ids of the rules for a target; a pattern that matches no rule is a usage error."""
+def _rules_of(target: str, side: str, patterns: str | None, spec: str | None) -> list[str]:
+    """The ids of the rules for a target; a pattern or an edition that matches no rule is a usage error."""
     from . import producers
-    from .rules import catalogue
+    from .rules import catalogue, scope
 
     if patterns is None and side == "producer" and target in producers.BUILT_IN:
         patterns = producers.BUILT_IN[target].rules
     try:
+        scope.chosen(spec)
         return [rule.id for rule in catalogue.select(patterns, side)]
-    except catalogue.UnknownRule as error:
+    except (catalogue.UnknownRule, scope.UnknownEdition) as error:
         raise pytest.UsageError(str(error)) from None
 
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Locks a file against other processes; the system releases the lock of a process that dies."""
-    import fcntl
+    """Locks a file against other processes; the system releases the lock of a process that dies.
 
+    Windows has no such lock: with pytest-xdist, several workers there may run the suite.
+    """
     with open(path, "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
+        with contextlib.suppress(ImportError):
+            import fcntl
+
+            fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
@@ -420,15 +438,15 @@ class Check(Protocol):
     """The type of the fixture `gridbuf_check`."""
 
     def __call__(
-        self, obj: Any, rules: str | Iterable[str] | None = None, *, device_table: Any = None
+        self, obj: Any, rules: str | Iterable[str] | None = None, **options: Any
     ) -> Report: ...
 
 
 @pytest.fixture(scope="session")
 def gridbuf_check() -> Callable[..., Report]:
-    """A function that judges a live object: `gridbuf_check(obj, rules=None, *, device_table=None)`.
+    """A function that judges a live object: `gridbuf_check(obj, rules=None, **options)`.
 
-    The parameters are those of `gridbuf_conformance.check`. The function returns the report.
+    The parameters and options are those of `gridbuf_conformance.check`. The function returns the report.
 
     Raises
     ------
@@ -446,13 +464,11 @@ def gridbuf_check() -> Callable[..., Report]:
     ```
     """
 
-    def judge(
-        obj: Any, rules: str | Iterable[str] | None = None, *, device_table: Any = None
-    ) -> Report:
+    def judge(obj: Any, rules: str | Iterable[str] | None = None, **options: Any) -> Report:
         __tracebackhide__ = True
         import gridbuf_conformance as gc
 
-        report = gc.check(obj, rules=rules, device_table=device_table)
+        report = gc.check(obj, rules=rules, **options)
         if report.exit_code != gc.ExitCode.CONFORMANT:
             raise AssertionError(f"{report!r}\n{report}")
         if not _judged(report) - _HOLD_FOR_ANYTHING:

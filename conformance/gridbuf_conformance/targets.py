@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import importlib
 import importlib.util
+import inspect
 import os
 import sys
 from dataclasses import dataclass
@@ -22,13 +23,17 @@ from typing import Any
 from .plan.consumer import Consumer, version_of
 from .plan.producer import Producer
 
-__all__ = ["CannotLoad", "Target", "load", "name_of", "shown"]
+__all__ = ["CannotLoad", "Target", "WrongSide", "load", "name_of", "shown"]
 
 _DEFAULT_ATTRIBUTE = {"producer": "Producer", "consumer": "consume"}
 
 
 class CannotLoad(Exception):
     """The producer or consumer cannot be loaded (exit code 4). The message says why and what to do."""
+
+
+class WrongSide(CannotLoad):
+    """A consumer was named where a producer is expected, or the reverse (wrong usage, exit code 2)."""
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,8 @@ def load(target: Target | str) -> Any:
         raise
     except BaseException as error:
         raise CannotLoad(f"{target.written}: {type(error).__name__}: {error}") from error
+    if inspect.isroutine(producer):
+        raise WrongSide(f"{target.written} is a consumer: add --consumer")
     if not callable(getattr(producer, "produce", None)):
         raise CannotLoad(
             f"{target.written} is {type(producer).__name__}, which has no method produce(plan); "

@@ -61,6 +61,18 @@ class Sleeps(Good):
         time.sleep(1000)
 
 
+class Slow(Good):
+    """As on a busy machine: its first array takes more than a second."""
+
+    slept_s = 0.0
+
+    def produce(self, plan):
+        if not self.slept_s:
+            self.slept_s = 1.5
+            time.sleep(self.slept_s)
+        return super().produce(plan)
+
+
 class Spins(Good):
     def produce(self, plan):
         while True:

@@ -18,6 +18,7 @@ from gridbuf_conformance import measure
 from gridbuf_conformance.outcomes import Verdict
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance.rules.catalogue import GROUPS
+from gridbuf_conformance.rules.scope import Scope
 from gridbuf_conformance_mutants.device import DeviceReference
 from gridbuf_conformance_mutants.packed import PackedReference
 from gridbuf_conformance_mutants.reference import Reference
@@ -85,7 +86,9 @@ def judge(
     observation: dict[str, Any], plan: Plan | None, rules: Iterable[str]
 ) -> dict[str, Verdict]:
     """The judge's verdicts on an observation that was changed."""
-    return judge_observation(from_json(Observation, to_json(observation)), plan, rules)
+    return judge_observation(
+        from_json(Observation, to_json(observation)), plan, rules, Scope(storage=True)
+    )
 
 
 def place(info: dict[str, Any], path: str, value: Any) -> None:

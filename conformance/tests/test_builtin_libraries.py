@@ -48,6 +48,7 @@ PYARROW_TENSOR = {
     "PB-09",  # strides are filled for SIMPLE, for the same reason
     "PB-11",  # SIMPLE and ND succeed for tensors that are not C-contiguous, for the same reason
     "PB-12",  # a tensor in C order grants F_CONTIGUOUS, for the same reason
+    "PB-13",  # a tensor over read-only memory grants WRITABLE, with readonly 1
 }
 LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
     "torch.negative": (TORCH_VERSION, {"XA-08"}, set()),  # the memory is exported as it is
@@ -60,6 +61,10 @@ LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
     "torch.meta": (TORCH_VERSION, set(), {"DX-12"}),
     # and hasattr(x, "__cuda_array_interface__") raises RuntimeError
     "torch.sparse": (TORCH_VERSION, set(), {"DX-12", "XA-18"}),
+    # the exchange table exports conjugated elements as they are in memory; RuntimeError for nested tensors
+    "torch.opaque": (TORCH_VERSION, {"DX-06"}, {"DP-25", "DX-12"}),
+    "pyarrow.nulls": (PYARROW_VERSION, set(), {"DP-25"}),  # ArrowTypeError
+    "jax.keys": (JAX_VERSION, set(), set()),
     # RuntimeError and an error on tracers
     "jax.deleted": (JAX_VERSION, set(), {"DP-25"}),
     "jax.traced": (JAX_VERSION, set(), {"DP-25"}),
@@ -79,7 +84,10 @@ LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
     ),
     "pyarrow.buffer": (
         PYARROW_VERSION,
-        {"PB-06", "PB-08", "PB-09"},  # Buffer.__getbuffer__ looks at WRITABLE alone
+        {
+            *("PB-06", "PB-08", "PB-09"),  # Buffer.__getbuffer__ looks at WRITABLE alone
+            "PB-24",  # ResizableBuffer.resize() moves memory that it has exported
+        },
         set(),
     ),
     "mlir": (
@@ -107,6 +115,7 @@ LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
         {"PB-08", "PB-09"},  # CBufferView.__getbuffer__ fills shape and strides always
         {"DP-14", "DP-27"},
     ),
+    "nanoarrow.builder": ("0.9.0", set(), set()),
     "glm": (
         "2.8.3",
         {"PB-11"},  # also for requests with a shape
@@ -115,6 +124,7 @@ LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
     "pygame": ("2.5.8-ce", set(), {"PB-11"}),  # SIMPLE is granted for memory in Fortran order
     "pygame.pixelarray": ("2.5.8-ce", set(), {"PB-11"}),  # for the same reason, in other code
     "pygame.sound": ("2.5.8-ce", set(), set()),
+    "pygame.proxy": ("2.5.8-ce", {"PB-02"}, set()),  # SIMPLE reads strides that were not asked for
     "tvm_ffi": (
         "0.1.15.post2",
         {"DP-15", "DP-20"},  # stream=1 on the CPU is taken; copy=True without max_version shares
@@ -132,6 +142,7 @@ LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
         },
         set(),
     ),
+    "vtk.readonly": ("9.7.2", {"PB-13"}, set()),  # read-only memory is exported as writable
     "vtk.soa": ("9.7.2", {"PB-34"}, set()),  # each view is another writable copy
     "pyqt6": ("6.11.0", {"PB-24"}, set()),  # QByteArray frees memory that it has exported
     "pyside6": ("6.12.0", {"PB-24"}, set()),  # as does this one
@@ -197,6 +208,7 @@ LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
     "blosc2": ("4.14.1", set(), set()),
     "bitarray": ("3.12.3", set(), set()),
     "cffi": ("2.1.1", set(), set()),
+    "cffi.readonly": ("2.1.1", {"PB-13"}, set()),  # read-only memory is exported as writable
     "mpi4py": (
         "4.1.2",
         {"PB-24"},  # release() gives the owner's memory back under a view of the buffer
@@ -273,7 +285,7 @@ def test_pyarrow() -> None:
     assert advice(report) == PYARROW_ADVICE | {"DP-27"}
     report = checked("pyarrow.tensor", PYARROW_VERSION)
     assert set(report.failed) == PYARROW_TENSOR
-    assert advice(report) == PYARROW_ADVICE
+    assert advice(report) == PYARROW_ADVICE | {"DP-12"}  # ArrowNotImplementedError
 
 
 def test_pillow_and_xarray() -> None:

@@ -14,7 +14,7 @@ import pytest
 from command_line import PACKAGE_FOLDER, run
 
 import gridbuf_conformance as gc
-from gridbuf_conformance import cli, producers
+from gridbuf_conformance import cli, named_consumers, producers
 from gridbuf_conformance.plan import KEYS
 from gridbuf_conformance.rules import catalogue
 from hypothesis import given, settings
@@ -408,3 +408,25 @@ def test_ids_levels_and_groups_work_everywhere_in_any_case(inside, patterns, tmp
         assert code == 0 and "error" not in err, arguments
     report = gc.check(bytearray(8), rules=patterns)
     assert list(report.outcomes) == [rule.id for rule in catalogue.select(patterns)]
+
+
+@pytest.mark.parametrize("name", ["numpy.from_dlpack", "torch.as_tensor", "jax.numpy.asarray"])
+def test_a_consumer_without_its_option_is_usage(inside, name):
+    assert name in named_consumers.BUILT_IN
+    code, _, told = inside("check", name)
+    assert code == 2 and told == f"error: {name} is a consumer: add --consumer\n"
+
+
+@pytest.mark.parametrize("isolated", [(), ("--no-isolate",)])
+def test_a_function_where_a_producer_is_expected_is_usage(inside, tmp_path, isolated):
+    (tmp_path / "mine.py").write_text("def asarray(x):\n    return memoryview(x)\n")
+    for target in ("mine.py:asarray", "numpy:from_dlpack"):
+        if target.startswith("numpy"):
+            pytest.importorskip("numpy")
+        code, _, told = inside("check", target, *isolated)
+        assert code == 2 and f"error: {target} is a consumer: add --consumer" in told
+
+
+def test_a_producer_with_the_option_of_consumers_is_usage(inside):
+    code, _, told = inside("check", "--consumer", "array")
+    assert code == 2 and "array is a producer: leave out --consumer" in told

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+import threading
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
@@ -14,6 +15,7 @@ from command_line import run as run_command
 import gridbuf_conformance as gc
 from gridbuf_conformance.engine import consumer_run
 from gridbuf_conformance.exports import Export
+from gridbuf_conformance.measure.consumption import consume
 from gridbuf_conformance.outcomes import ExitCode
 from gridbuf_conformance.plan.consumer import Consumer, version_of
 from gridbuf_conformance.plan.profiles import PROFILES, Profile
@@ -70,6 +72,16 @@ def test_a_strict_consumer_conforms():
     assert report.data["plans"]["taken"] > 50 and report.data["plans"]["refused"] > 20
 
 
+def test_memory_that_is_given_back_late_is_not_a_leak():
+    def late(exporter):
+        """Keeps the result for 0.4 s in a thread, as a library does that frees in one of its threads."""
+        result = reference(exporter)
+        threading.Timer(0.4, lambda _: None, [result]).start()
+        return result
+
+    assert consume(late, Export()).main.after.free
+
+
 def test_two_runs_differ_in_their_timing_only_and_so_does_one_without_isolation():
     target = f"{MUTANTS}:IgnoresByteOffset"
     assert without_timing(check(target)) == without_timing(report_of(target))
@@ -96,6 +108,13 @@ def test_a_failure_comes_down_to_the_simplest_export_and_replays():
     again = consumer_run.replay(command[3], command[4], Export.from_json(command[5]))
     assert again.outcomes == {"DL-10": "FAIL"}
     assert entry(again, "DL-10")["failures"][0]["actual"] == found["actual"]
+
+
+def test_a_rule_alone_that_is_blocked_is_not_conformance():
+    report = check(f"{MUTANTS}:ReversesTheLastAxis", "DL-10")
+    assert report.outcomes == {"DL-10": "BLOCKED"}
+    assert report.exit_code == ExitCode.NOTHING_SELECTED
+    assert "DL-10 is blocked (DL-14 failed); select what blocks it, too." in str(report)
 
 
 def test_a_death_is_blamed_on_what_the_export_is_about_and_the_run_goes_on():

@@ -160,6 +160,66 @@ def test_findings_are_listed(capsys):
     assert f"{len(ALL)} findings" in printed
 
 
+def test_a_line_of_the_list_has_at_most_80_columns(monkeypatch, capsys):
+    monkeypatch.setenv("COLUMNS", "80")
+    assert cli.main(["list", "findings"]) == 0
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "name"),
+    [
+        ("--library", "pYtorch", "PyTorch"),
+        ("--severity", "MEMORY", "memory"),
+        ("--interface", "dlpack", "DLPack"),
+    ],
+)
+def test_findings_are_selected_in_any_case(option, value, name, capsys):
+    assert cli.main(["list", "findings", option, value]) == 0
+    printed = capsys.readouterr().out
+    matching = {f.id for f in ALL if getattr(f, option[2:]) == name}
+    assert {f.id for f in ALL if re.search(rf"^  {f.id}  ", printed, re.MULTILINE)} == matching
+    assert matching and len(matching) < len(ALL)
+
+
+def test_filters_of_findings_go_together(capsys):
+    assert cli.main(["list", "findings", "--library", "numpy", "--severity", "form"]) == 0
+    wanted = [f for f in ALL if (f.library, f.severity) == ("NumPy", "form")]
+    assert f"{len(wanted)} finding" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["findings", "--library", "pytroch"], "use one of PyTorch"),
+        (["findings", "--severity", "huge"], "form, leak, memory, refusal, values"),
+        (["findings", "--interface", "dlpck"], "buffer protocol, DLPack"),
+        (["rules", "--library", "numpy"], "list findings --library"),
+    ],
+)
+def test_a_filter_that_selects_nothing_is_usage(arguments, words, capsys):
+    assert cli.main(["list", *arguments]) == 2
+    assert words in capsys.readouterr().err
+
+
+def test_a_finding_is_explained_next_to_rules_and_groups(capsys):
+    finding = next(f for f in ALL if f.id == "ctypes-fortran-granted")
+    assert cli.main(["explain", finding.id.upper(), "pb-01", "as"]) == 0
+    printed = capsys.readouterr().out
+    assert finding.source_link in printed and f"reproduce {finding.id}" in printed
+    assert " ".join(finding.impact.split()[:4]) in " ".join(printed.split())
+    ids = re.findall(r"^((?:AS|PB)-\d\d)  ", printed, re.MULTILINE)
+    assert ids == ["PB-01", *(rule for rule in catalogue.load() if rule.startswith("AS-"))]
+    assert cli.main(["explain", finding.id, "--format", "md"]) == 0
+    assert capsys.readouterr().out == findings.issue(finding)
+
+
+def test_a_word_that_is_neither_a_rule_nor_a_finding_is_usage(capsys):
+    assert cli.main(["explain", "ctypes-fortran"]) == 2
+    told = capsys.readouterr().err
+    assert "no rule matches" in told and "did you mean ctypes-fortran-granted?" in told
+
+
 @pytest.mark.parametrize("command", ["reproduce", "issue"])
 def test_a_name_that_is_not_there_is_usage(command, capsys):
     assert cli.main([command, "ctypes-fortran"]) == 2

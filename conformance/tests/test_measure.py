@@ -27,10 +27,13 @@ from gridbuf_conformance.outcomes import Outcome
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance.plan.producer import Unsupported
 from gridbuf_conformance.rules import CHECKS
+from gridbuf_conformance.rules.scope import Scope
 from gridbuf_conformance_mutants import mirrors
 from gridbuf_conformance_mutants.device import DEVICE
 from gridbuf_conformance_mutants.mirrors import MirrorReference
 from gridbuf_conformance_mutants.reference import Reference
+
+STORAGE = Scope(storage=True)
 
 
 class Describing:
@@ -54,7 +57,7 @@ class Describing:
 def failed(obj: object, plan: Plan | None = None, outcome: Outcome = Outcome.FAIL) -> set[str]:
     written = json.dumps(to_json(observe(obj, plan)))
     observation = from_json(Observation, json.loads(written))
-    verdicts = judge(observation, plan, CHECKS)
+    verdicts = judge(observation, plan, CHECKS, STORAGE)
     assert not [v for v in verdicts.values() if v.outcome is Outcome.ERROR]
     return {rule for rule, verdict in verdicts.items() if verdict.outcome is outcome}
 
@@ -263,7 +266,7 @@ def test_nothing_is_counted_while_other_threads_allocate() -> None:
         done.set()
         thread.join()
     assert info.life.capsule.unconsumed_growth.rounds == []
-    assert judge(info, None, ["DP-06"])["DP-06"].outcome is Outcome.PASS
+    assert judge(info, None, ["DP-06"], STORAGE)["DP-06"].outcome is Outcome.PASS
 
 
 def test_pointers_to_objects_are_not_poked() -> None:
@@ -301,15 +304,16 @@ def test_huge_plans_are_measured_without_touching() -> None:
     observation = observe(pages, plan, again=lambda: Unsupported("one is enough"))
     assert observation.life is None
     assert observation.root.walk == {}
-    assert judge(observation, plan, ["GT-24"])["GT-24"].outcome is Outcome.PASS
+    assert judge(observation, plan, ["GT-24"], STORAGE)["GT-24"].outcome is Outcome.PASS
     pages.close()
 
 
 def test_large_view_of_a_small_block_fails_without_touching() -> None:
     plan = Plan(shape=(2**33,), dtype="uint8", fill=None)
     obj = Describing(shape=(2**33,), typestr="|u1")
-    verdicts = judge(observe(obj, plan), plan, CHECKS)
-    assert [r for r, v in verdicts.items() if v.outcome is Outcome.FAIL] == ["GT-24"]
+    for scope, rule in ((STORAGE, "GT-24"), (Scope(), "AI-22")):
+        verdicts = judge(observe(obj, plan), plan, CHECKS, scope)
+        assert [r for r, v in verdicts.items() if v.outcome is Outcome.FAIL] == [rule]
 
 
 class TestValues:

@@ -1,6 +1,6 @@
-"""The package on a system that is not POSIX, as far as Linux can show it: a process that lacks what Windows lacks.
+"""The package on Windows and macOS, as far as Linux can show it: a process that lacks what they lack.
 
-What this cannot show: that `ctypes` and the address arithmetic are right on Windows itself.
+What this cannot show: that `ctypes`, machine code and address arithmetic are right there, and that a worker starts on macOS.
 """
 
 from __future__ import annotations
@@ -57,9 +57,30 @@ sys.platform, sys.dllhandle = "win32", ctypes.pythonapi._handle
 """
 
 
+# macOS has POSIX, but no /proc, and os.waitid only from Python 3.13 on.
+WITHOUT_PROC = """
+import builtins, os, sys
+import hypothesis.strategies, jinja2, packaging.specifiers, pytest, rich.console, rich.progress, rich.table, tomlkit
+
+opened = builtins.open
+def without_proc(file, *arguments, **options):
+    if str(file).startswith("/proc/"):
+        raise FileNotFoundError(2, "No such file or directory", file)
+    return opened(file, *arguments, **options)
+
+builtins.open, sys.platform = without_proc, "darwin"
+"""
+WITHOUT_WAITID = "del os.waitid, os.P_PID\n"
+MAIN = "from gridbuf_conformance.cli import main; sys.exit(main())"
+
+
 def windows(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return run_python(WITHOUT_POSIX + script, *arguments)
+
+
+def run_python(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-c", WITHOUT_POSIX + script, *arguments],
+        [sys.executable, "-c", script, *arguments],
         capture_output=True,
         text=True,
         env={
@@ -73,7 +94,7 @@ def windows(script: str, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return windows("from gridbuf_conformance.cli import main; sys.exit(main())", *arguments)
+    return windows(MAIN, *arguments)
 
 
 def test_the_emulation_takes_away_what_it_says():
@@ -122,3 +143,46 @@ def test_a_producer_is_judged_without_a_process_of_its_own():
     done = command("check", "array", "--no-isolate", "--profile", "smoke", "--rules", "PB-*")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "✓ array conforms" in done.stdout
+
+
+def test_rules_are_tests_of_pytest_without_locks(tmp_path):
+    (tmp_path / "mine.py").write_text(
+        "class Producer:\n    def produce(self, plan):\n        return bytearray(plan.content())\n"
+    )
+    options = ["-p", "gridbuf_conformance.pytest_plugin", "-p", "no:cacheprovider"]
+    options += [f"--gridbuf-producer={tmp_path / 'mine.py'}:Producer", str(tmp_path)]
+    done = windows(
+        "sys.exit(pytest.main(sys.argv[1:]))", *options, "--gridbuf-rules=PB-03", "--capture=sys"
+    )
+    assert "no separate process can be started here: win32" in done.stdout, done.stderr
+    assert "fcntl" not in done.stdout + done.stderr
+
+
+# macOS -----------------------------------------------------------------------------------------------------
+
+
+def test_a_process_without_a_memory_map_judges_all_that_needs_none():
+    script = WITHOUT_PROC + (
+        "import array, gridbuf_conformance as gc\n"
+        "report = gc.check(array.array('d', [1.0, 2.0]))\n"
+        "print(report.exit_code, report.outcomes['PB-03'], report.outcomes['XA-10'])\n"
+    )
+    assert run_python(script).stdout == "0 PASS UNTESTED\n"
+
+
+def test_producers_and_consumers_are_judged_in_the_process_of_macos():
+    common = ("--no-isolate", "--profile", "smoke", "--rules")
+    producer = run_python(WITHOUT_PROC + MAIN, "check", "array", *common, "PB-*")
+    assert producer.returncode == 0 and "✓ array conforms" in producer.stdout, producer.stderr
+    consumer = ("replay", "--consumer", "memoryview", "PB-35", '{"export":"buffer"}')
+    done = run_python(WITHOUT_PROC + MAIN, *consumer, "--no-isolate")
+    assert done.returncode == 0 and "✓ memoryview conforms" in done.stdout, done.stderr
+
+
+def test_a_process_of_its_own_needs_a_newer_python_on_macos():
+    command = ("check", "array", "--profile", "smoke", "--rules", "PB-03")
+    older = run_python(WITHOUT_PROC + WITHOUT_WAITID + MAIN, *command)
+    assert older.returncode == 4
+    assert "darwin" in older.stderr and "os.waitid" in older.stderr, older.stderr
+    newer = run_python(WITHOUT_PROC + MAIN, *command)
+    assert newer.returncode == 0, newer.stderr

@@ -76,6 +76,18 @@ class Dying(Right):
         os.abort()
 """
 
+SHARED = """
+import gridbuf_conformance as gc
+
+SHARED = bytearray(64)
+
+class Producer:
+    capabilities = gc.Capabilities(dtypes=("uint8",), min_ndim=1, max_ndim=1, max_nbytes=64,
+                                   byteorders=("native",), readonly=(False,))
+    def produce(self, plan):
+        return memoryview(SHARED)[:plan.nbytes]
+"""
+
 
 FEW = profiles.Profile("smoke", 6, 6, 1, 0, shrink_per_rule=5, shrink_in_all=10)
 
@@ -136,6 +148,28 @@ def test_a_broken_must_fails_with_the_failure_and_its_replay(project):
             "FAILED gridbuf::producers.py:Wrong::AI-01 - Failed: FAIL: 'not a dict'*",
         ]
     )
+
+
+def test_the_rules_of_storages_judge_an_ordinary_producer_if_they_are_asked(project, pytester):
+    (pytester.path / "shared.py").write_text(SHARED)
+    unasked = project("--gridbuf-producer=shared.py:Producer", "-rs", rules="GT-21")
+    unasked.assert_outcomes(skipped=1)
+    unasked.stdout.fnmatch_lines(["SKIPPED * UNSUPPORTED: for arrays with GT4Py's attributes*"])
+    asked = project("--gridbuf-producer=shared.py:Producer", "--gridbuf-storage", rules="GT-21")
+    asked.assert_outcomes(failed=1)
+    pytester.makeini("[pytest]\ngridbuf_producers = shared.py:Producer\ngridbuf_storage = true")
+    project(rules="GT-21").assert_outcomes(failed=1)
+
+
+def test_the_editions_of_documents_leave_out_newer_rules(project):
+    right = "--gridbuf-producer=producers.py:Right"
+    project(right, rules="XA-18").assert_outcomes(passed=1)
+    older = project(right, "--gridbuf-spec=python-3.1", "-rs", rules="XA-18")
+    older.assert_outcomes(skipped=1)
+    older.stdout.fnmatch_lines(["SKIPPED * UNSUPPORTED: its text is of python-3.2, newer*"])
+    unknown = project(right, "--gridbuf-spec=dlpack-7", rules="XA-18")
+    assert unknown.ret == pytest.ExitCode.USAGE_ERROR
+    unknown.stderr.fnmatch_lines(["*no rule cites an edition 'dlpack-7'; * dlpack-0.2, 0.3*"])
 
 
 def test_what_was_not_judged_is_skipped_with_the_reason(project):

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from gridbuf_conformance.abi.arraystruct import ArrayStruct
+from gridbuf_conformance.abi.capsule import capsule_pointer
 from gridbuf_conformance.named_consumers.functions import gives_bytes
 
-_NUMBERS = "float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64"
+NUMBERS = "float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64"
 
 
 def cuda_core_view(exporter: Any) -> Any:
@@ -59,58 +61,90 @@ def openvino_tensor(exporter: Any) -> Any:
 
 
 def soundfile_written(exporter: Any) -> Any:
-    """The samples of a NumPy array as python-soundfile writes them to a file without a header."""
+    """The samples of an exporter as python-soundfile writes them to a file without a header."""
     import io
 
-    import numpy as np
     import soundfile
 
-    array = np.asarray(exporter)
     subtype = {"float32": "FLOAT", "float64": "DOUBLE", "int16": "PCM_16", "int32": "PCM_32"}
+    name, shape = taken(exporter, " ".join(subtype), 1, 2)
     file = io.BytesIO()
-    soundfile.write(file, array, 8000, format="RAW", subtype=subtype[array.dtype.name])
-    return np.frombuffer(file.getvalue(), array.dtype.newbyteorder("=")).reshape(array.shape)
+    soundfile.write(file, exporter, 8000, format="RAW", subtype=subtype[name])
+    return _numbers(file.getvalue(), name, shape)
 
 
 def imagecodecs_tiff(exporter: Any) -> Any:
-    """The image of a NumPy array as imagecodecs writes it to a TIFF file and reads it again."""
+    """The image of an exporter as imagecodecs writes it to a TIFF file and reads it again."""
     import imagecodecs
-    import numpy as np
 
-    array = np.asarray(exporter)
-    return imagecodecs.tiff_decode(imagecodecs.tiff_encode(array)).reshape(array.shape)
+    _, shape = taken(exporter, NUMBERS)
+    return imagecodecs.tiff_decode(imagecodecs.tiff_encode(exporter)).reshape(shape)
 
 
 def tensorstore_read(exporter: Any) -> Any:
-    """The elements that TensorStore reads from a view of a NumPy array."""
-    import numpy as np
+    """The elements that TensorStore reads from its view of an exporter."""
     import tensorstore
 
-    return tensorstore.array(np.asarray(exporter)).read().result()
+    taken(exporter, NUMBERS)
+    return tensorstore.array(exporter).read().result()
 
 
 def vtk_from_numpy(exporter: Any) -> Any:
-    """The numbers of a VTK array that is made of a NumPy array, as NumPy sees them again."""
-    import numpy as np
+    """The numbers of a VTK array that is made of an exporter, as NumPy sees them again."""
     from vtkmodules.util import numpy_support
 
-    array = np.asarray(exporter)
-    if array.ndim not in (1, 2):
-        raise TypeError("VTK's arrays have one or two dimensions")
-    made = numpy_support.numpy_to_vtk(array, deep=True)
-    return numpy_support.vtk_to_numpy(made).reshape(array.shape)
+    _, shape = taken(exporter, NUMBERS, 1, 2)
+    made = numpy_support.numpy_to_vtk(exporter, deep=True)
+    return numpy_support.vtk_to_numpy(made).reshape(shape)
 
 
 def xgboost_data(exporter: Any) -> Any:
     """The numbers of a DMatrix over a NumPy array of float32, which is the type that it keeps."""
-    import numpy as np
     import xgboost
 
-    array = np.asarray(exporter)
-    if array.dtype.name != "float32" or array.ndim != 2:
-        raise TypeError("the zoo takes matrices of float32 only: a DMatrix converts other types")
-    kept = xgboost.DMatrix(array, missing=-1.0).get_data()
+    kept = xgboost.DMatrix(_array_of(exporter, "float32", 2), missing=-1.0).get_data()
     return kept.toarray().astype("float32", copy=False)
+
+
+# Consumers of numbers of some types -----------------------------------------------------------------------------------
+
+
+_KINDS = {
+    **dict.fromkeys("bhilqi", "int"),
+    **dict.fromkeys("BHILQu", "uint"),
+    **dict.fromkeys("efd", "float"),
+}
+"""Kinds of numbers, by the letters of the buffer protocol and of the array interface."""
+
+
+def taken(exporter: Any, dtypes: str, *ndims: int) -> tuple[str, tuple[int, ...]]:
+    """The name of the type and the shape, by the description alone; TypeError unless a function takes them."""
+    if hasattr(exporter, "__array_interface__"):
+        described = exporter.__array_interface__
+        code, itemsize = described["typestr"][1], int(described["typestr"][2:])
+        shape = tuple(described["shape"])
+    elif hasattr(exporter, "__array_struct__"):
+        capsule = exporter.__array_struct__
+        struct = ArrayStruct.from_address(capsule_pointer(capsule))
+        code, itemsize, shape = (
+            chr(struct.typekind[0]),
+            struct.itemsize,
+            tuple(struct.shape[: struct.nd]),
+        )
+    else:
+        with memoryview(exporter) as view:
+            code, itemsize, shape = view.format.lstrip("@=<>!"), view.itemsize, view.shape
+    name = f"{_KINDS.get(code)}{8 * itemsize}"
+    if name not in dtypes.split() or 0 in shape or (ndims and len(shape) not in ndims):
+        raise TypeError(f"{name}, shape {shape}: this function takes {dtypes}, {ndims} dimensions")
+    return name, shape
+
+
+def _numbers(content: Any, dtype: str, shape: tuple[int, ...]) -> Any:
+    """The array of row-major bytes that a library wrote."""
+    import numpy as np
+
+    return np.frombuffer(content, dtype).reshape(shape)
 
 
 # Consumers of NumPy's arrays ------------------------------------------------------------------------------------------
@@ -139,7 +173,7 @@ def _array_of(exporter: Any, dtypes: str, *ndims: int) -> Any:
     return array
 
 
-def _nbytes(exporter: Any) -> int:
+def nbytes(exporter: Any) -> int:
     """The size of a row-major buffer; BufferError for others. Functions that take plain bytes take them in that order."""
     with memoryview(exporter) as view:
         if not view.c_contiguous or not view.nbytes:
@@ -151,7 +185,7 @@ def arro3_array(exporter: Any) -> Any:
     """The elements of an array of arro3 that is made of a NumPy array."""
     import arro3.core
 
-    return arro3.core.Array.from_numpy(_array_of(exporter, _NUMBERS, 1)).to_numpy()
+    return arro3.core.Array.from_numpy(_array_of(exporter, NUMBERS, 1)).to_numpy()
 
 
 def av_from_ndarray(exporter: Any) -> Any:
@@ -173,10 +207,11 @@ def av_from_numpy_buffer(exporter: Any) -> Any:
 
 
 def blosc2_array(exporter: Any) -> Any:
-    """The elements of a compressed array of a NumPy array."""
+    """The elements of a compressed array of an exporter."""
     import blosc2
 
-    return blosc2.asarray(_array_of(exporter, _NUMBERS))[:]
+    taken(exporter, NUMBERS)
+    return blosc2.asarray(exporter)[:]
 
 
 @gives_bytes
@@ -184,33 +219,22 @@ def brotli_compressed(exporter: Any) -> Any:
     """The plain bytes of a buffer, compressed by brotli and decompressed."""
     import brotli
 
-    _nbytes(exporter)
+    nbytes(exporter)
     return brotli.decompress(brotli.compress(exporter))
 
 
 def drjit_tensor(exporter: Any) -> Any:
-    """The numbers of a tensor of Dr.Jit, without its compiler, that is made of an exporter of DLPack or of a buffer."""
+    """The numbers of `drjit.scalar.TensorXf64`, without the compiler of Dr.Jit."""
     import drjit
-    import numpy as np
 
-    kind = {
-        "float32": "TensorXf",
-        "float64": "TensorXf64",
-        "int32": "TensorXi",
-        "uint32": "TensorXu",
-    }
-    source = exporter if hasattr(exporter, "__dlpack__") else _array_of(exporter, " ".join(kind))
-    dtype = np.from_dlpack(source).dtype.name if source is exporter else source.dtype.name
-    if dtype not in kind:
-        raise TypeError(f"{dtype}: this function takes {', '.join(kind)}")
-    return getattr(drjit.scalar, kind[dtype])(source).numpy()
+    return drjit.scalar.TensorXf64(exporter).numpy()
 
 
 def duckdb_column(exporter: Any) -> Any:
     """The column that DuckDB reads from a NumPy array."""
     import duckdb
 
-    numbers = _array_of(exporter, _NUMBERS, 1)  # noqa: F841, which the query names
+    numbers = _array_of(exporter, NUMBERS, 1)  # noqa: F841, which the query names
     return duckdb.sql("select * from numbers").fetchnumpy()["column0"]
 
 
@@ -254,33 +278,32 @@ def gt4py_from_array(exporter: Any) -> Any:
     """GT4Py's storage that is made of an exporter."""
     from gt4py import storage
 
-    return storage.from_array(exporter, dtype=_array(exporter).dtype, backend="numpy")
+    return storage.from_array(exporter, backend="numpy")
 
 
 def h5py_dataset(exporter: Any) -> Any:
-    """The elements of a NumPy array as h5py writes them to a file in memory and reads them again."""
+    """The elements of an exporter as h5py writes them to a file in memory and reads them again."""
     import h5py
 
+    taken(exporter, NUMBERS)
     with h5py.File("zoo", "w", driver="core", backing_store=False) as file:
-        return file.create_dataset("x", data=_array_of(exporter, _NUMBERS))[()]
+        return file.create_dataset("x", data=exporter)[()]
 
 
 def imageio_tiff(exporter: Any) -> Any:
-    """The image of a NumPy array as imageio writes it to a TIFF file and reads it again."""
+    """The image of an exporter as imageio writes it to a TIFF file and reads it again."""
     import imageio.v3 as iio
 
-    return iio.imread(
-        iio.imwrite("<bytes>", _array_of(exporter, "uint8 float32", 2), extension=".tiff")
-    )
+    taken(exporter, "uint8 float32", 2)
+    return iio.imread(iio.imwrite("<bytes>", exporter, extension=".tiff", plugin="pillow"))
 
 
 def itk_image(exporter: Any) -> Any:
-    """The pixels of an ITK image that is made of a NumPy array."""
+    """The pixels of an ITK image that is made of an exporter."""
     import itk
 
-    return itk.array_from_image(
-        itk.image_from_array(_array_of(exporter, "uint8 uint16 float32 float64", 2, 3))
-    )
+    taken(exporter, "uint8 uint16 float32 float64", 2, 3)
+    return itk.array_from_image(itk.image_from_array(exporter))
 
 
 def lightgbm_label(exporter: Any) -> Any:
@@ -299,7 +322,7 @@ def lz4_compressed(exporter: Any) -> Any:
     """The plain bytes of a buffer, compressed by LZ4 and decompressed."""
     import lz4.frame
 
-    _nbytes(exporter)
+    nbytes(exporter)
     return lz4.frame.decompress(lz4.frame.compress(exporter))
 
 
@@ -308,10 +331,12 @@ def mpi4py_sent(exporter: Any) -> Any:
     import numpy as np
     from mpi4py import MPI
 
-    array = _array_of(exporter, _NUMBERS)
-    received = np.empty_like(
-        array, array.dtype.newbyteorder("=")
-    )  # in the same order: messages are memory
+    name, shape = taken(exporter, NUMBERS)
+    with memoryview(
+        exporter
+    ) as view:  # messages are memory: it arrives in the order in which it is sent
+        order: Any = "C" if view.c_contiguous else "F"
+    received = np.empty(shape, name, order)
     MPI.COMM_SELF.Sendrecv(exporter, 0, recvbuf=received, source=0)
     return received
 
@@ -320,23 +345,23 @@ def ncnn_mat(exporter: Any) -> Any:
     """The matrix of ncnn over an exporter's memory."""
     import ncnn
 
-    _array_of(exporter, "float32", 1, 2, 3)
+    taken(exporter, "float32", 1, 2, 3)
     return ncnn.Mat(exporter)
 
 
 def netcdf4_variable(exporter: Any) -> Any:
-    """The elements of a NumPy array as netCDF4 writes them to a file in memory and reads them again."""
+    """The elements of an exporter as netCDF4 writes them to a file in memory and reads them again."""
     import netCDF4
     import numpy as np
 
-    array = _array_of(exporter, _NUMBERS)
+    name, shape = taken(exporter, NUMBERS)
     with netCDF4.Dataset("zoo", "w", diskless=True) as file:
-        for axis, extent in enumerate(array.shape):
+        for axis, extent in enumerate(shape):
             file.createDimension(f"d{axis}", extent)
-        axes = [f"d{axis}" for axis in range(array.ndim)]
-        variable = file.createVariable("x", array.dtype.newbyteorder("="), axes, fill_value=False)
+        axes = [f"d{axis}" for axis in range(len(shape))]
+        variable = file.createVariable("x", name, axes, fill_value=False)
         variable.set_auto_mask(False)
-        variable[...] = array
+        variable[...] = exporter
         return np.array(variable[...])
 
 
@@ -351,10 +376,11 @@ def nlopt_bounds(exporter: Any) -> Any:
 
 
 def numexpr_copied(exporter: Any) -> Any:
-    """The copy of a NumPy array that numexpr makes."""
+    """The copy of an exporter that numexpr makes."""
     import numexpr
 
-    return numexpr.evaluate("x", {"x": _array_of(exporter, "float32 float64 int32 int64")})
+    taken(exporter, "float32 float64 int32 int64")
+    return numexpr.evaluate("x", {"x": exporter})
 
 
 @gives_bytes
@@ -362,14 +388,14 @@ def numpy_ndarray(exporter: Any) -> Any:
     """`numpy.ndarray(n, "u1", buffer=exporter)`."""
     import numpy as np
 
-    return np.ndarray(_nbytes(exporter), "u1", buffer=exporter)
+    return np.ndarray(nbytes(exporter), "u1", buffer=exporter)
 
 
 def onnxruntime_value(exporter: Any) -> Any:
     """The value of ONNX Runtime that is made of a NumPy array."""
     import onnxruntime
 
-    return onnxruntime.OrtValue.ortvalue_from_numpy(_array_of(exporter, _NUMBERS)).numpy()
+    return onnxruntime.OrtValue.ortvalue_from_numpy(_array_of(exporter, NUMBERS)).numpy()
 
 
 def openexr_channel(exporter: Any) -> Any:
@@ -391,7 +417,7 @@ def pandas_series(exporter: Any) -> Any:
     """The numbers of a pandas Series that is made of a NumPy array, added to zero."""
     import pandas
 
-    return (pandas.Series(_array_of(exporter, _NUMBERS, 1)) + 0).to_numpy()
+    return (pandas.Series(_array_of(exporter, NUMBERS, 1)) + 0).to_numpy()
 
 
 @gives_bytes
@@ -399,21 +425,21 @@ def pillow_frombuffer(exporter: Any) -> Any:
     """A gray image of Pillow over plain bytes."""
     from PIL import Image
 
-    return Image.frombuffer("L", (_nbytes(exporter), 1), exporter, "raw", "L", 0, 1).tobytes()
+    return Image.frombuffer("L", (nbytes(exporter), 1), exporter, "raw", "L", 0, 1).tobytes()
 
 
 def polars_series(exporter: Any) -> Any:
     """The numbers of a polars Series that is made of a NumPy array."""
     import polars
 
-    return polars.Series(_array_of(exporter, _NUMBERS, 1)).to_numpy()
+    return polars.Series(_array_of(exporter, NUMBERS, 1)).to_numpy()
 
 
 def pyarrow_tensor(exporter: Any) -> Any:
     """The numbers of an Arrow tensor that is made of a NumPy array."""
     import pyarrow
 
-    return pyarrow.Tensor.from_numpy(_array_of(exporter, _NUMBERS)).to_numpy()
+    return pyarrow.Tensor.from_numpy(_array_of(exporter, NUMBERS)).to_numpy()
 
 
 def pybigwig_values(exporter: Any) -> Any:
@@ -439,7 +465,7 @@ def pygame_image(exporter: Any) -> Any:
     """The pixels of a surface of pygame over plain bytes."""
     import pygame
 
-    surface = pygame.image.frombuffer(exporter, (_nbytes(exporter), 1), "P")
+    surface = pygame.image.frombuffer(exporter, (nbytes(exporter), 1), "P")
     return surface.get_view("0")
 
 
@@ -486,15 +512,15 @@ def safetensors_saved(exporter: Any) -> Any:
     """A NumPy array as safetensors saves and loads it."""
     from safetensors.numpy import load, save
 
-    return load(save({"x": _array_of(exporter, _NUMBERS)}))["x"]
+    return load(save({"x": _array_of(exporter, NUMBERS)}))["x"]
 
 
 def simpleitk_image(exporter: Any) -> Any:
-    """The pixels of a SimpleITK image that is made of a NumPy array."""
+    """The pixels of a SimpleITK image that is made of an exporter."""
     import SimpleITK
 
-    array = _array_of(exporter, "uint8 int16 uint16 int32 float32 float64", 2, 3)
-    return SimpleITK.GetArrayFromImage(SimpleITK.GetImageFromArray(array, isVector=False))
+    taken(exporter, "uint8 int16 uint16 int32 float32 float64", 2, 3)
+    return SimpleITK.GetArrayFromImage(SimpleITK.GetImageFromArray(exporter, isVector=False))
 
 
 @gives_bytes
@@ -502,7 +528,7 @@ def skia_data(exporter: Any) -> Any:
     """`skia.Data(exporter)`: plain bytes."""
     import skia
 
-    _nbytes(exporter)
+    nbytes(exporter)
     return memoryview(skia.Data(exporter))
 
 
@@ -522,7 +548,7 @@ def snappy_compressed(exporter: Any) -> Any:
     """The plain bytes of a buffer, compressed by python-snappy and decompressed."""
     import snappy
 
-    _nbytes(exporter)
+    nbytes(exporter)
     return bytes(snappy.decompress(snappy.compress(exporter)))
 
 
@@ -530,7 +556,7 @@ def tiledb_array(exporter: Any) -> Any:
     """A NumPy array as TileDB writes it to memory and reads it again."""
     import tiledb
 
-    with tiledb.from_numpy("mem://zoo", _array_of(exporter, _NUMBERS), ctx=tiledb.Ctx()) as kept:
+    with tiledb.from_numpy("mem://zoo", _array_of(exporter, NUMBERS), ctx=tiledb.Ctx()) as kept:
         return kept[:]
 
 
@@ -538,7 +564,7 @@ def tinygrad_tensor(exporter: Any) -> Any:
     """The numbers of a tensor of tinygrad, on the device that needs no compiler, made of a NumPy array."""
     import tinygrad
 
-    return tinygrad.Tensor(_array_of(exporter, _NUMBERS), device="PYTHON").numpy()
+    return tinygrad.Tensor(_array_of(exporter, NUMBERS), device="PYTHON").numpy()
 
 
 def voyager_vectors(exporter: Any) -> Any:
@@ -551,10 +577,11 @@ def voyager_vectors(exporter: Any) -> Any:
 
 
 def zarr_array(exporter: Any) -> Any:
-    """A NumPy array as zarr writes it to memory and reads it again."""
+    """An exporter as zarr writes it to memory and reads it again."""
     import zarr
 
-    return zarr.array(_array_of(exporter, _NUMBERS))[...]
+    taken(exporter, NUMBERS)
+    return zarr.array(exporter)[...]
 
 
 def zfpy_compressed(exporter: Any) -> Any:

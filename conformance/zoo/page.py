@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import entry_points
 import jinja2
 from entries import Entry, counted, entries, most_severe, of_form, worst
 from packaging.version import Version
@@ -45,6 +46,8 @@ def render(zoo: Zoo) -> str:
         contested=[entry for entry in all_ if entry.finding.is_contested],
         form=of_form(all_),
         rules=_by_rule(all_),
+        points=entry_points.summary(),
+        elsewhere=sum(not _found(zoo, *failure) for failure in entry_points.elsewhere()),
     )
 
 
@@ -194,6 +197,8 @@ def _group_cell(zoo: Zoo, environment: Environment, targets: list[Any], group: s
             if rule.startswith(f"{group}-"):
                 side, name = target["side"], target["target"]
                 finding = zoo.finding_of(environment, side, name, rule)
+                if not finding and (side, name, rule) in entry_points.elsewhere():
+                    continue
                 failed.setdefault(rule, _link(rule, finding) if finding else _remark(rule))
     for finding in zoo.findings:  # a pinned plan may show what the drawn ones did not
         if environment.name in finding.environments and finding.rule.startswith(f"{group}-"):
@@ -201,6 +206,12 @@ def _group_cell(zoo: Zoo, environment: Environment, targets: list[Any], group: s
     if failed:
         return "✗ " + " ".join(failed[rule] for rule in sorted(failed))
     return f"✓ {judged}" if judged else "–"
+
+
+def _found(zoo: Zoo, side: str, target: str, rule: str) -> bool:
+    """Whether a finding explains the failure."""
+    judging = (e for e in zoo.environments.values() if (side, target) in e.targets)
+    return any(zoo.finding_of(environment, side, target, rule) for environment in judging)
 
 
 def _link(text: str, finding: Finding) -> str:

@@ -2,7 +2,7 @@
 
 A reduced report has every rule with its outcome, and for each that failed the smallest plan with expected and found values.
 Everything that may differ between two runs of the same versions (timing) is left out. A record has the version of the
-catalogue that judged: it is too old when rules, their levels, their sides or their preconditions changed.
+catalogue that judged: it is too old when rules, their levels, their sides, their preconditions or their scope changed.
 """
 
 from __future__ import annotations
@@ -31,10 +31,13 @@ _MAX_CHARS = 400
 def _catalogue() -> str:
     """The version of the catalogue: a digest of what decides how a library is judged, not of texts for readers."""
     rules = [
-        (r.id, {side: r.level_of(side) for side in SIDES if r.judges(side)}, r.preconditions)
-        for r in catalogue.load().values()
+        (r.id, _levels(r), r.preconditions, r.is_for_storages) for r in catalogue.load().values()
     ]
     return hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _levels(rule: catalogue.Rule) -> dict[str, str]:
+    return {side: rule.level_of(side) for side in SIDES if rule.judges(side)}
 
 
 CATALOGUE = _catalogue()

@@ -16,7 +16,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Collection
 from pathlib import Path
+from types import ModuleType
 from xml.etree import ElementTree
 
 try:
@@ -28,6 +30,7 @@ except ImportError:
 
 from gridbuf_conformance import cli
 from spec_tests import REFERENCE, find_test
+from sphinx.ext.autodoc.mock import mock
 from sphinx.pycode import ModuleAnalyzer
 
 HERE = Path(__file__).resolve().parent
@@ -44,9 +47,9 @@ PYTHON = {
     "gridbuf.gt4py.next": "fields of gt4py.next",
     "gridbuf_conformance": "the conformance suite",
 }
-"""Each module has a page of the reference. A module that is not there has none."""
-PEERS = {"gridbuf.gt4py.next": "gt4py"}
-"""Modules whose page needs an optional peer."""
+"""Each module has a page of the reference."""
+ABSENT = [name for name in ("gt4py", "xarray") if not importlib.util.find_spec(name)]
+"""Optional peers that a stand-in replaces, so that the site is the same without them."""
 
 LIBRARIES = {
     library: sorted(
@@ -133,7 +136,32 @@ def with_tests(text: str) -> str:
         path, line = find_test(match[1], match[3])
         return f"[{match[0]}](test:{path.relative_to(ROOT)}#L{line})"
 
+    text = re.sub(
+        r"^- (\*\*(\d+)\.(\d+)\*\*)", r'- <a id="item-\2-\3"></a>\1', text, flags=re.MULTILINE
+    )
     return REFERENCE.sub(link, text)
+
+
+def contents(title: str, folder: str) -> str:
+    """A page for a folder of docs/: its rows of docs/README.md, which are in the order of use, and its pages below it."""
+    table = (ROOT / "docs/README.md").read_text()
+    rows = re.findall(rf"^\|.*\]\({folder}/.*$", table, re.MULTILINE)
+    pages = dict.fromkeys(re.findall(rf"\]\({folder}/([\w-]+)\.md", "\n".join(rows)))
+    text = "\n".join([f"# {title}\n", "| task | page |", "|---|---|", *rows, ""])
+    return text.replace(f"]({folder}/", "](") + below(*pages)
+
+
+def below(*pages: str) -> str:
+    """The pages below a page in the sidebar."""
+    return "\n".join(["\n```{toctree}", ":hidden:\n", *pages, "```\n"])
+
+
+BELOW = {
+    "contributing.md": "architecture spec adr/README upstream/README benchmarks".split(),
+    "adr/README.md": [p.stem for p in sorted((ROOT / "docs/adr").glob("0*.md"))],
+    "guide/suite.md": ["suite-cc"],
+    "conformance.md": ["reference/cli"],
+}
 
 
 def write_tests(folder: Path) -> None:
@@ -191,7 +219,7 @@ def zoo_page(text: str, libraries: list[str]) -> str:
     """zoo.md with a filter over its table, and the pages of the libraries below it."""
     filtered = "```{raw} html\n:file: filter-table.html\n```"
     text = text.replace("<!-- table with a filter -->", filtered)
-    return "\n".join([text, "```{toctree}\n:hidden:\n", *libraries, "```\n"])
+    return text + below(*libraries)
 
 
 def cli_page() -> str:
@@ -208,12 +236,14 @@ def cli_page() -> str:
     return "\n".join(page)
 
 
+def load(module: str) -> ModuleType:
+    with mock(ABSENT):
+        return importlib.import_module(module)
+
+
 def constants(module: str) -> str:
     """Entries for the objects that a module exports, which automodule leaves out: they have no docstring."""
-    try:
-        home = importlib.import_module(module)
-    except ImportError:
-        return ""
+    home = load(module)
     documented = {name for _, name in ModuleAnalyzer.for_module(module).find_attr_docs()}
     names = [n for n in home.__all__ if not n.startswith("_") and n not in documented]
     exported = {name: getattr(home, name) for name in names}
@@ -224,16 +254,44 @@ def constants(module: str) -> str:
     )
 
 
+def public_classes(module: str) -> dict[str, type]:
+    home = load(module)
+    return {n: kind for n in home.__all__ if inspect.isclass(kind := getattr(home, n))}
+
+
+def members(kind: type, public: Collection[type]) -> list[str]:
+    """The members that a user sees and gridbuf defines, without those of another public class that `kind` inherits from."""
+
+    def defines(name: str) -> type:
+        return next(base for base in kind.__mro__ if name in vars(base))
+
+    inherited = {n for base in kind.__mro__[1:] if base in public for n in dir(base)}
+    return [
+        name
+        for name in dir(kind)
+        if not name.startswith("_")
+        and name not in inherited
+        and defines(name).__module__.startswith("gridbuf")
+        and (callable(value := vars(defines(name))[name]) or inspect.isdatadescriptor(value))
+    ]
+
+
+def classes_with_bases(module: str) -> str:
+    """Directives for the classes that have members of private base classes: automodule leaves such members out."""
+    public = public_classes(module)
+    names = [n for n, kind in public.items() if {*members(kind, public.values())} - {*vars(kind)}]
+    entries = [f"\n.. autoclass:: {module}.{name}\n   :inherited-members:\n" for name in names]
+    return "".join([f"   :exclude-members: {', '.join(names)}\n" if names else "", *entries])
+
+
 def python_pages() -> dict[str, str]:
     index = [(ROOT / "modules/python/README.md").read_text(), "\n## Modules\n"]
     pages, entries = {}, []
     for name, what in PYTHON.items():
-        if importlib.util.find_spec(name) and importlib.util.find_spec(PEERS.get(name, name)):
-            pages[f"reference/python/{name}.md"] = (
-                f"# `{name}`\n\n```{{eval-rst}}\n.. automodule:: {name}\n{constants(name)}```\n"
-            )
-            index.append(f"- [`{name}`]({name}.md): {what}")
-            entries.append(name)
+        entry = f".. automodule:: {name}\n{classes_with_bases(name)}{constants(name)}"
+        pages[f"reference/python/{name}.md"] = f"# `{name}`\n\n```{{eval-rst}}\n{entry}```\n"
+        index.append(f"- [`{name}`]({name}.md): {what}")
+        entries.append(name)
     index.append("\n```{toctree}\n:hidden:\n\n" + "\n".join(entries) + "\n```\n")
     readme = "modules/python/README.md"
     # Only the README's own links are to files of the repository.
@@ -284,21 +342,11 @@ def as_header(interface: str) -> str:
 def public_names() -> dict[str, list[str]]:
     """The public Python names of each module, with the members of its classes."""
     found = {}
-    for module in filter(importlib.util.find_spec, PYTHON):
-        try:
-            home = importlib.import_module(module)
-        except ImportError as error:  # xarray is optional
-            print(f"not looked at: {error}")
-            continue
-        things = {name: getattr(home, name) for name in home.__all__ if not name.startswith("_")}
-        names = list(things)
-        for name, kind in things.items():
-            names += [
-                f"{name}.{member}"
-                for member, value in (vars(kind) if inspect.isclass(kind) else {}).items()
-                if not member.startswith("_")
-                and (callable(value) or inspect.isdatadescriptor(value))
-            ]
+    for module in PYTHON:
+        names = [name for name in load(module).__all__ if not name.startswith("_")]
+        public = public_classes(module)
+        for name, kind in public.items():
+            names += [f"{name}.{member}" for member in members(kind, public.values())]
         found[module] = [f"{module}.{name}" for name in names]
     return found
 
@@ -365,6 +413,10 @@ def make_sources(folder: Path) -> None:
         page: as_myst(with_links(texts[source], source, page)) for source, page in made.items()
     }
     pages["spec.md"] = with_tests(pages["spec.md"])
+    pages["how-to/index.md"] = contents("How-to guides", "how-to")
+    pages["explanation/index.md"] = contents("Explanation", "explanation")
+    for page, some in BELOW.items():
+        pages[page] += below(*some)
     pages.update(rule_pages((ROOT / "docs/reference/rules.md").read_text()))
     libraries = sorted(page.removesuffix(".md") for page in pages if page.startswith("zoo/"))
     pages["zoo.md"] = zoo_page(pages["zoo.md"], libraries)
@@ -378,6 +430,15 @@ def make_sources(folder: Path) -> None:
         shutil.copy2(image, target)
     for name in ("filter.html", "filter-table.html"):
         shutil.copy2(HERE / name, folder)
+
+
+def write_scorer(folder: Path) -> Path:
+    """scorer.js with the decisions that are superseded."""
+    decisions = sorted((ROOT / "docs/adr").glob("0*.md"))
+    old = [f"adr/{p.stem}" for p in decisions if re.search(r"^\W*Superseded", p.read_text(), re.M)]
+    path = folder / "scorer.js"
+    path.write_text((HERE / "scorer.js").read_text().replace("= []", f"= {old}"))
+    return path
 
 
 def run_doxygen(folder: Path) -> None:
@@ -413,6 +474,7 @@ def build(out: Path, work: Path) -> int:
         str(work / "doctrees"),
     ]
     options += ["-D", f"html_extra_path={work / 'extra'}"]
+    options += ["-D", f"html_search_scorer={write_scorer(work)}"]
     options += ["-D", f"breathe_projects.gridbuf={work / 'doxygen/xml'}"]
     return sphinx([*options, str(work / "source"), str(out)])
 

@@ -1,11 +1,12 @@
 """Sphinx's configuration. `build_site.py` makes the folder of sources that it is used with."""
 
-import importlib.util
 import inspect
+import os
 import pydoc
 import re
 
 import gridbuf
+from build_site import ABSENT, PAGES
 
 project = "gridbuf"
 author = "the gridbuf contributors"
@@ -31,6 +32,7 @@ myst_url_schemes = {
     "mailto": None,
     "test": "tests/{{path}}.html#{{fragment}}",  # the pages of build_site.write_tests
 }
+highlight_language = "none"  # drawings of layouts and what commands print are not Python
 copybutton_exclude = ".linenos, .gp, .go"
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
 copybutton_prompt_is_regexp = True
@@ -41,8 +43,7 @@ suppress_warnings = [
 
 # ---- Python ----
 
-# The site is the same without the optional peers.
-autodoc_mock_imports = [name for name in ("xarray",) if not importlib.util.find_spec(name)]
+autodoc_mock_imports = ABSENT
 autodoc_member_order = "bysource"
 # One signature for each function, without types, as in NumPy's reference: the docstrings have the types.
 autodoc_typehints = "none"
@@ -79,6 +80,7 @@ html_title = f"gridbuf {release}"
 html_favicon = "static/favicon.svg"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_show_sphinx = False
 html_copy_source = False
 
@@ -95,6 +97,27 @@ def fences_to_blocks(app, what, name, obj, options, lines):
         else:
             made.append(f"   {line}" if inside and line else line)
     lines[:] = made
+
+
+def links_to_spec(app, what, name, obj, options, lines):
+    """The items behind `docs/spec.md` are links, and `docs/spec.md section 12` is one to the page."""
+
+    def links(match):
+        item = r"`\1.\2 <../../spec.html#item-\1-\2>`__"
+        return "docs/spec.md" + re.sub(r"(\d+)\.(\d+)", item, match[1])
+
+    text = re.sub(r"docs/spec\.md((?:,?(?:\s+(?:to|and))?\s+\d+\.\d+)+)", links, "\n".join(lines))
+    page = r"`docs/spec.md <../../spec.html>`__"
+    lines[:] = re.sub(r"docs/spec\.md(?=\s+sections?\b)", page, text).split("\n")
+
+
+def edit_link(app, pagename, templatename, context, doctree):
+    """A page that is a file of the repository has a link to edit it, where the repository has an address."""
+    source = next(
+        (s for s, page in reversed(PAGES.items()) if page.removesuffix(".md") == pagename), ""
+    )
+    address = os.environ.get("GRIDBUF_REPOSITORY") if source else ""
+    context["theme_source_edit_link"] = f"{address}/edit/main/{source}" if address else ""
 
 
 def text_from_class(app, what, name, obj, options, lines):
@@ -121,3 +144,5 @@ def setup(app):
     app.connect("autodoc-process-signature", as_called)
     app.connect("autodoc-process-docstring", fences_to_blocks)
     app.connect("autodoc-process-docstring", text_from_class)
+    app.connect("autodoc-process-docstring", links_to_spec)
+    app.connect("html-page-context", edit_link)

@@ -85,6 +85,39 @@ def test_the_search_finds_a_function(address, page):
     assert not page.errors
 
 
+GUIDES = ("get-started", "tutorial", "guide/", "how-to/", "explanation/")
+
+
+@pytest.mark.parametrize(
+    "words, member", [("domain_view", "Storage.domain_view"), ("halo", "Storage.halo")]
+)
+def test_the_search_finds_the_member_and_the_guide_first(address, page, words, member):
+    page.load(Address(address + f"search.html?q={words}"))
+    ready = "new Promise((done) => { const look = () => Search.hasIndex() ? done(1) : setTimeout(look, 50); look(); })"
+    page.run(ready)
+    found = page.run(
+        f"Search._performSearch(...Search._parseQuery('{words}')).reverse().map((r) => [r[0], r[1]])"
+    )
+    places = [place for place, _ in found]
+    members = [title for place, title in found if place.startswith("reference/python/")]
+    first = [place for place in places if not place.startswith("reference/python/")]
+    assert places[0].startswith("reference/python/") and f"gridbuf.storage.{member}" in members[:5]
+    assert first[0].startswith(GUIDES)
+    decisions = [place.startswith("adr/") for place in places]
+    assert decisions == sorted(decisions), "a decision is before another page"
+
+
+def test_the_sidebar_shows_where_the_page_is(address, page):
+    page.load(Address(address + "how-to/wrap-fortran-memory.html"))
+    top = page.run("document.querySelectorAll('.sidebar-tree .toctree-l1').length")
+    assert top <= 25
+    place = page.run(
+        "(() => { const box = document.querySelector('.sidebar-tree .current-page').getBoundingClientRect();"
+        " return [box.top, box.bottom]; })()"
+    )
+    assert 0 <= place[0] and place[1] <= page.run("innerHeight")
+
+
 def test_the_filter_of_the_rules(address, page):
     page.load(Address(address + "reference/rules.html"))
     page.run("document.getElementById('rule-filter').focus()")

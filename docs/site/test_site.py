@@ -1,6 +1,7 @@
 """The site that Sphinx makes, without a browser: pages, links, search, and what it asks the network for."""
 
 import json
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -121,6 +122,28 @@ def test_every_public_python_name_has_an_entry_with_a_text(site):
 
 def test_every_exported_cpp_type_and_function_has_a_comment(site):
     assert build_site.undocumented_cpp(site.parent / "doxygen/xml") == []
+
+
+def test_rules_of_a_docstring_are_links_to_the_specification(site):
+    texts = [p.read_text(encoding="utf-8") for p in (site / "reference/python").glob("*.html")]
+    assert sum(text.count("spec.html#item-") for text in texts) > 100
+    assert not [text for text in texts if re.search(r"docs/spec\.md\s+\d", text)]
+
+
+def test_a_drawing_is_not_highlighted_as_a_language(site):
+    page = (site / "explanation/layout.html").read_text(encoding="utf-8")
+    assert "highlight-none" in page and "highlight-default" not in page
+
+
+def test_a_page_has_a_link_to_edit_it_where_the_repository_has_an_address(monkeypatch):
+    import conf
+
+    context = {}
+    conf.edit_link(None, "how-to/use-xarray", "page.html", context, None)
+    assert not context["theme_source_edit_link"]
+    monkeypatch.setenv("GRIDBUF_REPOSITORY", "https://example.org/gridbuf")
+    conf.edit_link(None, "how-to/use-xarray", "page.html", context, None)
+    assert context["theme_source_edit_link"].endswith("/edit/main/docs/how-to/use-xarray.md")
 
 
 def test_the_specification_links_to_its_tests(site, pages):

@@ -8,9 +8,7 @@ from ring import Ring
 
 class Producer(gc.Producer):
     name = "ring"
-    capabilities = gc.Capabilities(
-        dtypes=("float64",), byteorders=("native",), readonly=(False,), min_ndim=1, max_ndim=1
-    )
+    capabilities = gc.Capabilities(dtypes=("float64",), readonly=(False,), min_ndim=1, max_ndim=1)
 
     def produce(self, plan):
         made = Ring(plan["shape"][0])

@@ -16,7 +16,6 @@ class Producer(gc.Producer):
     kind = ModelField
     capabilities = gc.Capabilities(
         dtypes=("float64", "float32", "int32"),
-        byteorders=("native",),
         readonly=(False,),
         layouts="C",
         dims=True,

@@ -11,8 +11,7 @@
 // stream has, and before later work of that stream. A `Storage` (gridbuf.storage) has an Array on
 // the host and an Array on the device, and keeps them equal.
 //
-// The rules of allocation come from sections 3 and 4 of the storage specification
-// (docs/storage.md).
+// The rules of allocation are sections 1 and 2 of the specification (docs/spec.md).
 module;
 
 #include <array>

@@ -1,9 +1,8 @@
 // gridbuf.base: what every library of gridbuf uses: errors, device types, what the system reports,
 // threads.
 //
-// Errors. Every library reports failure as an absl::Status. Python needs more than the sixteen
-// canonical codes say, because ValueError and TypeError are both "invalid argument". So a status of
-// gridbuf carries its error class as a payload. A status from elsewhere maps by its code.
+// Errors. Every library reports failure as an absl::Status. Each error class has its own code, so
+// that a status needs no payload, which Abseil would print after the message.
 //
 // System. The paths of the kernel's reports are a value, `Reports`, so that a test can pass its
 // files. An absent report means no limit, because containers hide files.
@@ -52,11 +51,10 @@ struct ErrorRow {
   std::string_view python_base;  // its base; "" for Python's own exceptions
 };
 
-/// The one table status ↔ exception. A status without a payload takes the first row that has its
-/// code.
+/// The one table status ↔ exception. No two rows have one code.
 inline constexpr std::array<ErrorRow, 9> kErrorTable{{
     {ErrorClass::kValue, absl::StatusCode::kInvalidArgument, "ValueError", ""},
-    {ErrorClass::kType, absl::StatusCode::kInvalidArgument, "TypeError", ""},
+    {ErrorClass::kType, absl::StatusCode::kUnimplemented, "TypeError", ""},
     {ErrorClass::kIndex, absl::StatusCode::kOutOfRange, "IndexError", ""},
     {ErrorClass::kMemory, absl::StatusCode::kResourceExhausted, "MemoryError", ""},
     {ErrorClass::kBuffer, absl::StatusCode::kFailedPrecondition, "BufferError", ""},
@@ -72,8 +70,8 @@ constexpr const ErrorRow& error_row(ErrorClass error_class) {
   return kErrorTable[static_cast<std::size_t>(error_class)];
 }
 
-/// The class of a failed status: from its payload, else from its code. A code without a row is
-/// kInternal. Precondition: !status.ok().
+/// The class of a failed status, from its code. A code without a row is kInternal. Precondition:
+/// !status.ok().
 ErrorClass error_class_of(const absl::Status& status);
 
 /// The parts of a message.

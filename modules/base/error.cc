@@ -8,34 +8,18 @@ module;
 #include <string_view>
 
 #include "absl/status/status.h"
-#include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "absl/types/optional.h"
 
 module gridbuf.base;
 
 namespace gridbuf {
-namespace {
-
-// The payload is the decimal index of the class in kErrorTable. A status never leaves the process,
-// so the index is always from this version.
-constexpr absl::string_view kPayloadUrl = "gridbuf/error-class";
-
-ErrorClass class_of_code(absl::StatusCode code) {
-  for (const ErrorRow& row : kErrorTable) {
-    if (row.code == code) return row.error_class;
-  }
-  return ErrorClass::kInternal;
-}
-
-}  // namespace
 
 ErrorClass error_class_of(const absl::Status& status) {
-  const auto payload = status.GetPayload(kPayloadUrl);
-  if (!payload.has_value()) return class_of_code(status.code());
-  const std::size_t row = std::string(*payload)[0] - '0';
-  return kErrorTable.at(row).error_class;
+  for (const ErrorRow& row : kErrorTable) {
+    if (row.code == status.code()) return row.error_class;
+  }
+  return ErrorClass::kInternal;
 }
 
 std::string problem_text(const Problem& problem) {
@@ -44,10 +28,7 @@ std::string problem_text(const Problem& problem) {
 }
 
 absl::Status make_error(ErrorClass error_class, std::string_view message) {
-  absl::Status status(error_row(error_class).code, message);
-  const char digit = static_cast<char>('0' + static_cast<int>(error_class));
-  status.SetPayload(kPayloadUrl, absl::Cord(absl::string_view(&digit, 1)));
-  return status;
+  return absl::Status(error_row(error_class).code, message);
 }
 
 absl::Status make_error(ErrorClass error_class, const Problem& problem) {
@@ -56,11 +37,7 @@ absl::Status make_error(ErrorClass error_class, const Problem& problem) {
 
 absl::Status with_context(const absl::Status& status, std::string_view context) {
   if (status.ok()) return status;
-  absl::Status result(status.code(), absl::StrCat(context, ": ", status.message()));
-  status.ForEachPayload([&result](absl::string_view url, const absl::Cord& payload) {
-    result.SetPayload(url, payload);
-  });
-  return result;
+  return absl::Status(status.code(), absl::StrCat(context, ": ", status.message()));
 }
 
 std::string bytes_text(std::int64_t bytes) {

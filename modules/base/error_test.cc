@@ -41,6 +41,10 @@ TEST(ErrorClassOf, RoundTripsEveryClass) {
   }
 }
 
+TEST(ErrorClassOf, IsNotPrintedWithTheStatus) {
+  EXPECT_EQ(make_error(ErrorClass::kType, "is a str").ToString(), "UNIMPLEMENTED: is a str");
+}
+
 TEST(ErrorClassOf, FallsBackToTheCodeOfAForeignStatus) {
   EXPECT_EQ(error_class_of(absl::InvalidArgumentError("x")), ErrorClass::kValue);
   EXPECT_EQ(error_class_of(absl::OutOfRangeError("x")), ErrorClass::kIndex);

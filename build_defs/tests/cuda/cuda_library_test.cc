@@ -7,7 +7,8 @@
 
 namespace {
 
-// cudaErrorInsufficientDriver and cudaErrorNoDevice: the code was built, but this machine has no GPU to run it on.
+// cudaErrorInsufficientDriver and cudaErrorNoDevice: the code was built, but this machine has no
+// GPU to run it on.
 constexpr int kInsufficientDriver = 35;
 constexpr int kNoDevice = 100;
 

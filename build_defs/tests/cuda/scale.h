@@ -5,7 +5,8 @@
 extern "C" {
 // 1 where CUDA code was built in, else 0.
 int gridbuf_test_cuda_built(void);
-// Doubles `count` floats on the current device; returns the CUDA error code (0: done; 100: no device).
+// Doubles `count` floats on the current device; returns the CUDA error code (0: done; 100: no
+// device).
 int gridbuf_test_cuda_double(float* host_values, int count);
 }
 

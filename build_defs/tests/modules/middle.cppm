@@ -8,4 +8,4 @@ import gridbuf.build_test.base;
 
 export namespace gridbuf::build_test {
 inline std::size_t greeting_length(int times) { return greet(times).value().length(); }
-}
+}  // namespace gridbuf::build_test

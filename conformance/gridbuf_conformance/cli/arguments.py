@@ -19,13 +19,15 @@ from typing import TYPE_CHECKING, Any, TextIO
 from rich.console import Console
 
 from ..engine.driver import PLAN_LIMIT_S
-from ..known import KnownError
+from ..known import KnownError, shipped
 from ..outcomes import ExitCode
 from ..plan.profiles import profile_names
 from ..render import FORMATS
 from ..rules.catalogue import UnknownRule
-from ..targets import CannotLoad
+from ..rules.scope import UnknownEdition
+from ..targets import CannotLoad, WrongSide
 from ..version import __version__
+from .. import findings
 from . import commands
 
 __all__ = ["INTERRUPTED", "UsageError", "main", "parser"]
@@ -100,13 +102,15 @@ examples:
   gridbuf-conformance list consumers
   gridbuf-conformance list exports               interfaces and variants that test consumers
   gridbuf-conformance list findings              defects in released libraries, for reproduce and issue
+  gridbuf-conformance list findings --library pytorch --severity memory --interface dlpack
   gridbuf-conformance list rules
   gridbuf-conformance list rules --rules 'XA-*'"""
 
 _EXPLAIN_EPILOG = """\
 examples:
   gridbuf-conformance explain PB-01
-  gridbuf-conformance explain 'DP-1*'
+  gridbuf-conformance explain 'DP-1*' XA
+  gridbuf-conformance explain jax-from-dlpack-null-deleter
   gridbuf-conformance explain XA-08 --format md"""
 
 _CONSUMER_HELP = "TARGET is a consumer: a function that takes an exporter and returns an array"
@@ -202,7 +206,7 @@ def _run(options: argparse.Namespace) -> int:
     except commands.UsageError as error:
         _complain(errors, str(error))
         return ExitCode.USAGE
-    except (KnownError, UnknownRule) as error:
+    except (KnownError, UnknownEdition, UnknownRule, WrongSide) as error:
         _complain(errors, str(error))
         return ExitCode.USAGE
     except CannotLoad as error:
@@ -330,13 +334,18 @@ def _add_list(command: _Commands) -> None:
     what = ("producers", "consumers", "exports", "rules", "findings")
     listing.add_argument("what", nargs="?", default="producers", choices=what)
     listing.add_argument("--rules", metavar="PATTERNS", help="only these rules, e.g. 'DL-*,XA-03'")
+    for name in findings.FILTERS:
+        text = f"only findings of this {name}, in any case"
+        listing.add_argument(f"--{name}", metavar="NAME", help=text)
     listing.set_defaults(run=commands.list_what)
 
 
 def _add_explain(command: _Commands) -> None:
-    text = "print a rule: requirement, reason, how to comply"
+    text = "print a rule (requirement, reason, how to comply), a group of rules, or a finding"
     explain = command.add_parser("explain", help=text, description=text, epilog=_EXPLAIN_EPILOG)
-    explain.add_argument("ids", metavar="ID", nargs="+", help="rule ids or patterns")
+    explain.add_argument(
+        "ids", metavar="ID", nargs="+", help="rule ids, patterns, groups, or findings"
+    )
     explain.add_argument(
         "--format",
         choices=("text", "md"),
@@ -357,6 +366,7 @@ def _add_replay(command: _Commands) -> None:
     replay.add_argument(
         "--events", type=Path, metavar="PATH", help="write the event stream as JSON lines"
     )
+    _add_scope(replay)
     _add_isolation(replay)
     replay.set_defaults(run=commands.replay)
 
@@ -420,6 +430,20 @@ def _add_selection(command: argparse.ArgumentParser, profile: str) -> None:
         metavar="NAME",
     )
     command.add_argument("--rules", metavar="PATTERNS", help="only these rules, e.g. 'DL-*,XA-03'")
+    _add_scope(command)
+
+
+def _add_scope(command: argparse.ArgumentParser) -> None:
+    command.add_argument(
+        "--storage",
+        action="store_true",
+        help="judge arrays without GT4Py's attributes, too, by the rules of GT4Py and of storages (GT-*, XA-17)",
+    )
+    command.add_argument(
+        "--spec",
+        metavar="EDITIONS",
+        help="editions of documents, e.g. array-api-2024.12,dlpack-1.0: rules whose text is newer do not judge",
+    )
 
 
 def _add_report(command: argparse.ArgumentParser, remark: str = "") -> None:
@@ -442,7 +466,8 @@ def _add_known_files(command: argparse.ArgumentParser) -> None:
         metavar="FILE",
         action="append",
         default=[],
-        help="known failures, as TOML; can be repeated, later files override earlier files",
+        help=f"known failures: a TOML file, or one of the suite's ({', '.join(shipped())}); can be repeated, "
+        "later files override earlier files",
     )
 
 

@@ -26,6 +26,7 @@ from ..render import reference
 from ..render.report import Report
 from ..render.summary import Absent, conclusion
 from ..rules import catalogue
+from ..rules.scope import chosen
 from ..targets import CannotLoad, shown
 from ..text import shorten
 from .progress import progress_on
@@ -64,7 +65,7 @@ class Consoles:
 
 def check(options: Namespace, consoles: Consoles) -> int:
     """Judges one producer or consumer; returns the exit code of the report."""
-    catalogue.matching(options.rules)
+    _check_selection(options)
     reports = _writable(options.report)
     target = _known_target(options.target, options.side)
     records = KnownFailures.load(options.known)
@@ -82,6 +83,8 @@ def check(options: Namespace, consoles: Consoles) -> int:
             isolate=options.isolate,
             seed=options.seed,
             time_limit_s=options.time_limit,
+            storage=options.storage,
+            spec=options.spec,
             known=records,
             on_event=listen,
         )
@@ -105,6 +108,8 @@ def replay(options: Namespace, consoles: Consoles) -> int:
             plan,
             isolate=options.isolate,
             time_limit_s=options.time_limit,
+            storage=options.storage,
+            spec=options.spec,
             on_event=write_event,
         )
     _save(reports, [report.data])
@@ -118,7 +123,7 @@ def survey(options: Namespace, consoles: Consoles) -> int:
     Returns 0 whatever the libraries do, 3 if the suite itself failed, and 4 if an installed or named library
     cannot be loaded.
     """
-    catalogue.matching(options.rules)
+    _check_selection(options)
     paths = _writable(options.report or [Path(SURVEY_REPORT)])
     targets, absent = _survey_targets(options.names, options.side)
     records = KnownFailures.load(options.known)
@@ -164,7 +169,7 @@ def known(options: Namespace, consoles: Consoles) -> int:
     """Checks the targets and updates the file of known failures; returns 0."""
     from ..known import edit
 
-    catalogue.matching(options.rules)
+    _check_selection(options)
     path = options.update
     _require_place(path)
     targets = [_known_target(target, options.side) for target in dict.fromkeys(options.targets)]
@@ -190,6 +195,11 @@ def list_what(options: Namespace, consoles: Consoles) -> int:
     """Lists producers, consumers, exports, rules or findings."""
     if options.what != "rules" and options.rules:
         raise UsageError("--rules selects rules; write: gridbuf-conformance list rules --rules …")
+    filters = [f"--{name}" for name in findings.FILTERS if getattr(options, name)]
+    if options.what != "findings" and filters:
+        raise UsageError(
+            f"{filters[0]} selects findings; write: gridbuf-conformance list findings {filters[0]} …"
+        )
     if options.what == "producers":
         reference.print_producers(list(producers.entries().values()), consoles.out)
     elif options.what == "exports":
@@ -197,29 +207,50 @@ def list_what(options: Namespace, consoles: Consoles) -> int:
     elif options.what == "consumers":
         reference.print_consumers(list(named_consumers.entries().values()), consoles.out)
     elif options.what == "findings":
-        reference.print_findings(list(findings.load().values()), consoles.out)
+        reference.print_findings(_selected_findings(options), consoles.out)
     else:
         reference.print_rules(catalogue.matching(options.rules), consoles.out)
     return ExitCode.CONFORMANT
 
 
+def _selected_findings(options: Namespace) -> list[findings.Finding]:
+    try:
+        return findings.select({name: getattr(options, name) for name in findings.FILTERS})
+    except findings.UnknownFinding as error:
+        raise UsageError(_text_of(error)) from None
+
+
 def explain(options: Namespace, consoles: Consoles) -> int:
-    """Prints the catalogue entries of the rules; in Markdown, all rules together are a page."""
-    rules = list(
-        dict.fromkeys(rule for pattern in options.ids for rule in catalogue.matching(pattern))
-    )
+    """Prints rules and findings; in Markdown, all rules together are a page, and a finding is its issue."""
+    found = {one.id: one for word in options.ids for one in _explained(word)}.values()
+    rules = [one for one in found if isinstance(one, catalogue.Rule)]
     if options.format == "md":
         from ..render import rule_pages
 
         is_all = len(rules) == len(catalogue.load())
-        text = rule_pages.page(rules) if is_all else rule_pages.sections(rules)
-        consoles.out.file.write(text)
+        texts = [rule_pages.page(rules) if is_all else rule_pages.sections(rules)] if rules else []
+        texts += [findings.issue(one) for one in found if isinstance(one, findings.Finding)]
+        consoles.out.file.write("\n".join(texts))
         return ExitCode.CONFORMANT
-    for number, rule in enumerate(rules):
+    for number, one in enumerate(found):
         if number:
             consoles.out.print()
-        reference.print_rule(rule, consoles.out)
+        if isinstance(one, catalogue.Rule):
+            reference.print_rule(one, consoles.out)
+        else:
+            reference.print_finding(one, consoles.out)
     return ExitCode.CONFORMANT
+
+
+def _explained(word: str) -> Sequence[catalogue.Rule | findings.Finding]:
+    """The rules of an id, pattern or group, or the finding of a name."""
+    try:
+        return catalogue.matching(word)
+    except catalogue.UnknownRule as error:
+        try:
+            return [findings.find(word.lower())]
+        except findings.UnknownFinding as other:
+            raise UsageError(f"{error}. And {_text_of(other)}") from None
 
 
 def reproduce(options: Namespace, consoles: Consoles) -> int:
@@ -259,6 +290,12 @@ def plan_of(text: str, side: str = "producer") -> Any:
         raise UsageError(shorten(str(error), _MAX_MESSAGE_CHARS)) from None
 
 
+def _check_selection(options: Namespace) -> None:
+    """Raises UnknownRule or UnknownEdition before any work is done."""
+    catalogue.matching(options.rules)
+    chosen(options.spec)
+
+
 # Targets ---------------------------------------------------------------------------------------------------
 
 
@@ -283,10 +320,20 @@ def _known_target(target: str, side: str) -> str:
     """Returns `target` if it names a producer or consumer; the worker finds out whether it can be loaded."""
     if _is_written_path(target):
         return target
+    _require_side(target, side)
     entry = _entry_of(target, side)
     if not entry.is_usable:
         raise CannotLoad(f"{_absence(entry)}; {_remedy(entry)}")
     return target
+
+
+def _require_side(name: str, side: str) -> None:
+    """Raises UsageError for the name of a consumer where a producer is expected, and the reverse."""
+    is_producer, is_consumer = name in producers.entries(), name in named_consumers.entries()
+    if side == "producer" and is_consumer and not is_producer:
+        raise UsageError(f"{name} is a consumer: add --consumer")
+    if side == "consumer" and is_producer and not is_consumer:
+        raise UsageError(f"{name} is a producer: leave out --consumer")
 
 
 def _absence(entry: producers.Entry) -> str:
@@ -310,6 +357,7 @@ def _survey_targets(names: list[str], side: str) -> tuple[list[str], list[Absent
         if _is_written_path(name):
             targets.append(name)
             continue
+        _require_side(name, side)
         entry = _entry_of(name, side)
         if entry.is_usable:
             targets.append(name)
@@ -333,6 +381,8 @@ def _surveyed(
             isolate=options.isolate,
             seed=options.seed,
             time_limit_s=options.time_limit,
+            storage=options.storage,
+            spec=options.spec,
             known=replace(records, lenient=True),
             on_event=listen,
         )

@@ -36,7 +36,7 @@ from ..info import ConsumerObservation, Observation, from_json, steps
 from ..plan import Plan
 from ..plan.consumer import Consumer, version_of
 from ..plan.producer import Capabilities
-from ..targets import CannotLoad, Target, load, name_of, shown
+from ..targets import CannotLoad, Target, WrongSide, load, name_of, shown
 from . import messages
 from .worker import COMMAND, answer, describe, devices_of
 
@@ -46,6 +46,8 @@ START_LIMIT_S = 120.0
 """How long a producer's import may take: large libraries on a cold disk."""
 PLAN_LIMIT_S = 10.0
 _EXIT_LIMIT_S = 5.0
+_PATIENCE = 3
+"""A plan that hung runs again with this many times its time."""
 _ABORT_LIMIT_S = 1.0
 _TAIL_BYTES = 16_384
 
@@ -176,22 +178,23 @@ class Worker:
         if process is not None:
             process.kill()
 
-    def _sent(self, plan: Plan | None, groups: list[str]) -> Plan | None:
+    def _sent(self, plan: Plan | None, groups: list[str], patience: int = 1) -> Plan | None:
         if plan is not None:
-            self._started().request(_request(plan, groups), self._time_limit_s)
+            self._started().request(_request(plan, groups), patience * self._time_limit_s)
         return plan
 
     def _result(self, plan: Plan, groups: list[str]) -> Result:
-        """The answer. After a crash the plan runs again, unless a crash at the same step has repeated
-        before.
+        """The answer. After a death the plan runs again, unless a death at the same step has repeated before: a hang with
+        more time, because the machine may have been busy.
         """
         first = self._once()
-        if first.kind != "crash" or first.step in self._confirmed:
+        if first.kind not in ("crash", "timeout") or first.step in self._confirmed:
             return first
-        self._sent(plan, groups)
+        self._sent(plan, groups, _PATIENCE if first.kind == "timeout" else 1)
         second = self._once()
-        if second.kind == "crash":
+        if second.kind in ("crash", "timeout"):
             self._confirmed.add(second.step)
+        if second.kind == "crash" or first.kind == "timeout":
             return second
         reason = f"{first.reason}; the same plan did not do so in a fresh process"
         return Result("unstable", reason=reason, step=first.step, diagnosis=first.diagnosis)
@@ -274,9 +277,10 @@ class _Process:
         except BaseException:
             self.kill()
             raise
-        if result.pop("kind") == "cannot_load":
+        error = {"cannot_load": CannotLoad, "wrong_side": WrongSide}.get(result.pop("kind"))
+        if error is not None:
             self.kill()
-            raise CannotLoad(result["reason"])
+            raise error(result["reason"])
         return _description(result)
 
     def _receive(self) -> dict[str, Any] | None:

@@ -19,22 +19,23 @@ from ..outcomes import Outcome, Verdict, graded, worst
 from ..plan import Plan
 from ..rules import CHECKS, CONSUMER_CHECKS, Subject, catalogue
 from ..rules.catalogue import Rule
+from ..rules.scope import Scope
 
 __all__ = ["judge", "judge_export", "level_on"]
 
 
 def judge(
-    observation: Observation, plan: Plan | None, rule_ids: Iterable[str]
+    observation: Observation, plan: Plan | None, rule_ids: Iterable[str], scope: Scope
 ) -> dict[str, Verdict]:
     """One verdict for each of `rule_ids`; the observation is the result of `measure.observe` for `plan`.
 
     Raises KeyError for an id that the catalogue does not have or does not judge.
     """
-    root = _Judged(Subject(observation.root, observation, plan))
+    root = _Judged(Subject(observation.root, observation, plan, scope))
     judged = [root]
     view = observation.view
     if view is not None and view.probes is not None:
-        judged.append(_Judged(Subject(view, observation, plan, root.subject), root))
+        judged.append(_Judged(Subject(view, observation, plan, scope, root.subject), root))
     rules = catalogue.load()
     return {id_: _verdict_over(rules[id_], judged) for id_ in rule_ids}
 
@@ -156,6 +157,9 @@ class _Judged:
     def _blocked(self, rule: Rule) -> Verdict | None:
         """BLOCKED or UNSUPPORTED, if the rule cannot be judged; else None."""
         check, subject = CHECKS[rule.id], self.subject
+        excluded = subject.scope.excluded(rule, subject.observation)
+        if excluded:
+            return Verdict(Outcome.UNSUPPORTED, note=excluded)
         interface = check.needs
         if interface is not None and not subject.has(interface):
             if subject.probe_error(interface):

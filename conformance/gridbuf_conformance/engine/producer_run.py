@@ -25,6 +25,7 @@ from ..plan.profiles import Profile, profile_of
 from ..render.events import EventLog, Listener
 from ..render.report import Report
 from ..rules import catalogue
+from ..rules.scope import Scope, chosen
 from .driver import Description, Result
 from .results import scrubbed
 from .run import Run
@@ -62,6 +63,8 @@ def check(
     rules: str | Iterable[str] | None = None,
     profile: str = "default",
     device_table: Any = None,
+    storage: bool = False,
+    spec: str | Iterable[str] | None = None,
     on_event: Listener | None = None,
 ) -> Report:
     """Judges a live object in this process: each interface, and the agreement of
@@ -73,6 +76,7 @@ def check(
     profile_of(profile)  # raises where there is none
     selected = catalogue.select(patterns(rules))
     run = ProducerRun(selected, "", profile, 0, EventLog(on_event))
+    run.restrict(Scope(storage, chosen(spec)))
     run.start(_description_of_object(obj))
     devices = Devices(None if device_table is None else lambda: device_table)
     if device_table is not None:

@@ -10,6 +10,7 @@ from ..info import INTERFACE_ATTRIBUTES, Observation
 from ..outcomes import Outcome, Verdict
 from ..plan import Plan
 from ..rules.catalogue import rule_of_step
+from ..rules.scope import Scope
 from .driver import Result
 
 __all__ = ["guarded", "no_interface", "scrubbed", "suite_error", "verdicts_of", "verdicts_of_death"]
@@ -17,10 +18,12 @@ __all__ = ["guarded", "no_interface", "scrubbed", "suite_error", "verdicts_of", 
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}\b")
 
 
-def verdicts_of(plan: Plan | None, result: Result, rules: list[str]) -> dict[str, Verdict]:
+def verdicts_of(
+    plan: Plan | None, result: Result, rules: list[str], scope: Scope
+) -> dict[str, Verdict]:
     """The verdict of each selected rule on a result, with or without an observation."""
     if isinstance(result.observation, Observation):
-        return _judged(result.observation, plan, rules)
+        return _judged(result.observation, plan, rules, scope)
     if result.kind == "unsupported":
         declined = Verdict(Outcome.UNSUPPORTED, note=scrubbed(result.reason))
         return dict.fromkeys(rules, declined)
@@ -34,13 +37,15 @@ def verdicts_of(plan: Plan | None, result: Result, rules: list[str]) -> dict[str
     return verdicts_of_death(result, rules, Outcome(result.kind.upper()), plan)
 
 
-def _judged(observation: Observation, plan: Plan | None, rules: list[str]) -> dict[str, Verdict]:
+def _judged(
+    observation: Observation, plan: Plan | None, rules: list[str], scope: Scope
+) -> dict[str, Verdict]:
     from .judge import judge
 
     is_array = observation.has_interface or observation.array_attribute is not None
     if observation.has_memory and not is_array:
         return _verdicts_of_nothing(observation.type, rules)
-    return guarded(lambda: judge(observation, plan, rules), rules)
+    return guarded(lambda: judge(observation, plan, rules, scope), rules)
 
 
 def guarded(judged: Callable[[], dict[str, Verdict]], rules: list[str]) -> dict[str, Verdict]:

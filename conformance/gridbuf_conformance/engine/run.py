@@ -12,6 +12,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 from ..abi.device import Devices
@@ -25,6 +26,8 @@ from ..render.events import EventLog
 from ..render.report import SCHEMA, Report
 from ..rules import catalogue
 from ..rules.catalogue import Rule
+from ..rules.scope import Scope
+from ..text import plural
 from ..version import __version__
 from .driver import Description, Result
 from .results import no_interface, verdicts_of, verdicts_of_death
@@ -39,6 +42,8 @@ _REMARKS = {
     State.DECLINED: "matches nothing: its plan is declined; renew it with known --update",
     State.OTHERWISE: "differs from the current failure; update it with known --update",
 }
+
+_OPINIONS = frozenset(Outcome) - {Outcome.CRASH, Outcome.TIMEOUT, Outcome.UNSTABLE, Outcome.ERROR}
 
 _TIMEOUTS_TAKEN = 3
 
@@ -66,6 +71,7 @@ class Run:
         self._log = log
         self._groups = _groups(rules)
         self._notes: list[str] = []
+        self.restrict(Scope())
         self._pinned: set[Plan] = set()
         self._marks = [("start", time.perf_counter())]
         self._asked, self._of = 0, 0
@@ -81,8 +87,25 @@ class Run:
 
     # -- the stream --------------------------------------------------------------------
 
+    def restrict(self, scope: Scope) -> None:
+        """Before the start: which rules judge. Those whose text is newer than the chosen editions do not."""
+        self._scope = scope
+        self._replay_scope = ["--storage"] if scope.storage else []
+        self._spec = [f"{name}-{edition}" for name, edition in scope.editions.items()]
+        self._replay_scope += ["--spec", ",".join(self._spec)] if self._spec else []
+        reasons = {rule.id: scope.newer(rule) for rule in catalogue.load().values()}
+        self._newer = {id_ for id_, reason in reasons.items() if reason}
+        left_out = [tally for id_, tally in self.tallies.items() if id_ in self._newer]
+        for tally in left_out:
+            tally.add(None, Verdict(Outcome.UNSUPPORTED, note=reasons[tally.rule.id]))
+        if left_out:
+            count = plural(len(left_out), "rule")
+            self.note(f"{count} newer than {', '.join(self._spec)}: not judged")
+
     def start(self, description: Description) -> None:
         """The producer is there; says so."""
+        is_storage = self._scope.storage or bool(description.capabilities.asked_keys)
+        self._scope = replace(self._scope, storage=is_storage)
         self._log.emit(
             "start",
             schema=SCHEMA,
@@ -92,6 +115,7 @@ class Run:
                 for key in ("name", "version", "side", "python", "platform")
             },
             profile=self._profile,
+            spec=self._spec,
             seed=self.seed,
             rules=list(self.tallies),
         )
@@ -146,6 +170,7 @@ class Run:
 
     def _failure(self, tally: Tally, plan: Plan | None, verdict: Verdict) -> dict[str, Any]:
         command = ["gridbuf-conformance", "replay", *self.replay_options]
+        command += self._replay_scope
         command += [self._written, tally.rule.id]
         return {
             "plan": plan.to_dict() if plan is not None else None,
@@ -199,7 +224,7 @@ class Run:
 
     def verdicts(self, plan: Plan | None, result: Result) -> dict[str, Verdict]:
         """What each selected rule says of what a plan came to."""
-        return verdicts_of(plan, result, self._selected)
+        return verdicts_of(plan, result, self._selected, self._scope)
 
     def simplifications(self, plan: Plan) -> Iterable[Plan]:
         """Plans to try last, the simplest first; what makes a plan of this run easier to read."""
@@ -219,8 +244,10 @@ class Run:
 
     def take_verdict(self, rule: str, plan: Plan | None, verdict: Verdict) -> None:
         """Adds one verdict; a rule that was not selected joins if it kept the others from being
-        judged.
+        judged. A rule that is too new for the chosen editions takes no part, unless the process died or hung.
         """
+        if rule in self._newer and verdict.outcome in _OPINIONS:
+            return
         if rule not in self.tallies:
             if not verdict.failed:
                 return
@@ -261,7 +288,8 @@ class Run:
         if not known.lenient:
             known.require_names(description.side, names)
         entries = known.concerning(description.side, names, description.version)
-        entries = [one for one in entries if one.rule in self.tallies]
+        judged = self.tallies.keys() - self._newer
+        entries = [one for one in entries if one.rule in judged]
         for rule, pinned in pinned_by_rule(entries).items():
             self.tallies[rule].known = pinned
             self._pinned.update(pinned.plans)

@@ -13,6 +13,7 @@ from ..plan.profiles import profile_of
 from ..render.events import EventLog, Listener
 from ..render.report import Report
 from ..rules import catalogue
+from ..rules.scope import Scope, chosen
 from ..targets import shown
 from .driver import PLAN_LIMIT_S, opened
 from .run import Run
@@ -30,6 +31,8 @@ class Options:
     seed: int | None = None
     time_limit_s: float = PLAN_LIMIT_S
     known: KnownFailures | None = None
+    storage: bool = False
+    spec: str | Iterable[str] | None = None
     on_event: Listener | None = None
 
 
@@ -75,4 +78,6 @@ def _begun(
     kind: type[Run], target: Any, rules: str | None, profile: str, seed: int, options: Options
 ) -> Run:
     selected = catalogue.select(rules, kind.side)
-    return kind(selected, shown(target, kind.side), profile, seed, EventLog(options.on_event))
+    run = kind(selected, shown(target, kind.side), profile, seed, EventLog(options.on_event))
+    run.restrict(Scope(options.storage, chosen(options.spec)))
+    return run

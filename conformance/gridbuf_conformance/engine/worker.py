@@ -31,7 +31,7 @@ from ..info import steps, to_json
 from ..plan import NoContent, Plan
 from ..plan.consumer import Consumer
 from ..plan.producer import Capabilities, Unsupported, python_view
-from ..targets import CannotLoad, Target, load
+from ..targets import CannotLoad, Target, WrongSide, load
 from .messages import receive, send
 
 __all__ = ["COMMAND", "answer", "describe", "devices_of", "serve"]
@@ -59,7 +59,8 @@ def serve(socket_fd: int, slot_fd: int, target: dict[str, Any]) -> None:
         devices = devices_of(producer)
         send(channel, {"kind": "loaded", **describe(producer)})
     except CannotLoad as error:
-        send(channel, {"kind": "cannot_load", "reason": str(error)})
+        kind = "wrong_side" if isinstance(error, WrongSide) else "cannot_load"
+        send(channel, {"kind": kind, "reason": str(error)})
         return
     from .. import measure  # noqa: F401 (loaded now, so that no plan's time limit pays for it)
 

@@ -113,7 +113,7 @@ def _read_only(name: str) -> Variant:
 
 
 _VARIANTS: tuple[Variant, ...] = (
-    SeveralVariant(PLAIN, ("XA-15", "XA-06"), "right-or-error", "they agree", adapt=plans.solid),
+    SeveralVariant(PLAIN, ("XA-15", "XA-06"), "right-or-error", "they agree", adapt=_rows),
     *map(_elsewhere, _PARTS),
     *map(_read_only, _PARTS),
     SeveralVariant(

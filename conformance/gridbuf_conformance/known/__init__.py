@@ -11,6 +11,7 @@ from .records import (
     parse,
     plan_of,
     read,
+    shipped,
 )
 
 __all__ = [
@@ -24,4 +25,5 @@ __all__ = [
     "parse",
     "plan_of",
     "read",
+    "shipped",
 ]

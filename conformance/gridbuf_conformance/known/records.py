@@ -34,8 +34,9 @@ import re
 import sys
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
@@ -45,6 +46,9 @@ from ..plan import Plan
 from ..rules import catalogue
 from ..targets import Target
 from ..text import shorten
+
+if TYPE_CHECKING:
+    from importlib.abc import Traversable
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -62,6 +66,7 @@ __all__ = [
     "parse",
     "plan_of",
     "read",
+    "shipped",
 ]
 
 KEYS = (
@@ -191,16 +196,27 @@ def _registered(side: str) -> Collection[str]:
     return registry.entries()
 
 
+def shipped() -> dict[str, Traversable]:
+    """The files that come with the suite, by the name of their library."""
+    folder = files(__package__).joinpath("shipped")
+    names = sorted(file.name for file in folder.iterdir())
+    return {name.removesuffix(".toml"): folder.joinpath(name) for name in names}
+
+
 def read(path: Path) -> list[Known]:
-    """The records of one file, in order; raises KnownError."""
+    """The records of one file (or of a shipped file, by name), in order; raises KnownError."""
+    place: Path | Traversable = path
+    if not path.exists():  # an ini file makes its names absolute
+        place = shipped().get(path.name, path)
     try:
-        text = path.read_text(encoding="utf-8")
+        text = place.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise KnownError(
-            f"cannot read known failures {str(path)!r}: {reason}; name a TOML file"
+            f"cannot read known failures {str(path)!r}: {reason}; name a TOML file, or one of "
+            f"{', '.join(shipped())}"
         ) from None
-    return parse(text, path.name)
+    return parse(text, place.name)
 
 
 def parse(text: str, name: str) -> list[Known]:

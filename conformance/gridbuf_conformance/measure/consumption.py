@@ -37,8 +37,9 @@ from .observation import light_info
 __all__ = ["consume"]
 
 _CAUSES_LIMIT = 8
-_ROUNDS_OF_WAITING = 5
 _WAIT_S = 0.02
+_PATIENCE_S = [2.0]
+"""How long memory may stay held after the consumer's call; little after the first leak, which decides the rule."""
 _SWITCH_S = 1e-5
 """How often threads take turns while several call the consumer."""
 _incref = python_api().Py_IncRef
@@ -158,11 +159,13 @@ def _put_away(subject: ObservedExport) -> None:
 def _settle(subject: ObservedExport) -> None:
     """Collects garbage until the memory is free; memory that a library frees a little later is not a leak."""
     gc.collect()
-    for _ in range(_ROUNDS_OF_WAITING):
+    deadline = time.monotonic() + _PATIENCE_S[0]
+    while time.monotonic() < deadline:
         gc.collect()  # what the first round released may have held what the second one finds
         if subject.is_free():
             return
         time.sleep(_WAIT_S)
+    _PATIENCE_S[0] = 0.1
 
 
 _Call = tuple[Any, "ErrorInfo | None"]

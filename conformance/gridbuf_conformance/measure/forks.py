@@ -64,7 +64,7 @@ def _be_the_fork(sender: int, answers: Callable[[], Iterable[Any]]) -> None:
 
 
 def _read(receiver: int) -> tuple[bytes, bool]:
-    """Everything that the fork wrote, and whether it came to its end in time."""
+    """Everything that the fork wrote, and whether it ended in time."""
     text, end = b"", time.monotonic() + LIMIT_S
     while (left := end - time.monotonic()) > 0 and select.select([receiver], [], [], left)[0]:
         part = os.read(receiver, 65536)

@@ -57,9 +57,10 @@ _ASKABLE = frozenset({"layout", "alignment_size", "aligned_index", "dims", "halo
 class Capabilities:
     """The arrays that a producer can make. Plans stay inside; None leaves a key undeclared.
 
-    A declared capability is a promise: if the producer declines every plan that uses it, rule GT-20
-    fails. Undeclared shapes, dtypes, byte orders and read-only flags are requested over their whole
-    range, and the producer may decline them. Undeclared keys of the storage specification (layout,
+    The defaults are those of most libraries: host memory, native byte order, no layout. A declared
+    capability is a promise: if the producer declines every plan that uses it, rule GT-20 fails.
+    Undeclared shapes, dtypes and read-only flags are requested over their whole range, and the
+    producer may decline them. Undeclared keys of the storage specification (layout,
     alignment, dims, halo) are never requested.
 
     Parameters
@@ -78,7 +79,8 @@ class Capabilities:
     alignment_bytes : tuple of int, optional
         The lowest and the highest alignment, in bytes.
     byteorders : tuple of str, optional
-        The byte orders, of "native" and "swapped".
+        The byte orders, of "native" and "swapped". The default is native only; with None the producer
+        may decline the other.
     readonly : tuple of bool, optional
         The values of `readonly` that the producer can make.
     devices : tuple, optional
@@ -107,7 +109,7 @@ class Capabilities:
     max_nbytes: int | None = None
     layouts: str | None = None
     alignment_bytes: tuple[int, int] | None = None
-    byteorders: tuple[str, ...] | None = None
+    byteorders: tuple[str, ...] | None = ("native",)
     readonly: tuple[bool, ...] | None = None
     devices: tuple[str | None, ...] | None = None
     dims: bool | None = None

@@ -205,7 +205,9 @@ def _declared(simplest: Plan, change: dict[str, Any]) -> Declared:
     key, value = next(iter(change.items()))
     default = getattr(Plan(), key)
     names_value = key in ("dtype", "readonly", "device", "byteorder")
-    name = f"{key} {value}" if names_value else key
+    argument = {"layout": "layouts", "alignment_size": "alignment_bytes"}.get(key, key)
+    argument += "s" if key in ("dtype", "device", "byteorder") else ""
+    name = f"{argument}: {value}" if names_value else argument
     if names_value:
         return Declared(name, simplest.replaced(**change), lambda plan: plan[key] == value)
     return Declared(name, simplest.replaced(**change), lambda plan: plan[key] != default)

@@ -27,7 +27,7 @@ class StrictProducer(HostProducer):
 
     name = "array_api_strict"
     capabilities = Capabilities(
-        dtypes=_DTYPES, layouts="any", byteorders=("native",), readonly=(False,)
+        dtypes=_DTYPES, layouts="any", byteorders=("native",), readonly=(False, True)
     )
 
     def make(self, plan: Plan) -> Any:

@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import awkward
-import numpy as np
 
 from ..plan import Plan
 from ..producer import Unsupported
 from .base import HostProducer, row_major, viewed
-from .numpy import numpy_dtype
+from .numpy import NumPyProducer
 
 __all__ = ["IndexProducer"]
 
+_NUMPY = NumPyProducer()
 _DTYPES = ("int64", "int32", "uint32", "int8", "uint8")
 
 
@@ -25,12 +25,10 @@ class IndexProducer(HostProducer):
     """`awkward.index.Index` over a NumPy array; the element type selects the subclass."""
 
     name = "awkward"
-    capabilities = row_major(_DTYPES, min_ndim=1, max_ndim=1)
+    capabilities = row_major(_DTYPES, min_ndim=1, max_ndim=1, readonly=(False, True))
 
     def make(self, plan: Plan) -> awkward.index.Index:
-        return awkward.index.Index(
-            np.frombuffer(bytearray(plan.content()), numpy_dtype(plan)).reshape(plan.shape)
-        )
+        return awkward.index.Index(_NUMPY.make(plan))
 
     def apply_view(self, obj: Any, operation: Sequence[Any]) -> Any:
         if operation[0] in ("slice", "empty") and operation[-1] in (0, 1):

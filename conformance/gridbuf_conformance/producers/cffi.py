@@ -7,9 +7,11 @@ from typing import Any
 import cffi
 
 from ..plan import Plan
-from .base import FlatBytesProducer
+from ..producer import Unsupported
+from .base import FlatBytesProducer, flat_bytes
+from .standard import MmapProducer
 
-__all__ = ["CffiProducer"]
+__all__ = ["CffiProducer", "ReadOnlyProducer"]
 
 
 class CffiProducer(FlatBytesProducer):
@@ -23,3 +25,17 @@ class CffiProducer(FlatBytesProducer):
         result = ffi.buffer(memory, plan.nbytes)
         result[:] = plan.content()
         return result
+
+
+class ReadOnlyProducer(CffiProducer):
+    """`ffi.buffer` over `ffi.from_buffer` of read-only pages, which does not record it."""
+
+    name = "cffi.readonly"
+    capabilities = flat_bytes(readonly=(True,))
+
+    def make(self, plan: Plan) -> Any:
+        pages = MmapProducer().make(plan)
+        if isinstance(pages, Unsupported):
+            return pages
+        ffi = cffi.FFI()
+        return ffi.buffer(ffi.from_buffer(pages))

@@ -10,7 +10,7 @@ from ..plan import Plan
 from .base import INTEGERS, HostProducer, row_major
 from .numpy import numpy_dtype
 
-__all__ = ["DeletedProducer", "JaxProducer", "TracedProducer"]
+__all__ = ["DeletedProducer", "JaxProducer", "KeysProducer", "TracedProducer"]
 
 _SPECIAL = tuple(
     name
@@ -48,6 +48,19 @@ class DeletedProducer(JaxProducer):
         result = super().make(plan)
         result.delete()
         return result
+
+
+class KeysProducer(JaxProducer):
+    """Arrays of keys of `jax.random`, an element type that no interface has words for."""
+
+    name = "jax.keys"
+    capabilities = row_major(("uint32",), max_nbytes=2**12, readonly=(True,))
+    has_memory = False
+
+    def make(self, plan: Plan) -> jax.Array:
+        return (
+            jax.random.key(0) if not plan.ndim else jax.random.split(jax.random.key(0), plan.shape)
+        )
 
 
 class TracedProducer(JaxProducer):

@@ -6,12 +6,13 @@ from typing import Any
 
 import nanoarrow
 import numpy as np
+from nanoarrow.c_buffer import CBufferBuilder
 
 from ..plan import Plan
-from .base import HostProducer, row_major
+from .base import FlatBytesProducer, HostProducer, row_major
 from .numpy import numpy_dtype
 
-__all__ = ["NanoarrowProducer"]
+__all__ = ["BuilderProducer", "NanoarrowProducer"]
 
 _TYPES = {
     **{"float64": nanoarrow.float64, "float32": nanoarrow.float32, "float16": nanoarrow.float16},
@@ -21,6 +22,17 @@ _TYPES = {
         for bits in (64, 32, 16, 8)
     },
 }
+
+
+class BuilderProducer(FlatBytesProducer):
+    """`CBufferBuilder`: bytes that can be appended to while nothing is exported."""
+
+    name = "nanoarrow.builder"
+
+    def make(self, plan: Plan) -> Any:
+        builder = CBufferBuilder()
+        builder.write(plan.content())
+        return builder
 
 
 class NanoarrowProducer(HostProducer):

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import onnxruntime
 
 from ..plan import Plan
 from .base import INTEGERS, HostProducer, row_major
-from .numpy import numpy_dtype
+from .numpy import NumPyProducer
 
 __all__ = ["OrtValueProducer"]
 
@@ -21,8 +20,7 @@ class OrtValueProducer(HostProducer):
 
     name = "onnxruntime"
     no_views = "a value has no views"
-    capabilities = row_major(_DTYPES)
+    capabilities = row_major(_DTYPES, readonly=(False, True))
 
     def make(self, plan: Plan) -> Any:
-        content = np.frombuffer(bytearray(plan.content()), numpy_dtype(plan)).reshape(plan.shape)
-        return onnxruntime.OrtValue.ortvalue_from_numpy(content)
+        return onnxruntime.OrtValue.ortvalue_from_numpy(NumPyProducer().make(plan))

@@ -11,9 +11,9 @@ import pyarrow
 from ..plan import Plan
 from ..producer import Capabilities, Unsupported
 from .base import INTEGERS, TOUCHED_BYTES, HostProducer, flat_bytes, row_major
-from .numpy import MAX_NDIM, numpy_dtype
+from .numpy import MAX_NDIM, NumPyProducer, numpy_dtype
 
-__all__ = ["ArrayProducer", "BufferProducer", "TensorProducer"]
+__all__ = ["ArrayProducer", "BufferProducer", "NullsProducer", "TensorProducer"]
 
 _DTYPES = ("float64", "float32", "float16", *INTEGERS)
 
@@ -37,6 +37,23 @@ class ArrayProducer(_ArrowProducer):
         return pyarrow.array(np.frombuffer(plan.content(), numpy_dtype(plan)))
 
 
+class NullsProducer(ArrayProducer):
+    """Arrays that DLPack has no words for: one element is null, and truth values are bits."""
+
+    name = "pyarrow.nulls"
+    capabilities = row_major(
+        ("float64", "int32", "bool"), min_ndim=1, max_ndim=1, max_nbytes=2**16, readonly=(True,)
+    )
+    has_memory = False
+
+    def make(self, plan: Plan) -> pyarrow.Array | Unsupported:
+        if not plan.nbytes:
+            return Unsupported("pyarrow.nulls: an array without elements has no null")
+        content = np.frombuffer(plan.content(), numpy_dtype(plan))
+        mask = np.arange(len(content)) == (-1 if plan.dtype == "bool" else 0)
+        return pyarrow.array(content, mask=mask)
+
+
 class TensorProducer(_ArrowProducer):
     """`pyarrow.Tensor` over a NumPy array."""
 
@@ -48,17 +65,15 @@ class TensorProducer(_ArrowProducer):
         max_nbytes=TOUCHED_BYTES,
         layouts="CF",
         byteorders=("native",),
-        readonly=(False,),
+        readonly=(False, True),
     )
 
     def make(self, plan: Plan) -> pyarrow.Tensor:
-        order: Any = "C" if plan.layout in (None, (*range(plan.ndim),)) else "F"
-        content = np.frombuffer(plan.content(), numpy_dtype(plan)).reshape(plan.shape)
-        return pyarrow.Tensor.from_numpy(np.array(content, order=order))
+        return pyarrow.Tensor.from_numpy(NumPyProducer().make(plan))
 
 
 class BufferProducer(_ArrowProducer):
-    """`pyarrow.Buffer`: of `allocate_buffer` when it can be written, else of bytes. It calls its bytes signed."""
+    """`pyarrow.Buffer`: of `allocate_buffer`, which can be resized, when it can be written, else of bytes. It calls its bytes signed."""
 
     name = "pyarrow.buffer"
     capabilities = flat_bytes(dtype="int8", readonly=(False, True))
@@ -66,6 +81,6 @@ class BufferProducer(_ArrowProducer):
     def make(self, plan: Plan) -> pyarrow.Buffer:
         if plan.readonly:
             return pyarrow.py_buffer(bytes(bytearray(plan.content())))
-        result = pyarrow.allocate_buffer(plan.nbytes)
+        result = pyarrow.allocate_buffer(plan.nbytes, resizable=True)
         memoryview(result).cast("B")[:] = plan.content()
         return result

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 # Opens no window, and prints no greeting to the output stream.
@@ -20,9 +21,9 @@ import pygame  # noqa: E402
 from ..plan import Plan  # noqa: E402
 from ..producer import Capabilities, Unsupported  # noqa: E402
 from .base import TOUCHED_BYTES, HostProducer, row_major  # noqa: E402
-from .numpy import write_content  # noqa: E402
+from .numpy import NumPyProducer, write_content  # noqa: E402
 
-__all__ = ["PixelArrayProducer", "SoundProducer", "SurfaceProducer"]
+__all__ = ["PixelArrayProducer", "ProxyProducer", "SoundProducer", "SurfaceProducer"]
 
 _DEPTHS = {"uint32": 32, "uint16": 16, "uint8": 8}
 
@@ -51,6 +52,17 @@ class SurfaceProducer(_PygameProducer):
         view = pygame.Surface(plan.shape, 0, _DEPTHS[plan.dtype]).get_view("2")
         write_content(np.asarray(view), plan)
         return view
+
+
+class ProxyProducer(_PygameProducer):
+    """`pygame.BufferProxy` over the memory of a NumPy array."""
+
+    name = "pygame.proxy"
+    no_views = "a proxy has no views"
+    capabilities = replace(NumPyProducer.capabilities, max_ndim=8, max_nbytes=2**20)
+
+    def make(self, plan: Plan) -> Any:
+        return pygame.BufferProxy(NumPyProducer().make(plan))
 
 
 class PixelArrayProducer(_PygameProducer):

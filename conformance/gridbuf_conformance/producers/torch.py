@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import mmap
-import tempfile
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,12 +13,14 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from ..plan import Plan
 from ..producer import Capabilities, Unsupported
 from .base import HostProducer, viewed
+from .standard import MmapProducer
 
 __all__ = [
     "FakeProducer",
     "FreedProducer",
     "MetaProducer",
     "NegativeProducer",
+    "OpaqueProducer",
     "ReadOnlyProducer",
     "SparseProducer",
     "StridedProducer",
@@ -143,6 +143,27 @@ class SparseProducer(TorchProducer):
         return dense.to_sparse_csr() if is_compressed else dense.to_sparse()
 
 
+class OpaqueProducer(TorchProducer):
+    """Tensors whose elements are not the numbers in memory: quantized, conjugated when read, nested."""
+
+    name = "torch.opaque"
+    capabilities = replace(
+        TorchProducer.capabilities,
+        dtypes=("float32", "complex64", "int8"),
+        layouts="C",
+        max_nbytes=2**16,
+    )
+    has_memory = False
+
+    def make(self, plan: Plan) -> torch.Tensor:
+        dense = super().make(plan)
+        if plan.dtype == "int8":
+            return torch.quantize_per_tensor(dense.float(), 1.0, 0, torch.qint8)
+        if plan.dtype == "complex64":
+            return dense.conj()
+        return torch.nested.nested_tensor([dense, dense])
+
+
 class StridedProducer(TorchProducer):
     """`torch.as_strided`: any stride along axes of extent 1, and along all axes of a tensor without elements."""
 
@@ -167,11 +188,9 @@ class ReadOnlyProducer(TorchProducer):
     )
 
     def make(self, plan: Plan) -> torch.Tensor | Unsupported:
-        if not plan.nbytes:
-            return Unsupported("torch.frombuffer: a buffer has at least one byte")
-        with tempfile.TemporaryFile() as file, warnings.catch_warnings():
+        pages = MmapProducer().make(plan)
+        if isinstance(pages, Unsupported):
+            return pages
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            file.write(plan.content())
-            file.flush()
-            pages = mmap.mmap(file.fileno(), plan.nbytes, access=mmap.ACCESS_READ)
             return torch.frombuffer(pages, dtype=_DTYPES[plan.dtype]).reshape(plan.shape)

@@ -12,8 +12,9 @@ from ..plan import Plan
 from ..producer import Capabilities, Unsupported
 from .base import INTEGERS, HostProducer, row_major
 from .numpy import numpy_dtype
+from .standard import MmapProducer
 
-__all__ = ["AosProducer", "SoaProducer"]
+__all__ = ["AosProducer", "ReadOnlyProducer", "SoaProducer"]
 
 _DTYPES = ("float64", "float32", *INTEGERS)
 
@@ -32,6 +33,19 @@ class AosProducer(HostProducer):
         if plan.ndim == 2 and plan.shape[1] < 2:
             return Unsupported("vtk: arrays with one component have one dimension")
         return numpy_support.numpy_to_vtk(_content(plan), deep=True)
+
+
+class ReadOnlyProducer(AosProducer):
+    """`numpy_to_vtk` of read-only pages, which does not record it."""
+
+    name = "vtk.readonly"
+    capabilities = row_major(_DTYPES, min_ndim=1, max_ndim=1, max_extent=2**12, readonly=(True,))
+
+    def make(self, plan: Plan) -> Any:
+        pages = MmapProducer().make(plan)
+        if isinstance(pages, Unsupported):
+            return pages
+        return numpy_support.numpy_to_vtk(np.frombuffer(pages, numpy_dtype(plan)))
 
 
 class SoaProducer(AosProducer):

@@ -138,6 +138,14 @@ class Printer:
             head = f"  {label if number == 0 else '':<{_LABEL_COLUMNS}}"
             self.console.print(Text(head, "dim") + line, soft_wrap=True)
 
+    def paragraph(self, text: str, indent: int) -> None:
+        """Text with all its lines indented."""
+        for line in Text(self.encodable(text)).wrap(
+            self.console, max(20, self.console.width - indent), overflow="fold"
+        ):
+            line.rstrip()
+            self.console.print(Text(" " * indent) + line, soft_wrap=True)
+
     def flow(self, items: Sequence[str], gap: str = "   ") -> None:
         """Dim items side by side, on as many lines as they need, none broken in two."""
         line = ""

@@ -6,7 +6,7 @@ bar, a log or a dashboard are others. Each event is a dict with the key "event":
 
 | event | when | other keys |
 |---|---|---|
-| `start` | once, first | `schema, suite, target, profile, seed, rules` (ids) |
+| `start` | once, first | `schema, suite, target, profile, seed, spec, rules` (ids) |
 | `plan` | a plan was asked and judged | `n`, `of` (counts), `plan`, `result` (`Result.kind`) |
 | `verdict` | a rule was found wanting on that plan | `rule, outcome, plan, expected, actual` |
 | `shrunk` | a failing rule's plan was made smaller | `rule, outcome, plan, asked` (plans it took) |

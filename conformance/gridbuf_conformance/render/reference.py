@@ -17,6 +17,7 @@ __all__ = [
     "levels",
     "print_consumers",
     "print_exports",
+    "print_finding",
     "print_findings",
     "print_producers",
     "print_rule",
@@ -89,19 +90,35 @@ def print_exports(interfaces: Sequence[Any], console: Console) -> None:
 
 
 def print_findings(findings: Sequence[Any], console: Console) -> None:
-    """Each finding: its name for `reproduce` and `report`, its severity, its library, and what it is."""
+    """Each finding below its library: its name for `reproduce` and `issue`, its severity, and what it is."""
     printer = Printer(console)
-    table = printer.table()
-    for heading in ("finding", "severity", "library", "description"):
-        table.add_column(heading, no_wrap=heading == "finding")
+    library = None
     for finding in sorted(findings, key=lambda finding: (finding.library.lower(), finding.id)):
+        if finding.library != library:
+            library = finding.library
+            printer.line((library, "bold"))
         severity = "contested" if finding.contested else finding.severity
-        library = printer.encodable(f"{finding.library} {finding.versions[0]}")
-        about = printer.encodable(clean(finding.title))
-        table.add_row(Text(finding.id, "bold"), severity, library, about)
-    console.print(table)
-    console.print()
+        printer.line(f"  {finding.id}  ", (severity, "dim"))
+        printer.paragraph(clean(finding.title), indent=4)
+    printer.line()
     printer.line((plural(len(findings), "finding"), "dim"))
+
+
+def print_finding(finding: Any, console: Console) -> None:
+    """What is known of a finding, but for its script."""
+    printer = Printer(console)
+    printer.line((finding.id, "bold"), (f"  {finding.severity}", "bold"))
+    printer.field("finding", clean(finding.title))
+    printer.field("library", f"{finding.library} {', '.join(finding.versions)}")
+    printer.field("releases", finding.releases)
+    printer.field("rules", ", ".join([finding.rule, *finding.also_rules]))
+    printer.field("rests on", finding.source)
+    printer.field("link", finding.source_link, wrap=False)
+    for label in ("expected", "impact", "fix", "status", "contested"):
+        printer.field(label, clean(getattr(finding, label)))
+    printer.field("tracker", finding.tracker, wrap=False)
+    printer.field("script", f"gridbuf-conformance reproduce {finding.id}", wrap=False)
+    printer.field("issue", f"gridbuf-conformance issue {finding.id}", wrap=False)
 
 
 def _print_entries(

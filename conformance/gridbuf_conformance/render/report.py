@@ -4,7 +4,7 @@
 (schema `gridbuf-conformance-report/2`, in JSON Schema `report.schema.json`):
 
 `schema`, `suite` (name, version), `target` (name, version, python, platform, and `side`: "producer" or
-"consumer"), `profile`, `seed`, `summary` (count by outcome), `plans` (count by answer of the producer),
+"consumer"), `profile`, `seed`, `spec` (the chosen editions), `summary` (count by outcome), `plans` (count by answer of the producer),
 `rules` (id, level, outcome, plans, failures, note), `notes` (omissions of the run, with reasons), `timing`.
 
 A failure has `plan`, `expected`, `actual`, `note`, `drawing`, and `replay`, the command that repeats it.
@@ -71,6 +71,7 @@ class Report:
         return cls(
             {
                 **{key: start[key] for key in ("schema", "suite", "target", "profile", "seed")},
+                "spec": start.get("spec", []),
                 "summary": end["summary"],
                 "plans": end["plans"],
                 "rules": [{k: v for k, v in rule.items() if k != "event"} for rule in rules],
@@ -94,7 +95,8 @@ class Report:
     def exit_code(self) -> int:
         """0 conformant, 1 not conformant, 3 the suite failed, 5 nothing was judged (`outcomes.ExitCode`).
 
-        Nothing was judged if no rule was selected, or if the target declined every plan or export.
+        Nothing was judged if no rule was selected, if each is blocked by one that was not selected, or if the target declined every
+        plan or export.
         """
         code = exit_code_of(Outcome(outcome) for outcome in self.outcomes.values())
         declined_all = bool(self.data["plans"]) and set(self.data["plans"]) <= {

@@ -346,6 +346,13 @@ def conclusion(report: ReportDict) -> tuple[str, str]:
         return "error", "was not judged: it declined every plan."
     if set(report.get("plans") or ()) == {"refused"}:
         return "error", "was not judged: it refused every export."
+    blocked = [rule for rule in report["rules"] if rule["outcome"] == "BLOCKED"]
+    if blocked and not cell.judged:
+        first = blocked[0]
+        return (
+            "error",
+            f"was not judged: {first['id']} is blocked ({first['note']}); select what blocks it, too.",
+        )
     if not cell.judged:
         return "silent", "was not judged: no rule applies to its interfaces."
     advisories, known = cell.of_kind("advisory"), cell.of_kind("known")

@@ -8,21 +8,15 @@ of known failures and bug trackers can use them. A row of `rules.toml` has texts
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, fields
 import difflib
 from fnmatch import fnmatchcase
 from functools import lru_cache
-from importlib.resources import files
 from types import MappingProxyType
 from typing import Any
 
 from .registry import CHECKS, CONSUMER_CHECKS
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from .tables import table
 
 __all__ = [
     "BINDING",
@@ -158,9 +152,10 @@ class Source:
 class Rule:
     """One requirement.
 
-    `since` is the version of the published text that introduced it. `preconditions` are the ids of rules that must hold
+    `since` is the edition that introduced its text (`editions.toml`; own texts have none there). `preconditions` are the ids of rules that must hold
     before the suite can judge this rule. `oracle` names the methods of the check. `steps` are the steps of a measurement (`info.steps`) at which a death or a hang of
     the process breaks this rule. `on_device`: only the device's own answer settles it for device memory.
+    `holds_for_all`: the rule judges every producer, although its text is not a published one.
     A rule without a check has the reason in `untestable`. If a rule applies to both sides, `fix` is for producers and
     `consumer_fix` for consumers.
 
@@ -177,6 +172,7 @@ class Rule:
     oracle: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
     on_device: bool = False
+    holds_for_all: bool = False
     why: str = ""
     fix: str = ""
     example: str = ""
@@ -221,18 +217,17 @@ class Rule:
         """Whether the rule rests on a text for every library. If not, it is never a finding about another library."""
         return self.source.text.kind == "published"
 
-
-def _table(*place: str) -> dict[str, dict[str, Any]]:
-    text = files(__package__).joinpath(*place).read_text(encoding="utf-8")
-    table: dict[str, dict[str, Any]] = tomllib.loads(text)
-    return table
+    @property
+    def is_for_storages(self) -> bool:
+        """Whether the rule judges only arrays with GT4Py's attributes and producers that declare features of storages (`scope`)."""
+        return not (self.is_published or self.holds_for_all)
 
 
 @lru_cache(maxsize=1)
 def documents() -> MappingProxyType[str, Document]:
     """The texts that rules rest on, by id."""
-    table = _table("documents.toml")
-    return MappingProxyType({id_: Document(id_, **row) for id_, row in table.items()})
+    rows = table("documents.toml").items()
+    return MappingProxyType({id_: Document(id_, **row) for id_, row in rows})
 
 
 def rule_of(id_: str, row: dict[str, Any]) -> Rule:
@@ -257,17 +252,17 @@ def rule_of(id_: str, row: dict[str, Any]) -> Rule:
     return rule
 
 
-_TABLES = {folder: _table(folder, "rules.toml") for folder in FOLDERS}
-_GROUPS = [Group(**table.pop("group")) for table in _TABLES.values()]
+_TABLES = {folder: table(folder, "rules.toml") for folder in FOLDERS}
+_GROUPS = [Group(**rows.pop("group")) for rows in _TABLES.values()]
 GROUPS = MappingProxyType({group.id: group for group in _GROUPS})
 """All groups by id, in the order of the catalogue."""
 
 
 @lru_cache(maxsize=1)
 def _rules() -> MappingProxyType[str, Rule]:
-    rules = {id_: rule_of(id_, row) for table in _TABLES.values() for id_, row in table.items()}
-    for (folder, table), group in zip(_TABLES.items(), GROUPS):
-        strange = [id_ for id_ in table if rules[id_].group != group]
+    rules = {id_: rule_of(id_, row) for rows in _TABLES.values() for id_, row in rows.items()}
+    for (folder, rows), group in zip(_TABLES.items(), GROUPS):
+        strange = [id_ for id_ in rows if rules[id_].group != group]
         if strange:
             raise ValueError(f"{folder}/rules.toml has {strange[0]}; its ids are {group}-nn")
     unknown = {*CHECKS, *CONSUMER_CHECKS} - rules.keys()

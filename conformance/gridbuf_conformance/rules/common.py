@@ -32,9 +32,9 @@ _NAMES = {
 def hull_verdict(s: Subject, interface: str) -> Verdict:
     """Does every address that an index can reach exist? (Whether the first one does is XA-10's question.)
 
-    For plans so large that their pages stay untouched, GT-24 asks it of the producer, and once.
+    For plans so large that their pages stay untouched, GT-24 asks it of a producer of storages, and once.
     """
-    if s.plan is not None and s.plan.nbytes >= UNTOUCHED_FROM_BYTES:
+    if s.scope.storage and s.plan is not None and s.plan.nbytes >= UNTOUCHED_FROM_BYTES:
         return unsupported("judged by GT-24 at this size")
     return reach_verdict(s, interface)
 

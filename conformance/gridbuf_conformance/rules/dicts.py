@@ -158,7 +158,10 @@ def byte_order_verdict(s: Subject, interface: str, fields: dict[str, Value]) -> 
     in_memory = {wanted: asked.order, reversed_wanted: _flipped(asked.order)}.get(held)
     if in_memory is None or in_memory == declared.order:
         return ok()
-    return fail(f"typestr with {in_memory!r}, the order in memory", shown(fields["typestr"]))
+    hint = (
+        "; for one order only, Capabilities(byteorders=)" if s.asked.byteorder == "swapped" else ""
+    )
+    return fail(f"typestr with {in_memory!r}, the order in memory{hint}", shown(fields["typestr"]))
 
 
 def _flipped(order: str) -> str:

@@ -29,6 +29,7 @@ from ..info import (
 )
 from ..plan import Plan
 from ..plan.views import ViewMap
+from .scope import Scope
 
 __all__ = ["Subject", "overlap"]
 
@@ -64,11 +65,13 @@ class Subject:
         info: ArrayInfo,
         observation: Observation,
         plan: Plan | None,
+        scope: Scope,
         root: Subject | None = None,
     ) -> None:
         self.info = info
         self.observation = observation
         self.plan = plan
+        self.scope = scope
         self.root = root or self
         self.is_view = root is not None
         self.arrays: dict[str, Descriptor] = {}

@@ -7,7 +7,7 @@
 # side = "consumer"
 # target = "zoo/consumers.py:itk_image"
 # rule = "AI-22"
-# also_rules = ["PB-32", "XA-15"]
+# also_rules = ["PB-32", "XA-15", "AS-04"]
 # plan = '{"shape":[2,3],"dtype":"float32","layout":[1,0],"export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"

@@ -7,6 +7,7 @@
 # side = "consumer"
 # target = "zoo/consumers.py:jax_computed"
 # rule = "DP-30"
+# also_rules = ["XA-15"]
 # plan = '{"shape":[2,3],"layout":[1,0],"export":"dlpack-legacy"}'
 # passes = "jax-0.12.0.1"
 # severity = "values"

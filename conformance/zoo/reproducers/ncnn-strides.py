@@ -7,6 +7,7 @@
 # side = "consumer"
 # target = "zoo/consumers.py:ncnn_mat"
 # rule = "PB-32"
+# also_rules = ["XA-15"]
 # plan = '{"shape":[2,3],"dtype":"float32","layout":[1,0],"export":"buffer"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"

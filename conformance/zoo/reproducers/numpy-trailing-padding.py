@@ -6,7 +6,7 @@
 # library = "NumPy"
 # side = "producer"
 # target = "numpy"
-# also_targets = ["numpy.field"]
+# also_targets = ["numpy.field", "numpy.memmap"]
 # rule = "PB-20"
 # plan = '{"dtype":"padded","byteorder":"swapped"}'
 # also_affected = ["numpy-2.4.6", "numpy-2.2.6", "numpy-2.2.2", "numpy-1.26.4", "numpy-1.22.0"]

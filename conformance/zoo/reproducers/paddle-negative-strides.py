@@ -7,6 +7,7 @@
 # side = "consumer"
 # target = "paddle.from_dlpack"
 # rule = "DL-14"
+# also_rules = ["XA-15"]
 # plan = '{"export":"dlpack-legacy","shape":[2],"views":[["reverse",0]]}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"

@@ -7,7 +7,7 @@
 # side = "consumer"
 # target = "zoo/consumers.py:skia_data"
 # rule = "XA-15"
-# also_rules = ["PB-15", "PB-32"]
+# also_rules = ["PB-15", "PB-32", "PB-20"]
 # plan = '{"shape":[],"dtype":"float64","export":"buffer"}'
 # passes = "cpython-3.13.0"
 # passes_target = "memoryview"

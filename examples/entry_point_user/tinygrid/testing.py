@@ -7,9 +7,7 @@ import tinygrid
 
 class Producer(gc.Producer):
     name = "tinygrid"
-    capabilities = gc.Capabilities(
-        dtypes=("int32",), byteorders=("native",), readonly=(False,), min_ndim=1, max_ndim=1
-    )
+    capabilities = gc.Capabilities(dtypes=("int32",), readonly=(False,), min_ndim=1, max_ndim=1)
 
     def version(self) -> str:
         return tinygrid.__version__

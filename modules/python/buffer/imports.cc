@@ -297,8 +297,8 @@ py::object with_dims(PyObject* buffer, PyObject* dims) {
   if (same) return share(buffer);
   const Array& array = array_in(buffer);
   return adopt_buffer(dtype_of(buffer), buffer, [&] {
-    return Array(array.memory(),
-                 Layout(layout, to_dims(dims, layout.ndim()), Halo()), array.info());
+    return Array(array.memory(), Layout(layout, to_dims(dims, layout.ndim()), Halo()),
+                 array.info());
   });
 }
 
@@ -365,7 +365,7 @@ py::object import_buffer(PyObject* object, PyObject* dims, const ImportOptions& 
   if (buffer) return buffer;
   raise(ErrorClass::kType,
         Problem{"the object", "of type " + type_name(object),
-                "one that offers memory: an ndarray, the buffer protocol, DLPack, "
+                "an object that exports memory: an ndarray, the buffer protocol, DLPack, "
                 "__array_struct__, __array_interface__, __cuda_array_interface__ or "
                 "__gt_data_interface__",
                 "make an array of it first, for example with numpy.asarray"});

@@ -21,6 +21,7 @@ from ...plan import Plan
 from ..common import reach_verdict
 from ..dicts import shown
 from ..registry import check
+from ..scope import speaks_gt4py
 from ..subject import Subject, overlap
 from ..verdicts import advise, drawing_of, fail, ok, unsupported
 from .protocol import arrays_of, entries_of, names_of, pair_of
@@ -50,15 +51,8 @@ def numpy_gets_a_view(s: Subject) -> Verdict:
         return unsupported("__array__ returns something without array interface")
     if overlap(array, held):
         return ok()
-    result = fail if _speaks_gt4py(s) else advise
+    result = fail if speaks_gt4py(s.observation) else advise
     return result("a view from numpy.asarray", "__array__() returns a copy")
-
-
-def _speaks_gt4py(s: Subject) -> bool:
-    """Whether the object says anything by GT4Py's attributes; NumPy's protocol allows the others a copy."""
-    stated = s.observation.gt4py
-    names = ("__gt_dims__", "__gt_origin__")
-    return s.has("GTD") or any(stated.get(name, NONE) != NONE for name in names)
 
 
 @check("GT-16", once=True)
@@ -185,12 +179,18 @@ def _asked_and_given(s: Subject, arrays: dict[str, Descriptor]) -> Iterator[tupl
     first = every[0]
     yield f"shape {plan.shape}", f"shape {first.shape}", any(a.shape == plan.shape for a in every)
     asked = s.asked_element
-    yield f"elements of {asked}", f"{first.element}", any(agree(a.element, asked) for a in every)
+    narrower = "or Capabilities that exclude them"
+    elements = f"elements of {asked}, {narrower} (dtypes, byteorders)"
+    yield elements, f"{first.element}", any(agree(a.element, asked) for a in every)
     yield _asked_kind(plan.device), *_given_kind(s, plan.device, every)
     claims = [a.readonly for a in every if a.readonly is not None]
     words = {True: "read-only", False: "writable"}
     given = words[claims[0]] if claims else ""
-    yield words[plan.readonly], given, not claims or plan.readonly in claims
+    yield (
+        f"{words[plan.readonly]} elements, {narrower} (readonly)",
+        given,
+        not claims or plan.readonly in claims,
+    )
 
 
 _KINDS = {"gpu": (CUDA, ROCM), "pinned": (CUDA_HOST,), "managed": (CUDA_MANAGED,)}

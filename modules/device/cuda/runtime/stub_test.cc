@@ -3,8 +3,6 @@
 
 namespace {
 
-TEST(CudaRuntimeStub, SaysThatThereIsNoCuda) {
-  EXPECT_EQ(gridbuf_cuda_runtime_table(), nullptr);
-}
+TEST(CudaRuntimeStub, SaysThatThereIsNoCuda) { EXPECT_EQ(gridbuf_cuda_runtime_table(), nullptr); }
 
 }  // namespace

@@ -20,8 +20,8 @@ __all__ = [
     "with_allocator",
 ]
 
-_DeviceType = definitions.DeviceType
-_ALIGNMENT_SIZES = {_DeviceType.CPU: 64, _DeviceType.CUDA: 128}
+_CPU, _CUDA = definitions.DeviceType.CPU, definitions.DeviceType.CUDA
+_ALIGNMENT_SIZES = {_CPU: 64, _CUDA: 128}
 """Bytes, as in GT4Py's allocators. The keys are the devices that gridbuf has."""
 
 
@@ -97,7 +97,7 @@ class FieldAllocator:
     0
     """
 
-    device_type: Any = _DeviceType.CPU
+    device_type: Any = _CPU
     layout_mapper: Callable[[Sequence[Any]], Sequence[int]] = dataclasses.field(
         default_factory=lambda: allocators.horizontal_first_layout_mapper
     )
@@ -141,7 +141,7 @@ def allocate(
     aligned_index: Sequence[Any] | None,
 ) -> Any:
     """A `TensorBuffer` of GT4Py, whose array one of gridbuf's functions makes."""
-    on_host = allocator.device_type == _DeviceType.CPU
+    on_host = allocator.device_type == _CPU
     if device_id != 0:
         used = "the host is device 0" if on_host else "select CUDA's by cupy.cuda.Device"
         raise ValueError(f"device_id is {device_id}, but must be 0: {used}")

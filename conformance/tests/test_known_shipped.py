@@ -1,0 +1,77 @@
+"""The files of known failures that come with the suite: what NumPy, PyTorch and JAX fail, each with a reason."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from command_line import run
+
+from gridbuf_conformance import findings, known
+from gridbuf_conformance.engine.consumer_run import check_consumer
+from gridbuf_conformance.engine.producer_run import check_producer
+from gridbuf_conformance.known.replays import State
+from gridbuf_conformance.plan.consumer import version_of
+
+LIBRARIES = ("jax", "numpy", "torch")
+RECORDS = {name: known.read(Path(name)) for name in known.shipped()}
+TARGETS = sorted({(name, one.side, one.target) for name in RECORDS for one in RECORDS[name]})
+
+
+def _require_version(library: str) -> None:
+    """Skips where the library is not the release that the file is about."""
+    versions = {one.versions for one in RECORDS[library]}
+    assert len(versions) == 1, "a file is about one release"
+    if find_spec(library) is None:
+        pytest.skip(f"{library} is not installed")
+    found = version_of(print, library) or pytest.importorskip(library).__version__
+    if versions != {f"=={found.partition('+')[0]}"}:
+        pytest.skip(f"{library} {found} is installed, the file is about {versions.pop()}")
+
+
+def test_the_files_are_those_of_three_libraries() -> None:
+    assert tuple(RECORDS) == LIBRARIES and all(RECORDS.values())
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_record_has_a_reason_and_its_finding(library: str) -> None:
+    for record in RECORDS[library]:
+        assert record.reason.endswith("."), record.place
+        _, named, finding = record.reason.rstrip(".").rpartition(" Finding ")
+        if named:
+            about = findings.find(finding)
+            assert record.rule in (about.rule, *about.also_rules), record.place
+            assert record.link == about.tracker, record.place
+
+
+@pytest.mark.parametrize(("library", "side", "target"), TARGETS)
+def test_a_target_passes_with_its_file_and_no_record_is_stale(
+    library: str, side: str, target: str
+) -> None:
+    _require_version(library)
+    check = check_consumer if side == "consumer" else check_producer
+    report = check(target, known=known.KnownFailures.of(library))
+    assert report.exit_code == 0, str(report)
+    states = {e["place"]: e["state"] for e in report.events if e["event"] == "known"}
+    mine = [one for one in RECORDS[library] if (one.side, one.target) == (side, target)]
+    assert states == {one.place: State.SAME for one in mine}
+
+
+def test_the_command_takes_a_file_by_its_name(tmp_path: Path) -> None:
+    _require_version("numpy")
+    assert run("check", "numpy", "--profile", "smoke", cwd=tmp_path).returncode == 1
+    done = run("check", "numpy", "--known", "numpy", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_file_of_the_user_is_used_before_a_shipped_one(tmp_path: Path) -> None:
+    (tmp_path / "numpy").write_text("")
+    done = run("check", "bytes", "--known", "numpy", "--rules", "PB-03", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert known.read(tmp_path / "numpy") == []
+
+
+def test_an_unknown_name_is_usage_and_lists_the_names(tmp_path: Path) -> None:
+    done = run("check", "bytes", "--known", "nunpy", cwd=tmp_path)
+    assert done.returncode == 2 and "or one of jax, numpy, torch" in done.stderr
