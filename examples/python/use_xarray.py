@@ -33,9 +33,14 @@ assert inner.shape == (16, 16, 8) and inner.sizes["I"] == inner.lon.size
 # [/compute]
 
 # [analyse]
-profile = field.as_numpy().mean(("I", "J"))  # the same memory as an ndarray: all of xarray works
-assert profile.sel(K=0) == 288.0
-assert np.shares_memory(field.as_numpy().data, temperature.to_numpy())
+profile = field.mean(("I", "J"))
+assert isinstance(profile.data, gridbuf.storage.CPUStorage)
+assert np.isclose(profile.sel(K=0), 288.0)
+warmest = field.where(field > 280.0).max("K")
+assert warmest.dims == ("I", "J")
+
+host = field.as_numpy()  # the same memory as an ndarray
+assert np.shares_memory(host.data, temperature.to_numpy())
 # [/analyse]
 
 # [file]

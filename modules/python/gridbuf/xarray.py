@@ -18,8 +18,7 @@ gridbuf, without a copy. `storage`, `as_storage`, `from_array`, `empty_like`, `z
 the functions of the same names for DataArrays. `domain_view` leaves the halo out.
 
 A storage in a DataArray keeps its halo, layout and device, because xarray does not convert arrays that have NumPy's protocols.
-Functions that storages refuse, such as `mean`, are refused. `data_array.as_numpy()` has the same labels over an ndarray of the
-same memory, with all functions.
+`data_array.as_numpy()` has the same labels over an ndarray of the same memory.
 """
 
 from __future__ import annotations

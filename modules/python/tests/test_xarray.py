@@ -1,5 +1,6 @@
 """xarray: DataArray in, DataArray out; memory and labels stay where they are."""
 
+import importlib
 import itertools
 import os
 import pickle
@@ -324,15 +325,92 @@ def test_arithmetic_keeps_labels_and_gives_a_storage() -> None:
     assert whole.data is memory and memory[0, 0, 0] == 1.0
 
 
-def test_what_storages_refuse_is_refused_and_as_numpy_has_it() -> None:
+def test_as_numpy_is_the_same_memory() -> None:
     whole = field()
-    for refused in (lambda: whole.mean("I"), lambda: whole.where(whole > 0), lambda: whole.sum()):
-        with pytest.raises(TypeError, match="to_numpy"):
-            refused()
     host = whole.as_numpy()
     assert np.shares_memory(host.data, whole.data.to_numpy())
     same_labels(host, whole)
     np.testing.assert_array_equal(host.mean("I").values, numbers().mean(0))
+
+
+FUNCTIONS: dict[str, Any] = {
+    "all": lambda d: (d > 3).all(),
+    "any": lambda d: (d > 3).any("K"),
+    "argmax": lambda d: d.argmax("K"),
+    "broadcast_like": lambda d: d.isel(I=0).broadcast_like(d),
+    "clip": lambda d: d.clip(2, 5),
+    "coarsen": lambda d: d.coarsen(K=3).mean(),
+    "concat": lambda d: xarray.concat([d, d], "I"),
+    "concat along a new dimension": lambda d: xarray.concat([d, d], "time"),
+    "corr": lambda d: xarray.corr(d, d * 2 + 1, dim="K"),
+    "count": lambda d: d.count("I"),
+    "cumsum": lambda d: d.cumsum("K"),
+    "diff": lambda d: d.diff("K"),
+    "differentiate": lambda d: d.differentiate("I"),
+    "dot": lambda d: xarray.dot(d, d, dim="K"),
+    "expand_dims": lambda d: d.expand_dims("time"),
+    "fillna": lambda d: d.where(d > 3).fillna(1.0),
+    "fillna by a field": lambda d: d.where(d > 3).fillna(d * 2),
+    "idxmax": lambda d: d.idxmax("I"),
+    "interp": lambda d: d.interp(I=[0.5, 1.5]),
+    "isel": lambda d: d.isel(I=0, J=slice(1, 3)),
+    "isel by lists": lambda d: d.isel(I=[0, 1], J=[0, 2]),
+    "isel of points": lambda d: d.isel(
+        I=xarray.DataArray([0, 1], dims="p"), J=xarray.DataArray([0, 2], dims="p")
+    ),
+    "isin": lambda d: d.isin([1, 2]),
+    "max": lambda d: d.max(["I", "K"]),
+    "mean": lambda d: d.mean(),
+    "mean of a dimension": lambda d: d.mean("I"),
+    "median": lambda d: d.median("I"),
+    "min": lambda d: d.min(),
+    "pad": lambda d: d.pad(I=1),
+    "pad by the edge": lambda d: d.pad(I=(1, 2), mode="edge"),
+    "quantile": lambda d: d.quantile([0.3, 0.6], "K"),
+    "roll": lambda d: d.roll(K=2, roll_coords=True),
+    "rolling": lambda d: d.rolling(K=2).mean(),
+    "round": lambda d: (d / 3).round(2),
+    "sel": lambda d: d.sel(I=d.I[0]),
+    "sel nearest": lambda d: d.sel(I=0.7, method="nearest"),
+    "shift": lambda d: d.shift(I=1),
+    "shift filled": lambda d: d.shift(J=-1, fill_value=0.0),
+    "stack": lambda d: d.stack(z=("I", "J")),
+    "std": lambda d: d.std("K"),
+    "sum": lambda d: d.sum("J"),
+    "var": lambda d: d.var(),
+    "weighted": lambda d: d.weighted(d.isel(I=0, J=0)).mean("K"),
+    "where": lambda d: d.where(d > 3),
+    "where with a number": lambda d: d.where(d > 3, 0.0),
+    "xarray.where": lambda d: xarray.where(d > 3, d, -d),
+}
+
+
+@pytest.mark.parametrize("kind", [None, "gpu"])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_of_a_data_array_are_those_over_an_ndarray(
+    device: None, name: str, kind: Any
+) -> None:
+    stored = gs.storage(field().data, device=kind)
+    whole = gx.to_data_array(stored, like=field())
+    if name == "interp":
+        pytest.importorskip("scipy")
+    found, expected = FUNCTIONS[name](whole), FUNCTIONS[name](whole.as_numpy())
+    xarray.testing.assert_allclose(found.as_numpy(), expected)
+
+
+def test_a_data_array_over_a_storage_is_plotted() -> None:
+    pytest.importorskip("matplotlib").use("Agg")
+    figure = importlib.import_module("matplotlib.figure").Figure()
+    axes = figure.subplots(2, 2).ravel()
+    whole = field()
+    mesh = whole.isel(K=0).plot(ax=axes[0])
+    np.testing.assert_array_equal(
+        np.sort(mesh.get_array().ravel()), np.sort(numbers()[..., 0].ravel())
+    )
+    (line,) = whole.isel(I=0, J=0).plot(ax=axes[1])
+    np.testing.assert_array_equal(line.get_ydata(), numbers()[0, 0])
+    whole.plot.hist(ax=axes[2])
+    whole.isel(K=0).plot.contourf(ax=axes[3])
 
 
 @pytest.mark.parametrize("kind", [None, "gpu"])

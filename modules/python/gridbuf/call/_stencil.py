@@ -229,9 +229,8 @@ class Stencil:
         names = [repr(self._names[i]) for i in call.wrong]
         if not self._copies:
             raise _core.GTNoSuchBufferError(
-                f"field {names[0]}, all dimensions: its memory is on the {there} only, but must be on the {here}, where "
-                f"stencil {self._name!r} computes; copy it with gridbuf.storage.storage(array, device=...), or let the "
-                'stencil do so with on_wrong_device="copy"'
+                f"field {names[0]}, all dimensions: its memory is on the {there} only, but stencil {self._name!r} computes "
+                f'on the {here}; copy it with gridbuf.storage.storage(), or pass on_wrong_device="copy"'
             )
         warnings.warn(
             f"stencil {self._name!r} computes on the {here}, but only the {there} has the memory of field "

@@ -22,7 +22,7 @@ The functions below make them; the classes cannot be called.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, final
+from typing import TYPE_CHECKING, ClassVar, final
 
 from .. import _core
 from .._core import (
@@ -40,11 +40,13 @@ from .._core import _storage_storage as storage
 from .._core import _storage_zeros as zeros
 from .._core import _storage_zeros_like as zeros_like
 from ._functions import array_function as _array_function
+from ._functions import array_ufunc as _array_ufunc
 from ._operators import Operators as _Operators
 from ._show import html as _html
 from ._show import text as _text
-from ._ufuncs import array_ufunc as _array_ufunc
 from ._values import Values as _Values
+
+asstorage = as_storage
 
 if TYPE_CHECKING:
     from typing_extensions import CapsuleType
@@ -58,6 +60,7 @@ __all__ = [
     "Storage",
     "SyncState",
     "as_storage",
+    "asstorage",
     "empty",
     "empty_like",
     "full",
@@ -158,14 +161,3 @@ class CUDAManagedGPUStorage(Storage):
 
 # From here on the classes cannot be called, extended or changed.
 _core._set_storage_types(CPUStorage, GPUStorage, SoftwareManagedGPUStorage, CUDAManagedGPUStorage)
-
-
-def __getattr__(name: str) -> Any:
-    """A function of an earlier proposal: a call raises an error with its present name."""
-    if name != "asstorage":
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-    def asstorage(*arguments: object, **keywords: object) -> Storage:
-        raise TypeError("there is no asstorage(): its name is gridbuf.storage.as_storage")
-
-    return asstorage

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,7 @@ from ._operands import (
     is_storage,
     place,
     read,
+    sample,
     side_of,
 )
 from ._others import Other, Side, taken
@@ -33,9 +35,11 @@ __all__ = [
     "Work",
     "assign",
     "compute",
-    "require_all_dims",
-    "require_shape",
+    "delivered",
+    "new_names",
+    "result_field",
     "run",
+    "stored",
 ]
 
 Work = Callable[[Any, Sequence[Any], Sequence[Any], Any], Any]
@@ -53,13 +57,13 @@ def compute(
     arrays = [*operands, mask]
     side = side_of(arrays, outputs)
     with taken(side, arrays, outputs):
-        field = _result_field(operands, mask, outputs)
+        field = result_field(operands, mask, outputs)
         made = [field.empty(dtype) if old is None else old for dtype, old in zip(dtypes(), outputs)]
         run(work, operands, mask, made, field.dims, side, whole=mask is True)
         return made
 
 
-def _result_field(
+def result_field(
     operands: Sequence[Operand], mask: Operand, outputs: Sequence[Operand]
 ) -> _core.Parameters:
     """The parameters of the result, but for the dtype; all operands fit it when this returns."""
@@ -69,7 +73,7 @@ def _result_field(
     others += [value for value in (mask, *outputs) if is_named(value)]
     first = decider([*operands, mask, *outputs])
     field = _core._join(first._parameters, fields, others)
-    require_all_dims(field.dims, outputs)
+    _require_all_dims(field.dims, outputs)
     out = next((value for value in outputs if is_storage(value)), None)
     if out is not None:
         field = out._parameters
@@ -79,11 +83,11 @@ def _result_field(
             place(value, field.shape, named)
     for value in outputs:
         if isinstance(value, Other) and value.dims is None:
-            require_shape(value, field)
+            _require_shape(value, field)
     return field
 
 
-def require_shape(out: Other, field: _core.Parameters) -> None:
+def _require_shape(out: Other, field: _core.Parameters) -> None:
     if out.shape != field.shape:
         raise ValueError(
             f"out is an array of shape {out.shape}, but must have the shape of the result, {field.shape}, for dimensions "
@@ -91,7 +95,7 @@ def require_shape(out: Other, field: _core.Parameters) -> None:
         )
 
 
-def require_all_dims(dims: tuple[str, ...], outputs: Sequence[Operand]) -> None:
+def _require_all_dims(dims: tuple[str, ...], outputs: Sequence[Operand]) -> None:
     """The names of all that takes part must be in every output that has names."""
     for value in outputs:
         missing = [name for name in dims if is_named(value) and name not in value.dims]
@@ -111,7 +115,6 @@ def run(
     side: Side,
     *,
     whole: bool,
-    out_dims: tuple[str, ...] | None = None,
 ) -> Any:
     """Reads, works, and marks; what `work` returns. Outputs that were begun are ended, whatever is raised."""
     arrays = [read(value, side, dims) for value in (*operands, mask)]
@@ -122,7 +125,7 @@ def run(
 
     with ExitStack() as written:
         for value in outputs:
-            arrays.append(value._write_array(side, out_dims or dims, whole))
+            arrays.append(value._write_array(side, dims, whole))
             written.callback(value._written, side)
         return kernel(np, *arrays) if side == "host" else run_on_device(kernel, arrays)
 
@@ -137,3 +140,41 @@ def assign(target: Operand, source: Any, side: Side) -> None:
         xp.copyto(targets[0], arrays[0], casting="unsafe")
 
     run(work, [source], True, [target], target.dims, side, whole=True)
+
+
+# ---- Results of functions that return plain arrays. ----
+
+
+def stored(value: Any, field: _core.Parameters, dims: tuple[str, ...], side: Side) -> Any:
+    """A storage with the parameters `field` and the elements of `value`, whose `dims` may be more than those of `field`."""
+    if isinstance(value, (list, tuple)):
+        return type(value)(stored(item, field, dims, side) for item in value)
+    new = [
+        SimpleNamespace(dims=(name,), shape=(extent,))
+        for name, extent in zip(dims, value.shape)
+        if name not in field.dims
+    ]
+    made = (_core._join(field, [field], new) if new else field).empty(value.dtype)
+    result = made if made.dims == dims else made.transpose([made.dims.index(name) for name in dims])
+    assign(result, value, side)
+    return result
+
+
+def new_names(dims: tuple[str, ...], count: int) -> tuple[str, ...]:
+    """The next free numbers of data dimensions."""
+    start = max((int(name) + 1 for name in dims if name.isdigit()), default=0)
+    return tuple(str(start + i) for i in range(count))
+
+
+def delivered(made: Any, out: Any, target: Operand, side: Side) -> Any:
+    """`made`, or `out` with its elements, repeated along the dimensions that it does not have."""
+    if target is None:
+        return made
+    if is_named(target):
+        _core._join(made._parameters, [], [made, target])
+        _require_all_dims(made.dims, [target])
+    else:
+        _require_shape(target, made._parameters)
+    np.copyto(sample(target), sample(made), casting="same_kind")  # refuses what NumPy refuses
+    assign(target, made, side)
+    return out

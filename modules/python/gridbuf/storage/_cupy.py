@@ -10,11 +10,12 @@ machines without a GPU. On a GPU, with CuPy, it was not run.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
 
-__all__ = ["call", "reduce"]
+__all__ = ["call", "named", "reduce"]
 
 _REDUCTIONS: dict[np.ufunc, str] = {
     np.add: "sum",
@@ -24,6 +25,17 @@ _REDUCTIONS: dict[np.ufunc, str] = {
     np.logical_and: "all",
     np.logical_or: "any",
 }
+
+
+def named(xp: Any, name: str) -> Any:
+    """The function of NumPy's name, such as "linalg.norm". TypeError if CuPy does not have it."""
+    try:
+        return attrgetter(name)(xp)
+    except AttributeError:
+        raise TypeError(
+            f"CuPy, which computes with storages on a device, has no {name}; compute on the host: "
+            f"numpy.{name}(gridbuf.storage.storage(array, device=None))"
+        )
 
 
 def call(
@@ -40,8 +52,8 @@ def call(
     if own is None or missing:
         what = f"the option {missing[0]}" if missing else "no such ufunc"
         raise TypeError(
-            f"numpy.{ufunc.__name__} is asked of CuPy, which computes with storages on a device, with {what}, which it "
-            "does not have; compute on the host: gridbuf.storage.storage(array, device=None)"
+            f"numpy.{ufunc.__name__} is asked of CuPy with {what}, which it does not have; compute on the host: "
+            "gridbuf.storage.storage(array, device=None)"
         )
     if mask is True:
         own(*arrays, out=tuple(targets) if len(targets) > 1 else targets[0], **options)
@@ -64,7 +76,7 @@ def reduce(
     name = _REDUCTIONS.get(ufunc)
     if name is None:
         raise TypeError(
-            f"numpy.{ufunc.__name__}.reduce is asked of CuPy, which computes with storages on a device and reduces with "
+            f"numpy.{ufunc.__name__}.reduce is asked of CuPy, which reduces with "
             f"{', '.join(known.__name__ for known in _REDUCTIONS)} only; compute on the host: "
             "gridbuf.storage.storage(array, device=None)"
         )

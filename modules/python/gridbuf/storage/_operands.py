@@ -29,6 +29,7 @@ __all__ = [
     "output",
     "place",
     "read",
+    "sample",
     "side_of",
 ]
 
@@ -91,13 +92,21 @@ def is_named(value: Operand) -> bool:
     )
 
 
-def read(value: Operand, side: Side, dims: tuple[str, ...]) -> Any:
-    """The operand as an array in the order of `dims`; a number unchanged. Copies a host storage that a device needs."""
+def read(value: Operand, side: Side, dims: tuple[str, ...] | None) -> Any:
+    """The operand as an array in the order of `dims` (None: its own); a number unchanged.
+
+    Copies a host storage that a device needs.
+    """
     if not is_array(value):
         return value
     if side == "device" and is_storage(value) and _sides(value) == HOST:
         value = _core._storage_storage(value, device="gpu", managed=None)
     return value._read_array(side, dims)
+
+
+def sample(value: Operand) -> np.ndarray[Any, Any]:
+    """An array of the operand's dtype without elements: what NumPy says of it, it says of the operand."""
+    return np.empty(0, value.dtype)
 
 
 def place(other: Other, shape: tuple[int, ...], named: Sequence[Operand]) -> None:
@@ -110,17 +119,15 @@ def place(other: Other, shape: tuple[int, ...], named: Sequence[Operand]) -> Non
     if len(own) == len(shape) and all(a in (1, b) for a, b in zip(own, shape)):
         return
     dims = {storage.dims for storage in named if storage.shape == own}
-    if len(dims) != 1:
-        found = (
-            f"there are storages of that shape with dims {' and '.join(map(str, sorted(dims)))}"
-            if dims
-            else ""
-        )
+    name_them = "name its dimensions with gridbuf.storage.as_storage(array, dims=...)"
+    if not dims:
         raise ValueError(
-            f"an array of shape {own} without names of dimensions takes part, but must have the shape of the result, "
-            f"{shape} (1 for extents along which it is repeated), or that of one of the storages"
-            f"{'; ' + found if found else ''}; name its dimensions with gridbuf.storage.as_storage(array, dims=...)"
+            f"an array of shape {own} without names must have the shape of the result, {shape} (or 1 for an extent), or of "
+            f"a storage; {name_them}"
         )
+    if len(dims) > 1:
+        found = " and ".join(map(str, sorted(dims)))
+        raise ValueError(f"an array of shape {own} fits storages with dims {found}; {name_them}")
     (other.dims,) = dims
 
 

@@ -53,6 +53,20 @@ def _in_place(ufunc: np.ufunc, long: _Operator) -> _Operator:
     return method
 
 
+def _comparison(long: _Operator, of_texts: bool) -> _Operator:
+    def method(self: Any, other: Any) -> Any:
+        try:
+            return long(self, other)
+        except TypeError:
+            if not isinstance(other, (str, bytes)):
+                raise
+            return np.full_like(self, of_texts, dtype=bool)  # as in NumPy
+
+    return method
+
+
+for _method, _of_texts in {"__eq__": False, "__ne__": True}.items():
+    setattr(Operators, _method, _comparison(getattr(NDArrayOperatorsMixin, _method), _of_texts))
 for _name, _ufunc in {
     "add": np.add,
     "sub": np.subtract,

@@ -39,10 +39,10 @@ class Other:
     `sides` says where it can be reached. `dims` (None: it has no names), `shape` and `dtype` are known within `taken`.
     """
 
-    __slots__ = ("_held", "_source", "dims", "dtype", "shape", "sides")
+    __slots__ = ("_held", "source", "dims", "dtype", "shape", "sides")
 
     def __init__(self, source: Any) -> None:
-        self._source = source
+        self.source = source
         # What is read and written while it is taken: an ndarray, or a storage over the memory.
         self._held: Any = None
         self.dims: tuple[str, ...] | None = None
@@ -52,7 +52,7 @@ class Other:
 
     @property
     def name(self) -> str:
-        return type(self._source).__name__
+        return type(self.source).__name__
 
     def open(self, side: Side, *, writing: bool = False) -> None:
         """Acquires the memory on `side`. Memory of the host is copied to the device, unless it is an output."""
@@ -65,7 +65,7 @@ class Other:
             self._held = _core._storage_storage(self._held, device="gpu", managed=None)
 
     def _view(self, side: Side, writing: bool) -> Any:
-        source = self._source
+        source = self.source
         if type(source) is np.ndarray:
             return source
         if side == "device":
@@ -84,7 +84,7 @@ class Other:
 
     def _names(self, side: Side) -> tuple[str, ...] | None:
         """The names of the dimensions, if the object declares them: itself, or in the entry of that side."""
-        source = self._source
+        source = self.source
         if isinstance(source, np.ndarray):
             return None
         entries = getattr(source, "__gt_data_interface__", None)

@@ -11,7 +11,7 @@ import numpy as np
 
 from .. import _core
 from . import _cupy
-from ._compute import assign, require_all_dims, require_shape, run
+from ._compute import delivered, new_names, run, stored
 from ._operands import (
     Operand,
     decider,
@@ -23,9 +23,9 @@ from ._operands import (
     place,
     side_of,
 )
-from ._others import taken
+from ._others import Side, taken
 
-__all__ = ["reduce"]
+__all__ = ["axes_of", "axis_of", "fit_mask", "reduce", "reduced"]
 
 
 def reduce(
@@ -53,37 +53,33 @@ def reduce(
     mask, target = operand(where), output(out[0])
     if mask is NotImplemented or target is NotImplemented:
         return NotImplemented
-    axes = _axes_of(axis, array.dims)
+    axes = axes_of(axis, array.dims)
     options = {"dtype": dtype, "keepdims": bool(keepdims), **initial}
 
     def work(xp: Any, arrays: Sequence[Any], targets: Sequence[Any], mask: Any) -> Any:
         if xp is not np:
-            result = _cupy.reduce(xp, ufunc, arrays[0], mask, axes, options)
-            return xp.copyto(targets[0], result, casting="unsafe") if targets else result
+            return _cupy.reduce(xp, ufunc, arrays[0], mask, axes, options)
         masked = {} if mask is True else {"where": mask}
-        written = {"out": targets[0]} if targets else {}
-        result = ufunc.reduce(arrays[0], axis=axes, **masked, **written, **options)
-        return None if targets else result
+        return ufunc.reduce(arrays[0], axis=axes, **masked, **options)
 
     side = side_of([array, mask], [target])
     with taken(side, [array, mask], [target]):
-        _fit_mask(mask, array)
-        result_dtype = _dtype_of_result(ufunc, array, axes, target, options)
+        fit_mask(mask, array)
+        value = run(work, [array], mask, [], array.dims, side, whole=True)
         left = array._parameters.reduced(axes, bool(keepdims))
-        if target is None and not left.dims:
-            return _scalar(run(work, [array], mask, [], array.dims, side, whole=True))
-        direct = _has_just(left, target)
-        if direct:
-            result = target
-        else:
-            first = decider([array, mask, target])
-            result = _core._join(first._parameters, [left], []).empty(result_dtype)
-        run(work, [array], mask, [result], array.dims, side, whole=True, out_dims=left.dims)
-        if target is None:
-            return result
-        if not direct:
-            assign(target, result, side)  # It has more dimensions, and is filled along them.
-        return out[0]
+        field = _core._join(decider([array, mask])._parameters, [left], [])
+        return delivered(reduced(value, field, side, target is None), out[0], target, side)
+
+
+def reduced(value: Any, left: _core.Parameters, side: Side, may_be_scalar: bool) -> Any:
+    """What a reduction returns: a scalar, or a storage with the dimensions that are left, after new ones if there are more."""
+    if isinstance(value, tuple):
+        return tuple(reduced(item, left, side, may_be_scalar) for item in value)
+    if may_be_scalar and getattr(value, "ndim", 0) == 0:
+        return _scalar(value)
+    value = value if hasattr(value, "ndim") else np.asarray(value)
+    more = new_names(left.dims, value.ndim - len(left.dims))
+    return stored(value, left, (*more, *left.dims), side)
 
 
 def _reduce_again(ufunc: np.ufunc, array: Any, axis: Any, keepdims: bool) -> Any:
@@ -105,9 +101,9 @@ def _plan(
     ufunc: np.ufunc, parameters: _core.Parameters, axis: Any, keepdims: bool
 ) -> tuple[tuple[int, ...], Callable[[], Any] | None]:
     """The axes, and what makes the result; None for a scalar."""
-    axes = _axes_of(axis, parameters.dims)
+    axes = axes_of(axis, parameters.dims)
     left = parameters.reduced(axes, keepdims)
-    one = _one_element(parameters.dtype, len(parameters.dims))
+    one = np.zeros((1,) * len(parameters.dims), parameters.dtype)
     dtype = np.asarray(ufunc.reduce(one, axis=axes)).dtype
     return axes, partial(left.empty, dtype) if left.dims else None
 
@@ -118,11 +114,11 @@ def _is_plain(axis: Any) -> bool:
     return all(item is None or type(item) in (int, str) for item in items)
 
 
-def _axes_of(axis: Any, dims: tuple[str, ...]) -> tuple[int, ...]:
+def axes_of(axis: Any, dims: tuple[str, ...]) -> tuple[int, ...]:
     """The axes, ascending. `axis`: None for all, an integer or a name, or a tuple of them."""
     if axis is None:
         return tuple(range(len(dims)))
-    axes = [_axis_of(item, dims) for item in (axis if isinstance(axis, tuple) else (axis,))]
+    axes = [axis_of(item, dims) for item in (axis if isinstance(axis, tuple) else (axis,))]
     if len(set(axes)) != len(axes):
         raise ValueError(
             f"axis is {axis!r}, which names a dimension twice; name each of {dims} at most once"
@@ -130,7 +126,7 @@ def _axes_of(axis: Any, dims: tuple[str, ...]) -> tuple[int, ...]:
     return tuple(sorted(axes))
 
 
-def _axis_of(item: Any, dims: tuple[str, ...]) -> int:
+def axis_of(item: Any, dims: tuple[str, ...]) -> int:
     if isinstance(item, str):
         if item not in dims:
             raise ValueError(
@@ -143,7 +139,7 @@ def _axis_of(item: Any, dims: tuple[str, ...]) -> int:
     return number % len(dims)
 
 
-def _fit_mask(mask: Operand, array: Any) -> None:
+def fit_mask(mask: Operand, array: Any) -> None:
     """`where` of a reduction has dimensions of the array only."""
     if is_named(mask):
         field = _core._join(array._parameters, [], [array, mask])
@@ -154,33 +150,6 @@ def _fit_mask(mask: Operand, array: Any) -> None:
             )
     elif is_array(mask):
         place(mask, array.shape, [array])
-
-
-def _one_element(dtype: np.dtype[Any], ndim: int) -> np.ndarray[Any, Any]:
-    return np.zeros((1,) * ndim, dtype)
-
-
-def _dtype_of_result(
-    ufunc: np.ufunc, array: Any, axes: tuple[int, ...], target: Operand, options: dict[str, Any]
-) -> np.dtype[Any]:
-    """The dtype of the result. Raises what NumPy raises, before anything is written."""
-    one = _one_element(array.dtype, array.ndim)
-    result = np.asarray(ufunc.reduce(one, axis=axes, **options))
-    if target is not None:
-        ufunc.reduce(one, axis=axes, out=np.zeros(result.shape, target.dtype), **options)
-    return result.dtype
-
-
-def _has_just(left: _core.Parameters, target: Operand) -> bool:
-    """Whether an output has the dimensions of the result and no others. ValueError if it lacks one."""
-    if target is None:
-        return False
-    if not is_named(target):
-        require_shape(target, left)
-        return True
-    _core._join(left, [], [left, target])
-    require_all_dims(left.dims, [target])
-    return len(target.dims) == len(left.dims)
 
 
 def _scalar(value: Any) -> Any:

@@ -1,4 +1,4 @@
-"""ufuncs on storages: `__array_ufunc__`, and with it all operators."""
+"""Universal functions of storages, and with them all operators."""
 
 from __future__ import annotations
 
@@ -18,42 +18,21 @@ from ._operands import (
     named_by_place,
     operand,
     output,
+    sample,
     side_of,
 )
-from ._reductions import reduce
-from ._refusals import refused
 
-__all__ = ["array_ufunc", "call_again", "sample"]
+__all__ = ["call_again", "call_ufunc", "in_order"]
 
 
-def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-    """`__array_ufunc__`: `__call__` and `reduce`, on storages.
-
-    Raises:
-      TypeError: any other method, a generalised ufunc, operands that cannot be reached from one side, or what NumPy says
-        of the dtypes.
-      ValueError: dimensions that do not fit together.
-      DeviceUnavailableError: work for a real device without CuPy.
-    """
-    if method == "__call__" and ufunc.signature is None:
-        if not options:
-            return call_again(ufunc, inputs, None)
-        if len(options) == 1 and len(options.get("out", ())) == 1:
-            return call_again(ufunc, inputs, options["out"][0])
-        return _call(ufunc, inputs, **options)
-    if method == "reduce":
-        return reduce(ufunc, *inputs, **options)
-    name = f"numpy.{ufunc.__name__}" + ("" if method == "__call__" else f".{method}")
-    return refused(name, [*inputs, *options.get("out", ())])
-
-
-def _call(
+def call_ufunc(
     ufunc: np.ufunc,
     inputs: tuple[Any, ...],
     out: tuple[Any, ...] = (),
     where: Any = True,
     **options: Any,
 ) -> Any:
+    """`ufunc(*inputs, out=out, where=where, **options)`."""
     operands: Sequence[Operand] = [operand(value) for value in inputs]
     mask = operand(where)
     outputs = [output(value) for value in out] or [None] * ufunc.nout
@@ -70,7 +49,7 @@ def _call(
 
     made = compute(_work(ufunc, options), dtypes, operands, mask, outputs)
     results = [
-        (new if order is None else _in_order(new, order)) if old is None else old
+        (new if order is None else in_order(new, order)) if old is None else old
         for new, old in zip(made, out or outputs)
     ]
     return results[0] if ufunc.nout == 1 else tuple(results)
@@ -87,7 +66,7 @@ def _work(ufunc: np.ufunc, options: dict[str, Any]) -> Work:
     return work
 
 
-def _in_order(storage: Any, dims: tuple[str, ...]) -> Any:
+def in_order(storage: Any, dims: tuple[str, ...]) -> Any:
     return storage.transpose([storage.dims.index(name) for name in dims])
 
 
@@ -107,7 +86,7 @@ _MAX_PLANS = 1024
 
 
 def call_again(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> Any:
-    """`_call` with one output, which is made if it is None, and no other options.
+    """`call_ufunc` with one output, which is made if it is None, and no other options.
 
     An expression in a time loop meets the same parameters again and again. What it takes to look at them would be a
     third of the time that NumPy adds 64x64x64 numbers in, so it is done once.
@@ -117,7 +96,7 @@ def call_again(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> Any:
     key = (ufunc, *[v._parameters if isinstance(v, StorageBase) else type(v) for v in operands])
     plan = _plans.get(key)
     if plan is None:
-        result = _call(ufunc, inputs, () if out is None else (out,))
+        result = call_ufunc(ufunc, inputs, () if out is None else (out,))
         _remember(key, inputs, out, result)
         return result
     reads, make, dims, is_on_host = plan
@@ -150,11 +129,6 @@ def _remember(key: tuple[Any, ...], inputs: Sequence[Any], out: Any, result: Any
     reads = [(None if v.dims == dims else dims) if is_storage(v) else False for v in inputs]
     make = result._parameters.empty if out is None else None
     _plans[key] = _Plan(tuple(reads), make, dims, result.device is None)
-
-
-def sample(value: Operand) -> np.ndarray[Any, Any]:
-    """An array of the operand's dtype without elements: what NumPy says of it, it says of the operand."""
-    return np.empty(0, value.dtype)
 
 
 def _refuse_order(options: dict[str, Any]) -> None:

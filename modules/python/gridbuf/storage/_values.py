@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import operator
 import pickle
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
+
+import numpy as np
 
 from .. import _core
 from .._pickles import restore_storage
@@ -14,6 +17,41 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 __all__ = ["Values"]
+
+_REDUCTION = """Return {text}, as `numpy.{name}`.
+
+Parameters
+----------
+axis : int, str, or a tuple of them, optional
+    Dimensions, by number or name. Default: all.
+*arguments, **options
+    Those of `numpy.{name}`, such as `keepdims`.
+
+Returns
+-------
+Storage or scalar
+    A storage without the reduced dimensions. A scalar if none is left.
+
+Notes
+-----
+Rules: docs/spec.md 11.16 to 11.21.
+
+Examples
+--------
+>>> import gridbuf.storage
+>>> field = gridbuf.storage.ones((2, 3))
+>>> field.{name}(axis="J").dims
+('I',)
+"""
+
+
+def _reduction(name: str, text: str) -> Callable[..., Any]:
+    def method(self: Any, /, axis: Any = None, *arguments: Any, **options: Any) -> Any:
+        return getattr(np, name)(self, axis, *arguments, **options)
+
+    method.__name__, method.__qualname__ = name, f"Storage.{name}"
+    method.__doc__ = _REDUCTION.format(name=name, text=text)
+    return method
 
 
 class Values(_core.StorageBase):
@@ -44,6 +82,16 @@ class Values(_core.StorageBase):
     def data(self) -> memoryview | None:
         """A memoryview of the host's elements, brought up to date; None without a host buffer."""
         return memoryview(self) if self._has_host else None
+
+    @property
+    def real(self) -> Any:
+        """The real parts: this storage, or a new one of a complex dtype. xarray asks for it."""
+        return np.real(self) if self.dtype.kind == "c" else self
+
+    @property
+    def imag(self) -> Any:
+        """The imaginary parts, in a new storage."""
+        return np.imag(self)
 
     def to_ndarray(self) -> Any:
         """Return `to_cupy()` if there are elements on a device, else `to_numpy()`.
@@ -78,6 +126,92 @@ class Values(_core.StorageBase):
                 "gridbuf.storage.storage(s, device=None)"
             )
         return _core.as_buffer(self).__array__(dtype, copy)
+
+    all = _reduction("all", "whether all elements are true")
+    any = _reduction("any", "whether an element is true")
+    argmax = _reduction("argmax", "the index of the largest element")
+    argmin = _reduction("argmin", "the index of the smallest element")
+    max = _reduction("max", "the largest element")
+    mean = _reduction("mean", "the mean of the elements")
+    min = _reduction("min", "the smallest element")
+    prod = _reduction("prod", "the product of the elements")
+    std = _reduction("std", "the standard deviation of the elements")
+    sum = _reduction("sum", "the sum of the elements")
+    var = _reduction("var", "the variance of the elements")
+
+    def conj(self) -> Any:
+        """Return the complex conjugates of the elements, as `numpy.conj`.
+
+        Returns
+        -------
+        Storage
+            The result.
+
+        Notes
+        -----
+        Rules: docs/spec.md 11.11.
+
+        Examples
+        --------
+        >>> import gridbuf.storage
+        >>> gridbuf.storage.full((1,), 1 + 2j, dtype=complex).conj().tolist()
+        [(1-2j)]
+        """
+        return np.conj(self)
+
+    def clip(self, min: Any = None, max: Any = None, out: Any = None) -> Any:
+        """Return the elements within bounds, as `numpy.clip`.
+
+        Parameters
+        ----------
+        min, max : scalar or array, optional
+            The bounds. Arrays are paired by the names of dimensions. Default: no bound.
+        out : Storage or numpy.ndarray, optional
+            Where the result goes. Default: a new storage.
+
+        Returns
+        -------
+        Storage
+            The result.
+
+        Notes
+        -----
+        Rules: docs/spec.md 11.21.
+
+        Examples
+        --------
+        >>> import gridbuf.storage
+        >>> gridbuf.storage.ones((2,)).clip(2, 3).tolist()
+        [2.0, 2.0]
+        """
+        return np.clip(self, min, max, out)
+
+    def round(self, decimals: int = 0, out: Any = None) -> Any:
+        """Return the elements rounded, as `numpy.round`.
+
+        Parameters
+        ----------
+        decimals : int, default 0
+            Decimal places.
+        out : Storage or numpy.ndarray, optional
+            Where the result goes. Default: a new storage.
+
+        Returns
+        -------
+        Storage
+            The result.
+
+        Notes
+        -----
+        Rules: docs/spec.md 11.21.
+
+        Examples
+        --------
+        >>> import gridbuf.storage
+        >>> (gridbuf.storage.ones((2,)) / 3).round(2).tolist()
+        [0.33, 0.33]
+        """
+        return np.round(self, decimals, out)
 
     def item(self, /, *index: SupportsIndex | tuple[SupportsIndex, ...]) -> Any:
         """Return one element as a Python object, as `numpy.ndarray.item` does.
