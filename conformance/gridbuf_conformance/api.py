@@ -112,7 +112,7 @@ def check_producer(
     on_event : callable, optional
         A function that gets each event of the stream (`events`).
     storage : bool, optional
-        Whether the rules of GT4Py and of storages (GT-*, XA-17) judge a producer that declares no layouts,
+        Whether the rules of GT4Py and of storages (`GT-*`, XA-17) judge a producer that declares no layouts,
         alignment, dims or halo, and whose arrays do not have GT4Py's attributes.
     spec : str or iterable of str, optional
         Editions, such as `"array-api-2024.12,dlpack-1.0"`. Rules whose text is newer do not judge.
