@@ -9,7 +9,7 @@
 # rule = "PB-24"
 # plan = '{"dtype":"int8"}'
 # passes = "cpython-3.13.0"
-# passes_target = "bytearray"
+# passes_target = "array"
 # severity = "memory"
 # expected = "resize raises BufferError while a memoryview of the buffer is open."
 # impact = """\
