@@ -22,7 +22,7 @@ STARTS = (
     "gridbuf-conformance ",
     "GRIDBUF_PYTHON=",
 )
-# A printed command, and whether it leaves the files of the repository as they are.
+# A printed command, and whether it leaves the files of the repository unchanged.
 RUN_HERE = {
     "tools/dev": True,
     "tools/dev setup": True,
