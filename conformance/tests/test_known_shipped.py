@@ -51,7 +51,7 @@ def test_a_target_passes_with_its_file_and_no_record_is_stale(
 ) -> None:
     _require_version(library)
     check = check_consumer if side == "consumer" else check_producer
-    report = check(target, known=known.KnownFailures.of(library))
+    report = check(target, profile="smoke", known=known.KnownFailures.of(library))
     assert report.exit_code == 0, str(report)
     states = {e["place"]: e["state"] for e in report.events if e["event"] == "known"}
     mine = [one for one in RECORDS[library] if (one.side, one.target) == (side, target)]
