@@ -12,7 +12,7 @@
 # passes_target = "numpy"
 # severity = "values"
 # expected = """\
-# copy=True copies, or BufferError is raised as it is with max_version=(1, 0)."""
+# copy=True copies, or raises BufferError, as it does where max_version is given."""
 # impact = """\
 # A consumer that asked for a copy writes into the memory of the tensor, or sees later writes to it."""
 # fix = """\
