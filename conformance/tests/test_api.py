@@ -18,6 +18,7 @@ import pytest
 import gridbuf_conformance as gc
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance_mutants import mirrors
+from gridbuf_conformance_mutants.agreement import DLPackStartsOneItemTooFar
 from gridbuf_conformance_mutants.device import DeviceReference
 from gridbuf_conformance_mutants.mirrors import MirrorReference
 
@@ -394,3 +395,12 @@ def test_without_a_driver_nothing_about_device_memory_passes() -> None:
 def test_a_capsule_that_is_no_table_is_the_callers_mistake() -> None:
     with pytest.raises(ValueError, match="must be a capsule"):
         gc.check(object(), device_table=3)
+
+
+def test_a_rule_alone_that_is_blocked_is_not_conformance():
+    array = DLPackStartsOneItemTooFar().produce(Plan(shape=(3,)))
+    alone = gc.check(array, rules="XA-08")
+    assert alone.outcomes == {"XA-08": "BLOCKED"}
+    assert alone.exit_code == gc.ExitCode.NOTHING_SELECTED
+    assert "XA-08 is blocked (XA-01 failed); select what blocks it, too." in str(alone)
+    assert gc.check(array, rules="XA-08,XA-01").exit_code == gc.ExitCode.NOT_CONFORMANT
