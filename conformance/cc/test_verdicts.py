@@ -139,7 +139,7 @@ def _outcomes(number: int) -> dict[str, str]:
     wrong = PRODUCERS[number]
     producer = Producer(number, wrong["name"])
     plans = _plans(wrong["declares"])
-    return check_plans(producer, plans, rules=RULES, isolate=False).outcomes
+    return check_plans(producer, plans, rules=RULES, isolate=False, storage=True).outcomes
 
 
 @pytest.mark.parametrize("number", range(len(PRODUCERS)), ids=[p["name"] for p in PRODUCERS])

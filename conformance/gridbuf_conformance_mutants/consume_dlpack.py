@@ -533,8 +533,8 @@ class BelievesWhatItAskedFor(Importer):
             return exporter.__dlpack__()
 
 
-@wrong(weakens=("DL-19", "DP-31"))
-class HasOneTensorForAllThreads(Importer):
+@wrong("DL-19", "DP-31")
+class HasOneTensorForAll(Importer):
     """The tensor that was taken last is remembered in the importer, and deleted in place of the others."""
 
     def owner(self, address: int, managed: Managed | VersionedManaged) -> Any:
