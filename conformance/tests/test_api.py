@@ -241,6 +241,7 @@ def test_a_report_has_exactly_its_published_keys():
         "target",
         "profile",
         "seed",
+        "spec",
         "summary",
         "plans",
         "rules",

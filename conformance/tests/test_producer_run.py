@@ -188,7 +188,7 @@ def test_a_declared_capability_that_is_never_met_fails():
     report = report_of("DeclaresTooMuch")
     assert report.failed == ("GT-20",)
     found = failure(report, "GT-20")
-    assert "dtype float32" in found["expected"] and "planned for next year" in found["actual"]
+    assert "dtypes: float32" in found["expected"] and "planned for next year" in found["actual"]
     assert Plan.from_json(found["plan"]).dtype == "float32"
 
 

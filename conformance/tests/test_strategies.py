@@ -19,6 +19,7 @@ SCHEMA = json.loads(files("gridbuf_conformance.plan").joinpath("plan.schema.json
 EVERYTHING = Capabilities(
     layouts="any",
     alignment_bytes=(1, 2**20),
+    byteorders=None,
     dims=True,
     halo=True,
     declares=frozenset({"aligned_index"}),
@@ -197,12 +198,12 @@ def test_nothing_fails_nothing_is_found():
 
 def test_each_declared_capability_is_asked_for():
     names = [declared.name for declared in strategies.declared_plans(FLAT_BYTES)]
-    assert names == ["dtype uint8", "dtype int8", "readonly False"]
+    assert names == ["dtypes: uint8", "dtypes: int8", "readonly: False"]
     everything = strategies.declared_plans(EVERYTHING)
     assert [declared.name for declared in everything] == [
-        "layout",
-        "layout",
-        "alignment_size",
+        "layouts",
+        "layouts",
+        "alignment_bytes",
         "aligned_index",
         "dims",
         "halo",
@@ -218,8 +219,8 @@ def test_kinds_of_memory_are_drawn_and_declared() -> None:
     assert {plan.device for plan in drawn} == {"gpu", "managed"}
     assert strategies.simplest_plan(can).device == "gpu"
     declared = {capability.name: capability for capability in strategies.declared_plans(can)}
-    assert declared["device managed"].plan.device == "managed"
-    assert declared["device gpu"].used_by(drawn[0]) == (drawn[0].device == "gpu")
+    assert declared["devices: managed"].plan.device == "managed"
+    assert declared["devices: gpu"].used_by(drawn[0]) == (drawn[0].device == "gpu")
     huge = strategies.sample(strategies.huge_plans(can), 10, seed=0)
     assert {plan.device for plan in huge} <= {"gpu", "managed"}
 
