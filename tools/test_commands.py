@@ -93,7 +93,14 @@ def clone(tmp_path_factory) -> pathlib.Path:
         if (ROOT / name).exists():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name, follow_symlinks=False)
-    (folder / ".gridbuf").symlink_to(ROOT / ".gridbuf")
+    (folder / ".gridbuf").mkdir()
+    for entry in (
+        ROOT / ".gridbuf"
+    ).iterdir():  # the set-up writes the folder of the clone into files
+        if entry.is_dir():
+            (folder / ".gridbuf" / entry.name).symlink_to(entry)
+        else:
+            shutil.copy2(entry, folder / ".gridbuf" / entry.name)
     (folder / ".git/info/exclude").write_text("/.gridbuf\n/venv\n")
     git("add", "-A", cwd=folder)
     git("-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "clone", cwd=folder)
