@@ -103,7 +103,17 @@ def clone(tmp_path_factory) -> pathlib.Path:
             shutil.copy2(entry, folder / ".gridbuf" / entry.name)
     (folder / ".git/info/exclude").write_text("/.gridbuf\n/venv\n")
     git("add", "-A", cwd=folder)
-    git("-c", "user.name=t", "-c", "user.email=t@t", "commit", "-qm", "clone", cwd=folder)
+    git(
+        "-c",
+        "user.name=t",
+        "-c",
+        "user.email=t@t",
+        "commit",
+        "--allow-empty",
+        "-qm",
+        "clone",
+        cwd=folder,
+    )
     venv.create(folder / "venv", with_pip=True)
     return folder
 
