@@ -42,15 +42,15 @@ def gridbuf_py_test(name, srcs, deps = [], data = [], args = [], env = {}, peers
       peers: whether the test uses the optional peers. It has the tag `peers`, and runs again when they are installed or
         removed. A test that does not say so may not skip for a missing package.
       thorough: whether some tests have the marker `pytest.mark.thorough`. They run in a second target, NAME with
-        `_thorough_test` for `_test`, whose tag `thorough` keeps it out of `bazel test //...` (see .bazelrc).
+        `_thorough_test` for `_test`, whose tag `thorough` keeps it out of `bazel test //...` (see .bazelrc). It has 15 minutes.
       tags: further tags.
       **kwargs: size, timeout, visibility, …
     """
     env = dict(env, PYTHONDONTWRITEBYTECODE = "1", GRIDBUF_TEST_USES_PEERS = "1" if peers else "0")
-    variants = {name: (["-m", "'not thorough'"], [])}
+    variants = {name: (["-m", "'not thorough'"], [], {})}
     if thorough:
-        variants[name.rpartition("_test")[0] + "_thorough_test"] = (["-m", "thorough"], ["thorough"])
-    for variant, (selection, variant_tags) in variants.items():
+        variants[name.rpartition("_test")[0] + "_thorough_test"] = (["-m", "thorough"], ["thorough"], {"timeout": "long"})
+    for variant, (selection, variant_tags, limits) in variants.items():
         native.py_test(
             name = variant,
             srcs = srcs + [Label("//build_defs:pytest_main.py")],
@@ -66,7 +66,7 @@ def gridbuf_py_test(name, srcs, deps = [], data = [], args = [], env = {}, peers
             python_version = "PY3",
             srcs_version = "PY3",
             tags = tags + variant_tags + (["peers"] if peers else []),
-            **kwargs
+            **dict(kwargs, **limits)
         )
 
 def gridbuf_py_main_test(name, main, env = {}, **kwargs):
