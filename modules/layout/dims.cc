@@ -49,13 +49,14 @@ bool is_utf8(std::string_view character) {
 }
 
 absl::Status bad_name(std::string_view name) {
+  const bool is_lower = name == "i" || name == "j" || name == "k";
   return make_error(
       ErrorClass::kValue,
       {.name = "dimension name",
        .found = quoted_name(name),
        .bound = absl::StrCat("\"I\", \"J\", \"K\" or a data dimension's number from \"0\" to \"",
                              kMaxDataDim, "\", without leading zeros"),
-       .advice = "rename the dimension"});
+       .advice = is_lower ? "write it in upper case" : "rename the dimension"});
 }
 
 absl::Status wrong_count(std::size_t count, int ndim) {

@@ -31,7 +31,9 @@ absl::Status validate_halo(const Halo& halo, const Extents& shape) {
           {.name = absl::StrCat("halo[", axis, "]"),
            .found = to_string(halo[axis]),
            .bound = absl::StrCat("two widths >= 0 whose sum is at most the extent ", shape[axis]),
-           .advice = "make the halo narrower or the shape larger"});
+           .advice = halo[axis].lower < 0 || halo[axis].upper < 0
+                         ? "count the points outside of the domain, 0 for none"
+                         : "make the halo narrower or the shape larger"});
     }
   }
   return absl::OkStatus();

@@ -144,14 +144,15 @@ std::vector<std::string> close_matches(std::string_view name,
 absl::Status unknown_preset(std::string_view name) {
   const std::vector<std::string> names = preset_names();
   const std::vector<std::string> matches = close_matches(name, names);
+  const std::string hint =
+      matches.empty()
+          ? absl::StrCat("there are ", absl::StrJoin(names.begin(), names.begin() + 6, ", "),
+                         " and others")
+          : absl::StrCat("did you mean \"", absl::StrJoin(matches, "\" or \""), "\"?");
   return make_error(
       ErrorClass::kValue,
-      absl::StrCat(
-          "there is no preset ", quoted_name(name), "; ",
-          matches.empty()
-              ? ""
-              : absl::StrCat("did you mean \"", absl::StrJoin(matches, "\" or \""), "\"? "),
-          "The presets are: ", absl::StrJoin(names, ", "), "; add your own with register_preset"));
+      absl::StrCat("there is no preset ", quoted_name(name), "; ", hint,
+                   (matches.empty() ? ";" : ""), " presets() lists all; register_preset adds one"));
 }
 
 }  // namespace

@@ -26,6 +26,16 @@ py::dict build_info() {
                   "array interface"_a = std::to_string(kArrayInterfaceVersion));
 }
 
+/// `help()` names the class of a compiled method's `__self__`. Here that is a record of pybind11,
+/// which passes for a module: the `__self__` of CPython's functions.
+void hide_function_records(PyObject* module) {
+  const py::object record = py::handle(module).attr("plan").attr("__self__");
+  PyTypeObject* const type = Py_TYPE(record.ptr());
+  check(PyDict_SetItemString(type->tp_dict, "__class__",
+                             reinterpret_cast<PyObject*>(&PyModule_Type)));
+  PyType_Modified(type);
+}
+
 void add_all(PyObject* module) {
   load_numpy();
   add_exceptions(module);
@@ -40,6 +50,7 @@ void add_all(PyObject* module) {
   add_storage_types(module);
   add_copyto_function(module);
   add_call_functions(module);
+  hide_function_records(module);
   check(PyModule_AddObjectRef(module, "_build_info", build_info().ptr()));
 }
 

@@ -49,12 +49,17 @@ constexpr ErrorMeaning kMeanings[] = {
      "the failure may be of work enqueued earlier; run with CUDA_LAUNCH_BLOCKING=1 or "
      "compute-sanitizer to find it"}};
 
-absl::Status cuda_error(const gridbuf_cuda_runtime& runtime, int error, std::string_view call) {
+const ErrorMeaning& meaning_of(int error) {
   const ErrorMeaning* meaning = kMeanings;
   while (meaning->error != error && meaning->error != -1) ++meaning;
-  return make_error(meaning->error_class,
+  return *meaning;
+}
+
+absl::Status cuda_error(const gridbuf_cuda_runtime& runtime, int error, std::string_view call) {
+  const ErrorMeaning& meaning = meaning_of(error);
+  return make_error(meaning.error_class,
                     absl::StrCat(call, " answered ", runtime.error_name(error), " (",
-                                 runtime.error_text(error), "); ", meaning->advice));
+                                 runtime.error_text(error), "); ", meaning.advice));
 }
 
 }  // namespace
@@ -218,17 +223,17 @@ DeviceInfo CudaDriver::info() {
 absl::Status find_cuda_device(const gridbuf_cuda_runtime* runtime) {
   if (runtime == nullptr) {
     return make_error(ErrorClass::kDeviceUnavailable,
-                      "this build of gridbuf has no CUDA code, because no CUDA toolkit was found "
-                      "when it was built; install a build with CUDA, or use the emulated device "
-                      "(GRIDBUF_DEVICE=emulated) for tests");
+                      "this build has no CUDA code; install a build with CUDA, pass device=None, "
+                      "or use the emulated device (GRIDBUF_DEVICE=emulated)");
   }
   int count = 0;
   int error = runtime->device_count(&count);
   if (error == GRIDBUF_CUDA_DONE && count == 0) error = GRIDBUF_CUDA_NO_DEVICE;
   if (error == GRIDBUF_CUDA_DONE) return absl::OkStatus();
-  const absl::Status status = cuda_error(*runtime, error, "cudaGetDeviceCount");
-  return make_error(ErrorClass::kDeviceUnavailable,
-                    "looked for a CUDA device and found none: " + std::string(status.message()));
+  return make_error(
+      ErrorClass::kDeviceUnavailable,
+      absl::StrCat("no CUDA device (", runtime->error_name(error), "); ", meaning_of(error).advice,
+                   ", pass device=None, or use the ", "emulated device (GRIDBUF_DEVICE=emulated)"));
 }
 
 namespace {

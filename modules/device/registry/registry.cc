@@ -56,8 +56,8 @@ absl::StatusOr<DeviceDriver*> device_driver() {
   if (kind == DeviceKind::kCuda) GRIDBUF_RETURN_IF_ERROR(check_environment());
   if (const LinkedDevice* device = linked(kind)) return device->start();
   return make_error(ErrorClass::kDeviceUnavailable,
-                    "looked for a CUDA or emulated device, but this program does not link the "
-                    "drivers; add //modules/device/drivers to its deps");
+                    "this program does not link the device drivers; add "
+                    "//modules/device/drivers to its deps");
 }
 
 absl::StatusOr<MemoryResource*> memory_resource(DeviceType type) {

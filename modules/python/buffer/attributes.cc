@@ -117,6 +117,12 @@ py::object to_array(const BufferObject& buffer, py::handle dtype, py::handle cop
   return result;
 }
 
+void refuse_assignment(const BufferObject&, const py::args&) {
+  raise(ErrorClass::kType,
+        "a Buffer does not support item assignment; write buffer.to_numpy()[...] = value, or "
+        "gridbuf.copyto(buffer[...], value)");
+}
+
 void add_properties(Attributes& type) {
   type.get("strides", numbers<&Layout::strides_bytes>, doc("Buffer.strides"))
       .get(
@@ -187,7 +193,9 @@ void add_methods(Attributes& type) {
           },
           py::arg("protocol"), py::pos_only(), doc("Buffer.__reduce_ex__"))
       .def("__array__", to_array, py::arg("dtype") = py::none(), py::arg("copy") = py::none(),
-           doc("Buffer.__array__"));
+           doc("Buffer.__array__"))
+      .def("__setitem__", refuse_assignment)
+      .def("__delitem__", refuse_assignment);
 }
 
 }  // namespace

@@ -280,7 +280,7 @@ namespace gridbuf::python {
 
 /// The keyword-only parameters as passed: borrowed, null if not given.
 struct Keywords {
-  PyObject* backend = nullptr;  // Storages call it defaults.
+  PyObject* backend = nullptr;
   PyObject* device = nullptr;
   PyObject* layout = nullptr;
   PyObject* alignment_size = nullptr;
@@ -288,8 +288,7 @@ struct Keywords {
   PyObject* dims = nullptr;
   PyObject* populate = nullptr;
   PyObject* memory = nullptr;
-  PyObject* halo = nullptr;             // Of storages alone.
-  const char* preset_name = "backend";  // What messages call `backend`.
+  PyObject* halo = nullptr;  // Of storages alone.
 };
 
 /// The names of those that plain arrays and buffers have, in the order of `Keywords`.
@@ -303,6 +302,9 @@ Keywords to_keywords(std::span<PyObject* const> values);
 /// today's spelling of an old one, and the functions that take it.
 void unknown_keyword(const Signature& signature, PyObject* keyword);
 void unknown_storage_keyword(const Signature& signature, PyObject* keyword);
+
+/// ValueError, in the words of the parameter, for an alignment out of bounds.
+void check_alignment_size(std::int64_t bytes);
 
 /// What an imitated array has: a request for one like it. Lists that are empty are not known.
 struct Source {

@@ -20,16 +20,14 @@ namespace {
 // ---- CuPy. ----
 
 [[noreturn]] void raise_unavailable(std::string_view found, std::string_view advice) {
-  raise(ErrorClass::kDeviceUnavailable,
-        "a plain array on the GPU comes from CuPy's current allocator; looked for the package cupy "
-        "and a CUDA device: " +
-            std::string(found) + "; " + std::string(advice));
+  raise(ErrorClass::kDeviceUnavailable, "a plain array on the GPU needs CuPy and a CUDA device: " +
+                                            std::string(found) + "; " + std::string(advice));
 }
 
 /// The package, with a device to allocate on.
 py::object load_cupy_with_device() {
   if (emulated_device_is_on()) {
-    raise_unavailable("gridbuf's emulated device is switched on, of which CuPy knows nothing",
+    raise_unavailable("the emulated device is switched on, which CuPy cannot use",
                       "use gridbuf.allocate(..., memory=\"device\"), or switch it off");
   }
   py::object cupy;
@@ -42,11 +40,11 @@ py::object load_cupy_with_device() {
   }
   if (!cupy) {
     raise_unavailable(reason,
-                      "install CuPy, use gridbuf.allocate(..., memory=\"device\"), or pass "
-                      "device=None for host memory in the same layout");
+                      "install CuPy, pass device=None, or use gridbuf.storage on the emulated "
+                      "device");
   }
   raise_unavailable("cupy is installed, but finds no device (" + reason + ")",
-                    "pass device=None for host memory in the same layout");
+                    "pass device=None, or use gridbuf.storage on the emulated device");
 }
 
 /// The package, for a view of memory that exists.

@@ -46,6 +46,7 @@ void register_preset_by_name(py::handle name, py::handle device, py::handle alig
                 .order = to_order(layout.ptr())};
   if (!alignment_size.is_none()) {
     preset.alignment_bytes = to_integer(alignment_size.ptr(), "alignment_size");
+    check_alignment_size(preset.alignment_bytes);
   }
   check(register_preset(utf8(name.ptr()), preset));
 }

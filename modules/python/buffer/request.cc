@@ -26,11 +26,10 @@ struct OldSpelling {
 };
 
 constexpr OldSpelling kOldSpellings[] = {
-    {"default_parameters", "its name is backend", "its name is defaults"},
-    {"defaults", "plain arrays and buffers call it backend; defaults belongs to storages"},
-    {"backend", "", "storages call it defaults; backend belongs to plain arrays and buffers"},
+    {"default_parameters", "its name is backend"},
+    {"defaults", "its name is backend"},
     {"layout_map", "its name is layout"},
-    {"order", "pass layout, or backend=\"C\" or \"F\"", "pass layout, or defaults=\"C\" or \"F\""},
+    {"order", "pass layout, or backend=\"C\" or \"F\""},
     {"ndims", "the number of dimensions is the length of shape; the attribute is ndim"},
     {"gpu", "pass device=\"gpu\" or device=None"},
     {"value", "its name is fill_value, of full and full_like"},
@@ -130,9 +129,8 @@ Request resolve_all(LayoutRequest& wanted, DTypePtr dtype, const Source* source,
   // The text of an error is made only if there is one.
   const LayoutFault fault = plan_layout(wanted, request.layout);
   if (!fault.ok()) {
-    const absl::Status status = make_plan(wanted).status();
-    const bool alignment = fault.kind == LayoutFault::Kind::kAlignment;
-    raise(alignment ? with_context(status, "alignment_size") : status);
+    check_alignment_size(wanted.alignment_bytes);
+    raise(make_plan(wanted).status());
   }
   return request;
 }
@@ -180,6 +178,13 @@ HaloWidth to_halo_width(PyObject* entry) {
 
 }  // namespace
 
+void check_alignment_size(std::int64_t bytes) {
+  if (bytes >= 1 && bytes <= kMaxAlignmentBytes) return;
+  raise(ErrorClass::kValue, Problem{"alignment_size", std::to_string(bytes),
+                                    "an integer from 1 to " + std::to_string(kMaxAlignmentBytes),
+                                    "pass 1 for no constraint"});
+}
+
 Keywords to_keywords(std::span<PyObject* const> values) {
   return {values[0], values[1], values[2], values[3], values[4], values[5], values[6], values[7]};
 }
@@ -209,7 +214,7 @@ std::optional<bool> wants_gpu(PyObject* device) {
 std::optional<Preset> preset_of(const Keywords& keywords) {
   if (!is_given(keywords.backend)) return std::nullopt;
   if (PyUnicode_Check(keywords.backend) == 0) {
-    raise_parameter(keywords.preset_name, keywords.backend, "the name of a preset",
+    raise_parameter("backend", keywords.backend, "the name of a preset",
                     "pass a str such as \"gt:cpu_ifirst\"; gridbuf.presets() lists them",
                     ErrorClass::kType);
   }

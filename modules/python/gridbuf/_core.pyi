@@ -24,7 +24,7 @@ from typing import (
 
 import numpy as np
 import numpy.typing as npt
-from typing_extensions import CapsuleType, Self, disjoint_base
+from typing_extensions import CapsuleType, Never, Self, disjoint_base
 
 from .storage import Storage
 
@@ -511,6 +511,8 @@ class Buffer:
         """Return elements and parameters, for pickle."""
     # A full set of integers gives a NumPy scalar, everything else a Buffer; types cannot tell.
     def __getitem__(self, key: _Index | tuple[_Index, ...], /) -> Any: ...
+    def __setitem__(self, key: Never, value: Never, /) -> None: ...  # raises TypeError
+    def __delitem__(self, key: Never, /) -> None: ...  # raises TypeError
     def __len__(self) -> int: ...
     def __iter__(self) -> Iterator[Any]: ...
     def __array__(
@@ -1124,7 +1126,7 @@ def register_preset(
     alignment_size: SupportsIndex = 1,
     layout: Sequence[SupportsIndex] | Literal["C", "F"] = (0, 1, 2),
 ) -> None:
-    """Add a preset, which `backend` and `defaults` then accept.
+    """Add a preset, which `backend` then accepts.
 
     Parameters
     ----------
@@ -2035,7 +2037,7 @@ def _set_storage_types(*classes: type[StorageBase]) -> None: ...
 def _run_kernel(function: Callable[..., _Result], *arrays: Any) -> _Result: ...
 
 class _StorageKeywords(TypedDict, total=False):
-    defaults: str | None  # = None
+    backend: str | None  # = None
     device: _Device  # = ...
     layout: _Layout | None  # = None
     alignment_size: SupportsIndex | None  # = None
@@ -2044,6 +2046,7 @@ class _StorageKeywords(TypedDict, total=False):
     populate: bool  # = False
     halo: _Halo | None  # = None
     managed: _Managed  # = ...
+    defaults: str | None  # = None
 
 def _storage_empty(
     shape: _Shape, dtype: npt.DTypeLike | None = "float64", **keywords: Unpack[_StorageKeywords]
@@ -2053,7 +2056,7 @@ def _storage_empty(
     Parameters
     ----------
     shape, dtype : as in `allocate`
-    defaults : str, optional
+    backend : str, optional
         Name of a preset, see `gridbuf.presets`. It gives `device`, `alignment_size` and an order of
         the dimensions by name. Default: no preset.
     device, layout, alignment_size : as in `allocate`
@@ -2066,6 +2069,8 @@ def _storage_empty(
     managed : {None, "gt4py", "cuda"}, optional
         With `device="gpu"`: "gt4py" is a buffer on each side, which gridbuf keeps in step. "cuda"
         is one memory for both sides. None is memory of the device only. Default: "gt4py".
+    defaults : str, optional
+        Alias of `backend`.
 
     Returns
     -------
@@ -2095,7 +2100,7 @@ def _storage_zeros(
 
     Parameters
     ----------
-    shape, dtype, defaults, device, layout, alignment_size, aligned_index : as in `_storage_empty`
+    shape, dtype, backend, device, layout, alignment_size, aligned_index : as in `_storage_empty`
     dims, populate, halo, managed : as in `_storage_empty`
 
     Returns
@@ -2115,7 +2120,7 @@ def _storage_zeros(
     Examples
     --------
     >>> import gridbuf.storage
-    >>> field = gridbuf.storage.zeros((12, 12, 8), defaults="gt:cpu_ifirst", halo=(2, 2, 0))
+    >>> field = gridbuf.storage.zeros((12, 12, 8), backend="gt:cpu_ifirst", halo=(2, 2, 0))
     >>> field.aligned_index, field.domain_view.shape
     ((2, 2, 0), (8, 8, 8))
     """
@@ -2127,7 +2132,7 @@ def _storage_ones(
 
     Parameters
     ----------
-    shape, dtype, defaults, device, layout, alignment_size, aligned_index : as in `_storage_empty`
+    shape, dtype, backend, device, layout, alignment_size, aligned_index : as in `_storage_empty`
     dims, populate, halo, managed : as in `_storage_empty`
 
     Returns
@@ -2162,7 +2167,7 @@ def _storage_full(
     Parameters
     ----------
     shape, fill_value, dtype : as in `full`
-    defaults, device, layout, alignment_size, aligned_index, dims, populate : as in `_storage_empty`
+    backend, device, layout, alignment_size, aligned_index, dims, populate : as in `_storage_empty`
     halo, managed : as in `_storage_empty`
 
     Returns
@@ -2196,7 +2201,7 @@ def _storage_empty_like(
         A storage, a Buffer, an array of any library, or anything `numpy.asarray` takes. It gives
         the shape, and what you do not pass.
     dtype : as in `empty_like`
-    defaults : as in `_storage_empty`
+    backend : as in `_storage_empty`
     device : as in `allocate`
         Default: from the preset, else from the data, else None.
     layout, alignment_size : as in `empty_like`
@@ -2237,7 +2242,7 @@ def _storage_zeros_like(
 
     Parameters
     ----------
-    data, dtype, defaults, device, layout, alignment_size : as in `_storage_empty_like`
+    data, dtype, backend, device, layout, alignment_size : as in `_storage_empty_like`
     aligned_index, dims, populate, halo, managed : as in `_storage_empty_like`
 
     Returns
@@ -2269,7 +2274,7 @@ def _storage_ones_like(
 
     Parameters
     ----------
-    data, dtype, defaults, device, layout, alignment_size : as in `_storage_empty_like`
+    data, dtype, backend, device, layout, alignment_size : as in `_storage_empty_like`
     aligned_index, dims, populate, halo, managed : as in `_storage_empty_like`
 
     Returns
@@ -2306,7 +2311,7 @@ def _storage_full_like(
     ----------
     data : as in `_storage_empty_like`
     fill_value, dtype : as in `full_like`
-    defaults, device, layout, alignment_size, aligned_index, dims : as in `_storage_empty_like`
+    backend, device, layout, alignment_size, aligned_index, dims : as in `_storage_empty_like`
     populate, halo, managed : as in `_storage_empty_like`
 
     Returns
@@ -2348,7 +2353,7 @@ def _storage_as_storage(
     sync_state : SyncState, optional
         Which of two buffers is current. For both buffers of one storage, pass the `sync_state` of
         that storage.
-    defaults, device, layout, alignment_size, aligned_index, dims : as in `_storage_empty_like`
+    backend, device, layout, alignment_size, aligned_index, dims : as in `_storage_empty_like`
     populate, halo, managed : as in `_storage_empty_like`
 
     Returns
@@ -2400,7 +2405,7 @@ def _storage_storage(
     sync_state : as in `_storage_as_storage`
     shape : int or sequence of int, optional
         Extents in elements, each 0 or more; at most 64. Only with `copy=False` and without data.
-    defaults, device, layout, alignment_size, aligned_index, dims : as in `_storage_empty_like`
+    backend, device, layout, alignment_size, aligned_index, dims : as in `_storage_empty_like`
     populate, halo, managed : as in `_storage_empty_like`
 
     Returns

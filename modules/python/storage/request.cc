@@ -30,15 +30,17 @@ KindRequest with_kind(Request&& request, PyObject* managed, std::optional<Storag
 }  // namespace
 
 StorageKeywords to_storage_keywords(std::span<PyObject* const> values) {
-  return {.shared = {.backend = values[0],
+  if (values[0] != nullptr && values[9] != nullptr) {
+    raise(ErrorClass::kType, "backend and defaults are one parameter; pass backend alone");
+  }
+  return {.shared = {.backend = values[0] != nullptr ? values[0] : values[9],
                      .device = values[1],
                      .layout = values[2],
                      .alignment_size = values[3],
                      .aligned_index = values[4],
                      .dims = values[5],
                      .populate = values[6],
-                     .halo = values[7],
-                     .preset_name = "defaults"},
+                     .halo = values[7]},
           .managed = values[8]};
 }
 

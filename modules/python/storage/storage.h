@@ -181,8 +181,8 @@ struct StorageKeywords {
 
 /// Their names, in the order of `to_storage_keywords`.
 inline constexpr const char* kStorageKeywordNames[] = {
-    "defaults", "device",   "layout", "alignment_size", "aligned_index",
-    "dims",     "populate", "halo",   "managed"};
+    "backend",  "device", "layout",  "alignment_size", "aligned_index", "dims",
+    "populate", "halo",   "managed", "defaults"};  // defaults: an alias of backend
 StorageKeywords to_storage_keywords(std::span<PyObject* const> values);
 
 /// The kind that the parameter `managed` gives to a storage with a device; nothing if it was not

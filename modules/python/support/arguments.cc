@@ -406,7 +406,9 @@ LayoutMap to_layout(PyObject* object, const Dims& dims) {
   }
   if (!is_sequence(object)) {
     raise_kind({"layout"}, object, "a sequence of integers or a callable of the dims",
-               "pass one rank per dimension, 0 for the largest stride");
+               PyUnicode_Check(object) != 0
+                   ? "pass the name of a preset as backend, such as backend=\"F\""
+                   : "pass one rank per dimension, 0 for the largest stride");
   }
   LayoutMap layout;
   bool all_fit = true;

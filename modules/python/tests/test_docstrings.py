@@ -193,6 +193,11 @@ def test_dir_has_the_public_names_and_modules() -> None:
         assert {*dir(module)} == {*module.__all__} | modules | extra, name
 
 
+def test_help_shows_no_record_of_pybind11() -> None:
+    for kind in (gridbuf.Buffer, gridbuf.storage.CPUStorage):
+        assert "pybind11" not in pydoc.plain(pydoc.render_doc(kind))
+
+
 def test_docstrings_have_the_parameters_of_the_signature() -> None:
     for name, value in described().items():
         text = inspect.getdoc(value) or ""

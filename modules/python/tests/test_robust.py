@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import inspect
+import operator
 import sys
 import weakref
 from collections.abc import Callable
@@ -289,6 +290,9 @@ def test_the_types_cannot_be_subclassed_or_changed() -> None:
         with pytest.raises((AttributeError, TypeError)):
             change()
     assert buffer.shape == (2,)
+    for change in (lambda: operator.setitem(buffer, 0, 1), lambda: operator.delitem(buffer, 0)):
+        with pytest.raises(TypeError, match=r"write buffer\.to_numpy\(\)\[\.\.\.\] = value"):
+            change()
 
 
 def test_descriptors_refuse_other_objects() -> None:

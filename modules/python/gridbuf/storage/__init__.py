@@ -12,7 +12,7 @@ Its class follows from `device` and `managed`:
 The functions below make them; the classes cannot be called.
 
 >>> import numpy, gridbuf.storage
->>> field = gridbuf.storage.zeros((12, 12, 8), defaults="gt:cpu_ifirst", halo=(2, 2, 0))
+>>> field = gridbuf.storage.zeros((12, 12, 8), backend="gt:cpu_ifirst", halo=(2, 2, 0))
 >>> field.aligned_index, field.domain_view.shape
 ((2, 2, 0), (8, 8, 8))
 >>> field[2, 2] = numpy.arange(8.0)

@@ -275,8 +275,7 @@ def test_setting_a_halo_is_this_objects_alone_and_never_realigns() -> None:
 @pytest.mark.parametrize(
     ("keyword", "today"),
     [
-        ("default_parameters", "defaults"),
-        ("backend", "defaults"),
+        ("default_parameters", "backend"),
         ("layout_map", "layout"),
         ("ndims", "shape"),
         ("gpu", 'device="gpu"'),
@@ -296,11 +295,22 @@ def test_old_spellings_name_todays(keyword: str, today: str) -> None:
         gs.storage(np.zeros(3), **{keyword: 1})
 
 
-def test_old_names_of_functions_and_methods_name_todays() -> None:
+def test_backend_and_defaults_are_one_parameter() -> None:
+    for make in (lambda **k: gs.zeros((2, 3), **k), lambda **k: gs.storage(np.zeros((2, 3)), **k)):
+        assert (
+            make(backend="gt:cpu_ifirst").layout == make(defaults="gt:cpu_ifirst").layout == (1, 0)
+        )
+        with pytest.raises(TypeError, match="backend and defaults are one parameter"):
+            make(backend="gtmc", defaults="gtmc")
+    with pytest.raises(TypeError, match="backend is 3"):
+        gs.zeros(3, defaults=3)
     assert gs.asstorage is gs.as_storage
+
+
+def test_old_names_of_functions_and_methods_name_todays() -> None:
     with pytest.raises(TypeError, match="set_synchronized"):
         gs.zeros(3).set_device_synchronized()
-    with pytest.raises(TypeError, match="defaults belongs to storages"):
+    with pytest.raises(TypeError, match="its name is backend"):
         gridbuf.zeros(3, defaults="C")
     assert not hasattr(gs, "something_else")
 
@@ -312,10 +322,13 @@ def test_old_names_of_functions_and_methods_name_todays() -> None:
         ({"managed": False}, TypeError, "managed"),
         ({"device": "cpu"}, ValueError, "device"),
         ({"device": 0}, TypeError, "device"),
-        ({"defaults": "gt:cpu_ifrst"}, ValueError, "gt:cpu_ifirst"),
-        ({"defaults": 3}, TypeError, "defaults"),
+        ({"backend": "gt:cpu_ifrst"}, ValueError, "gt:cpu_ifirst"),
+        ({"backend": 3}, TypeError, "backend"),
         ({"aligned_index": (2, 0)}, ValueError, "aligned_index"),
-        ({"alignment_size": 0}, ValueError, "alignment_size"),
+        ({"alignment_size": 0}, ValueError, "^alignment_size is 0, but"),
+        ({"halo": (-1, 0)}, ValueError, "0 for none"),
+        ({"layout": "F"}, TypeError, 'backend="F"'),
+        ({"dims": "ij"}, ValueError, "upper case"),
         ({"populate": 1}, TypeError, "populate"),
         ({"dims": "IL"}, ValueError, "L"),
     ],
@@ -362,7 +375,10 @@ def test_without_a_device_the_error_says_what_was_looked_for() -> None:
     facts = gridbuf._core._device_info()
     with gridbuf.testing.emulated_device(False):
         if facts.get("cuda", "").startswith("not"):
-            with pytest.raises(gridbuf.DeviceUnavailableError, match="(?i)cuda"):
+            with pytest.raises(gridbuf.DeviceUnavailableError, match="(?i)cuda") as caught:
                 gs.zeros(3, device="gpu")
+            assert "pass device=None" in str(caught.value)
+            assert "emulated device (GRIDBUF_DEVICE=emulated)" in str(caught.value)
+            assert len(str(caught.value)) <= 200
         else:
             pytest.skip("this machine may have a CUDA device: its absence cannot be tested here")
