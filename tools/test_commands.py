@@ -83,6 +83,8 @@ def test_every_printed_command_is_run():
 @pytest.fixture(scope="module")
 def clone(tmp_path_factory) -> pathlib.Path:
     """The files that git knows, committed, with the set-up of this checkout, and a virtual environment."""
+    if not (ROOT / ".git").exists():
+        pytest.skip(f"{ROOT} is no checkout of Git")
     folder = tmp_path_factory.mktemp("clone")
     git("clone", "--quiet", "--no-checkout", ROOT, folder, cwd=ROOT)
     for name in (
