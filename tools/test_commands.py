@@ -84,7 +84,7 @@ def test_every_printed_command_is_run():
 def clone(tmp_path_factory) -> pathlib.Path:
     """The files that git knows, committed, with the set-up of this checkout, and a virtual environment."""
     if not (ROOT / ".git").exists():
-        pytest.skip(f"{ROOT} is no checkout of Git")
+        pytest.skip(f"{ROOT} is not a Git checkout")
     folder = tmp_path_factory.mktemp("clone")
     git("clone", "--quiet", "--no-checkout", ROOT, folder, cwd=ROOT)
     for name in (

@@ -105,8 +105,8 @@ def exported(field):
 fortran.diffuse.argtypes = [ctypes.POINTER(Descriptor)] * 2 + [ctypes.c_double]
 
 # Padded and aligned with I contiguous, as in Fortran; then with K contiguous.
-for defaults in ("gt:cpu_ifirst", "gt:cpu_kfirst"):
-    field = gridbuf.storage.storage(temperature, defaults=defaults)
+for backend in ("gt:cpu_ifirst", "gt:cpu_kfirst"):
+    field = gridbuf.storage.storage(temperature, backend=backend)
     out = gridbuf.storage.zeros_like(field)
     fortran.diffuse(ctypes.byref(exported(field)), ctypes.byref(exported(out)), 0.1)
 

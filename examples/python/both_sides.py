@@ -7,7 +7,7 @@ import gridbuf
 
 gridbuf.testing.emulated_device()  # leave this line out where there is a GPU
 
-field = gridbuf.storage.zeros((20, 20, 8), defaults="gt:gpu", halo=(2, 2, 0))
+field = gridbuf.storage.zeros((20, 20, 8), backend="gt:gpu", halo=(2, 2, 0))
 surface = gridbuf.storage.ones((20, 20), dims="IJ")
 profile = gridbuf.storage.storage(np.linspace(0.0, 1.0, 8), dims="K")
 

@@ -20,7 +20,7 @@ grid = gridbuf.mpi.Decomposition({"I": SHAPE[0], "J": SHAPE[1]}, periodic="IJ")
 halo = ((1, 1), (1, 1), (0, 0))
 shape = grid.local_shape(SHAPE, halo=halo)
 
-u = gridbuf.storage.zeros(shape, defaults="gt:cpu_ifirst", halo=halo)
+u = gridbuf.storage.zeros(shape, backend="gt:cpu_ifirst", halo=halo)
 v = gridbuf.storage.zeros_like(u)
 exchange = gridbuf.mpi.HaloExchange(grid, u)  # for u and all storages like it
 # [/decomposition]

@@ -11,7 +11,7 @@ import gridbuf.storage
 
 # 64 x 48 columns of 8 levels, and a halo of one point around the columns.
 shape, halo = (64, 48, 8), (1, 1, 0)
-phi = gridbuf.storage.zeros((66, 50, 8), defaults="gt:cpu_ifirst", halo=halo)
+phi = gridbuf.storage.zeros((66, 50, 8), backend="gt:cpu_ifirst", halo=halo)
 out = gridbuf.storage.zeros_like(phi)
 
 x, y, z = (np.arange(extent) / extent for extent in shape)
@@ -76,7 +76,7 @@ import gridbuf.mpi  # noqa: E402
 grid = gridbuf.mpi.Decomposition({"I": 64, "J": 48}, periodic=("I", "J"))
 local_shape = grid.local_shape(shape, dims="IJK", halo=halo)  # with four ranks (34, 26, 8)
 
-phi = gridbuf.storage.zeros(local_shape, defaults="gt:cpu_ifirst", halo=halo)
+phi = gridbuf.storage.zeros(local_shape, backend="gt:cpu_ifirst", halo=halo)
 out = gridbuf.storage.zeros_like(phi)
 phi.domain_view[...] = start[grid.slices(phi.dims)]  # this rank's part
 # [/decompose]
@@ -122,7 +122,7 @@ import gridbuf.testing  # noqa: E402
 gridbuf.testing.emulated_device()  # leave this line out where there is a GPU
 
 on_device = gridbuf.stencil(diffuse.__wrapped__, backend="gt:gpu", writes="out")
-phi = gridbuf.storage.zeros(local_shape, defaults="gt:gpu", halo=halo)
+phi = gridbuf.storage.zeros(local_shape, backend="gt:gpu", halo=halo)
 out = gridbuf.storage.zeros_like(phi)
 phi.domain_view[...] = start[grid.slices(phi.dims)]
 exchange = gridbuf.mpi.HaloExchange(grid, phi)

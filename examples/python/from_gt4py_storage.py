@@ -38,7 +38,7 @@ assert wind.shape == (134, 134, 80, 3) and wind.strides[3] == max(wind.strides)
 # [storage]
 import gridbuf  # noqa: E402
 
-phi = gridbuf.storage.zeros((134, 134, 80), defaults=BACKEND, halo=(3, 3, 0))
+phi = gridbuf.storage.zeros((134, 134, 80), backend=BACKEND, halo=(3, 3, 0))
 assert phi.aligned_index == (3, 3, 0)  # the halo gives the aligned index
 assert phi.__gt_origin__ == (3, 3, 0)  # and the origin that GT4Py reads
 assert phi.domain_view.shape == (128, 128, 80)

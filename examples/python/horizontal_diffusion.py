@@ -81,12 +81,12 @@ def make_fields() -> dict[str, Any]:
     """Storages laid out for the backend, aligned at the first inner point."""
     halo = (HALO, HALO, 0)
     shape = tuple(extent + 2 * width for extent, width in zip(SHAPE, halo))
-    phi = gridbuf.storage.zeros(shape, defaults=BACKEND, halo=halo)
+    phi = gridbuf.storage.zeros(shape, backend=BACKEND, halo=halo)
     phi.domain_view[...] = initial(*np.indices(SHAPE))
     wrap(phi)
     # Stronger towards the top, as in a damping layer: one number a level.
     coefficient = gridbuf.storage.storage(
-        np.linspace(0.002, 0.006, SHAPE[2]), defaults=BACKEND, dims="K"
+        np.linspace(0.002, 0.006, SHAPE[2]), backend=BACKEND, dims="K"
     )
     return {"phi": phi, "coefficient": coefficient, "out": gridbuf.storage.zeros_like(phi)}
 

@@ -7,7 +7,7 @@ import gridbuf.storage
 import gridbuf.testing
 
 # 16 x 16 columns of 8 levels, and a halo of 2 points around the columns.
-temperature = gridbuf.storage.zeros((20, 20, 8), defaults="gt:cpu_ifirst", halo=(2, 2, 0))
+temperature = gridbuf.storage.zeros((20, 20, 8), backend="gt:cpu_ifirst", halo=(2, 2, 0))
 print(temperature)  # shape, dims, halo, layout, padding, device and state at a glance
 
 assert temperature.dims == ("I", "J", "K")
@@ -28,7 +28,7 @@ temperature.domain_view[...] += 1.0  # inside the halo only
 # [device]
 gridbuf.testing.emulated_device()  # leave this line out where there is a GPU
 
-phi = gridbuf.storage.zeros((20, 20, 8), defaults="gt:gpu", halo=(1, 1, 0))
+phi = gridbuf.storage.zeros((20, 20, 8), backend="gt:gpu", halo=(1, 1, 0))
 out = gridbuf.storage.zeros_like(phi)
 assert phi.device == "gpu"
 phi[...] = background  # written on the host,

@@ -5,7 +5,7 @@ import numpy as np
 
 import gridbuf
 
-field = gridbuf.storage.zeros((20, 20, 8), defaults="gt:cpu_kfirst", halo=(2, 2, 0))
+field = gridbuf.storage.zeros((20, 20, 8), backend="gt:cpu_kfirst", halo=(2, 2, 0))
 profile = gridbuf.storage.storage(np.linspace(0.0, 1.0, 8), dims="K")
 field.domain_view[...] = profile + 1.0  # (K) over (I, J, K), inside the halo
 print(field.dims, field.halo, field.strides)

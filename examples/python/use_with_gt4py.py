@@ -20,7 +20,7 @@ def laplacian(phi: Field[np.float64], out: Field[np.float64]):
 # [/stencil]
 
 # [storages]
-phi = gridbuf.storage.zeros((66, 66, 80), defaults=BACKEND, halo=(1, 1, 0))
+phi = gridbuf.storage.zeros((66, 66, 80), backend=BACKEND, halo=(1, 1, 0))
 out = gridbuf.storage.zeros_like(phi)
 phi[...] = np.fromfunction(lambda i, j, k: i * i + j * j + k, phi.shape)
 
@@ -32,7 +32,7 @@ assert (out.to_numpy()[0] == 0.0).all()  # the halo is unchanged
 # [permuted]
 # The order of a file, K first. Along I the halo has one point below and two above.
 levels = gridbuf.storage.zeros(
-    (80, 66, 67), dims="KJI", defaults=BACKEND, halo=((0, 0), (1, 1), (1, 2))
+    (80, 66, 67), dims="KJI", backend=BACKEND, halo=((0, 0), (1, 1), (1, 2))
 )
 laplacian(phi, levels)
 assert (levels.domain_view.to_numpy() == 4.0).all()

@@ -65,7 +65,7 @@ assert field.ndarray[3:].ctypes.data % 64 == 0
 # [views]
 import gridbuf.storage  # noqa: E402
 
-storage = gridbuf.storage.zeros((66, 66, 80), defaults="gt:cpu_ifirst", halo=(1, 1, 0))
+storage = gridbuf.storage.zeros((66, 66, 80), backend="gt:cpu_ifirst", halo=(1, 1, 0))
 over = gridbuf.gt4py.as_field(storage, [I, J, K])  # the same memory
 assert over.domain == gtx.domain({I: (-1, 65), J: (-1, 65), K: 80})
 
@@ -90,7 +90,7 @@ def step(phi: gridbuf.Field[np.float64], out: gridbuf.Field[np.float64], *, orig
     rise.with_backend(None)(field(phi, "phi"), out=field(out, "out"), offset_provider={})
 
 
-steps = gridbuf.storage.zeros((64, 66, 80), defaults="gt:cpu_ifirst", halo=((0, 0), (1, 1), (0, 0)))
+steps = gridbuf.storage.zeros((64, 66, 80), backend="gt:cpu_ifirst", halo=((0, 0), (1, 1), (0, 0)))
 storage[...] = np.fromfunction(lambda i, j, k: 2 * i + j, storage.shape)
 step(storage, steps)
 assert (steps.to_numpy() == 2.0).all()

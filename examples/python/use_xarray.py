@@ -8,7 +8,7 @@ import gridbuf.storage
 import gridbuf.xarray
 
 # 16 x 16 columns of 8 levels with a halo of 2, in the order and alignment of a stencil's backend.
-temperature = gridbuf.storage.zeros((20, 20, 8), defaults="gt:cpu_ifirst", halo=(2, 2, 0))
+temperature = gridbuf.storage.zeros((20, 20, 8), backend="gt:cpu_ifirst", halo=(2, 2, 0))
 
 field = gridbuf.xarray.to_data_array(
     temperature,
@@ -54,7 +54,7 @@ pressure = xarray.DataArray(
 )
 
 surface = gridbuf.xarray.storage(
-    pressure.isel(time=0).transpose("lon", "lat"), dims="IJ", defaults="gt:cpu_ifirst", halo=(2, 2)
+    pressure.isel(time=0).transpose("lon", "lat"), dims="IJ", backend="gt:cpu_ifirst", halo=(2, 2)
 )
 assert surface.dims == ("I", "J")  # The dimensions have the grid's names.
 assert surface.lat.dims == ("J",) and surface.attrs == pressure.attrs  # The labels stay.

@@ -98,17 +98,17 @@ def make_fields() -> dict[str, Any]:
     height = k / SHAPE[2]
     u = gridbuf.storage.zeros(
         tuple(extent + width for extent, width in zip(SHAPE, (2 * HALO, 2 * HALO, 0))),
-        defaults=BACKEND,
+        backend=BACKEND,
         halo=(HALO, HALO, 0),
     )
     u.domain_view[...] = 30.0 * np.exp(-(((height - 0.5) / 0.12) ** 2)) + 0.05 * np.cos(j)
     # Staggered: one point more to the right, which is a halo of one point on that side only.
     wcon = gridbuf.storage.zeros(
-        (SHAPE[0] + 1, SHAPE[1], SHAPE[2]), defaults=BACKEND, halo=((0, 1), (0, 0), (0, 0))
+        (SHAPE[0] + 1, SHAPE[1], SHAPE[2]), backend=BACKEND, halo=((0, 1), (0, 0), (0, 0))
     )
     wcon[:-1] = 0.12 * np.sin(6.0 * np.pi * i / SHAPE[0]) * np.sin(np.pi * height)
     wcon[-1:] = wcon[:1]
-    tendency = gridbuf.storage.zeros(SHAPE, defaults=BACKEND)
+    tendency = gridbuf.storage.zeros(SHAPE, backend=BACKEND)
     return {"u": u, "wcon": wcon, "tendency": tendency}
 
 

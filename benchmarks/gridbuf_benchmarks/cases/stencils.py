@@ -38,7 +38,7 @@ _WRAPPED_NOTE = (
 def _storage() -> Any:
     from gridbuf.storage import ones
 
-    return ones(_SHAPE, defaults=_BACKEND)
+    return ones(_SHAPE, backend=_BACKEND)
 
 
 def _empty(module: ModuleType) -> Any:
@@ -136,7 +136,7 @@ def _names(kernel: str, backend: str, step: _Step, shape: tuple[int, int, int]) 
                 return module.from_array(values, backend=backend, aligned_index=(HALO, HALO, 0))
             from gridbuf.storage import storage
 
-            return storage(values, defaults=backend, halo=(HALO, HALO, 0))
+            return storage(values, backend=backend, halo=(HALO, HALO, 0))
 
         return {
             "run": frozen(kernel, backend, step.domain),

@@ -399,7 +399,7 @@ def test_fields_of_a_preset_are_fast_on_it(backend, dims):
         return a.shape
 
     halo = [{"I": (1, 2), "J": (0, 3), "K": (2, 0)}[name] for name in dims]
-    storage = gridbuf.storage.zeros((7, 8, 9), defaults=backend, dims=dims, halo=halo)
+    storage = gridbuf.storage.zeros((7, 8, 9), backend=backend, dims=dims, halo=halo)
     plain = gridbuf.zeros((7, 8, 9), backend=backend, dims=dims, aligned_index=(1, 1, 1))
     shape(storage)
     shape(plain)
@@ -681,7 +681,7 @@ def gpu_stencil(**options):
 @pytest.mark.usefixtures("device")
 @pytest.mark.parametrize("managed", [None, "gt4py", "cuda"])
 def test_device_storages_are_computed_with_where_they_are(managed):
-    make = {"defaults": "gt:gpu", "managed": managed, "dims": "KIJ", "halo": (0, 1, 2)}
+    make = {"backend": "gt:gpu", "managed": managed, "dims": "KIJ", "halo": (0, 1, 2)}
     a = gridbuf.storage.full((3, 4, 5), 2.0, **make)
     out = gridbuf.storage.zeros((3, 4, 5), **make)
     assert gpu_stencil()(a, out) == ({"a": (1, 2, 0), "out": (1, 2, 0)}, (2, 1, 3))
@@ -744,7 +744,7 @@ def test_after_an_exception_nothing_is_copied_back():
 @pytest.mark.usefixtures("device")
 def test_a_wrong_device_can_be_an_error():
     strict = gpu_stencil(on_wrong_device="raise")
-    on_device = gridbuf.storage.zeros((3, 4, 5), defaults="gt:gpu")
+    on_device = gridbuf.storage.zeros((3, 4, 5), backend="gt:gpu")
     with pytest.raises(
         gridbuf.GTNoSuchBufferError,
         match="field 'out', all dimensions: its memory is on the host only, .* on the device",

@@ -99,7 +99,7 @@ def test_a_second_model_is_an_error_and_no_end(wrap: ModuleType, model: Any) -> 
 def test_a_layout_that_the_memory_has_not_is_an_error(model: Any) -> None:
     memory = gridbuf.as_buffer(model.temperature)
     with pytest.raises(ValueError, match=r"layout is wanted as \(0, 1, 2\).*has \(2, 1, 0\)"):
-        gs.as_storage(memory, defaults="gt:cpu_kfirst")
+        gs.as_storage(memory, backend="gt:cpu_kfirst")
     assert gs.as_storage(memory, layout=(2, 1, 0)).layout == (2, 1, 0)
 
 
@@ -124,8 +124,8 @@ def test_a_stencil_runs_on_it_and_says_that_its_rows_are_not_aligned(
 @pytest.mark.parametrize(
     "make",
     [
-        lambda shape: gs.zeros(shape, defaults="gt:cpu_ifirst", halo=(1, 1, 0)),
-        lambda shape: gs.zeros(shape, defaults="gt:cpu_kfirst"),
+        lambda shape: gs.zeros(shape, backend="gt:cpu_ifirst", halo=(1, 1, 0)),
+        lambda shape: gs.zeros(shape, backend="gt:cpu_kfirst"),
         lambda shape: gs.zeros(shape, layout=(1, 2, 0), alignment_size=48),
         lambda shape: gs.zeros(tuple(2 * n for n in shape))[::2, 1::2, ::-2],
         lambda shape: gs.zeros(shape[::-1], dims="KJI").T,

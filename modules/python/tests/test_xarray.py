@@ -30,7 +30,7 @@ def numbers(shape: tuple[int, ...] = SHAPE) -> np.ndarray:
 
 def field(**parameters: Any) -> Any:
     """A DataArray over a storage with a halo of two widths."""
-    data = gs.storage(numbers(), halo=HALO, **({"defaults": "gt:cpu_ifirst"} | parameters))
+    data = gs.storage(numbers(), halo=HALO, **({"backend": "gt:cpu_ifirst"} | parameters))
     return gx.to_data_array(data, COORDS, name="t", attrs={"units": "K"})
 
 
@@ -208,7 +208,7 @@ def test_like_functions_keep_labels_halo_and_layout(
 def test_storage_copies_and_as_storage_does_not() -> None:
     values = numbers((2, 3))
     array = xarray.DataArray(values, dims=("K", "I"), coords={"I": [1, 2, 3]}, name="t")
-    copied = gx.storage(array, halo=(0, 1), defaults="gt:cpu_ifirst")
+    copied = gx.storage(array, halo=(0, 1), backend="gt:cpu_ifirst")
     viewed = gx.as_storage(array, halo=(0, 1))
     for found in (copied, viewed):
         same_labels(found, array)
@@ -274,7 +274,7 @@ def test_domain_view_leaves_the_halo_out_with_its_coordinates() -> None:
 
 
 def test_domain_view_of_a_field_of_a_device(device: None) -> None:
-    whole = field(defaults="gt:gpu", managed=None)
+    whole = field(backend="gt:gpu", managed=None)
     inner = gx.domain_view(whole)
     assert isinstance(inner.data, gs.GPUStorage) and inner.shape == (2, 4, 3)
 

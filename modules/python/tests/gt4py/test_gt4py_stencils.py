@@ -124,7 +124,7 @@ def plain(backend: str, dims: str, data: Array) -> Any:
 
 def storage(backend: str, dims: str, data: Array) -> Any:
     halo = tuple(HALO[name] for name in dims)
-    return gridbuf.storage.storage(data, defaults=backend, dims=tuple(dims), halo=halo)
+    return gridbuf.storage.storage(data, backend=backend, dims=tuple(dims), halo=halo)
 
 
 def buffer(backend: str, dims: str, data: Array) -> Any:
@@ -228,7 +228,7 @@ def test_extents_of_one_lie_as_the_backend_wants(stencil: Any, flat: str) -> Non
         extents = tuple(
             sum(pair) + (1 if axis in flat else DOMAIN[axis]) for axis, pair in zip(dims, halo)
         )
-        return gridbuf.storage.ones(extents, defaults=stencil.backend, dims=tuple(dims), halo=halo)
+        return gridbuf.storage.ones(extents, backend=stencil.backend, dims=tuple(dims), halo=halo)
 
     fields = {name: make(name, dims) for name, dims in FIELDS.items()}
     stencil(**fields)
@@ -240,7 +240,7 @@ def test_views_of_storages(stencil: Any, values: dict[str, Array]) -> None:
     fields = fields_of(storage, stencil.backend, values)
     larger = gridbuf.storage.zeros(
         tuple(extent + 6 for extent in extents_of("IJK")),
-        defaults=stencil.backend,
+        backend=stencil.backend,
         halo=[(2 + HALO[axis][0], 4 + HALO[axis][1]) for axis in "IJK"],
     )
     part = larger[2:-4, 2:-4, 2:-4]
@@ -282,7 +282,7 @@ def test_a_storage_with_a_device_is_current_on_both_sides(
         shared = {
             name: gridbuf.storage.storage(
                 values[name],
-                defaults=stencil.backend,
+                backend=stencil.backend,
                 halo=[HALO[axis] for axis in "IJK"],
                 device="gpu",
             )
@@ -315,7 +315,7 @@ def test_a_halo_wider_than_the_stencil_s_reach(stencil: Any) -> None:
     wide = {
         name: gridbuf.storage.ones(
             [DOMAIN[axis] + 8 for axis in dims],
-            defaults=stencil.backend,
+            backend=stencil.backend,
             dims=tuple(dims),
             halo=[(0, 8) if axis == "0" else (4, 4) for axis in dims],
         )[(..., slice(0, 2)) if "0" in dims else ...]

@@ -107,18 +107,18 @@ def test_storages_on_a_device(managed: Any) -> None:
     step = step_on("gt:gpu", None)
     with testing.emulated_device():
         phi = gridbuf.storage.storage(
-            values, defaults="gt:gpu", managed=managed, halo=((1, 1), (0, 0), (0, 0))
+            values, backend="gt:gpu", managed=managed, halo=((1, 1), (0, 0), (0, 0))
         )
-        out = gridbuf.storage.zeros((6, 5, 3), defaults="gt:gpu", managed=managed)
+        out = gridbuf.storage.zeros((6, 5, 3), backend="gt:gpu", managed=managed)
         step(phi, out)
         # The storage knows of the write: no set_device_modified.
         result = gridbuf.storage.storage(out, device=None).to_numpy()
         np.testing.assert_array_equal(result, values[2:] - values[:-2])
-        wrong = gridbuf.storage.zeros((6, 5, 3), "f4", defaults="gt:gpu", managed=managed)
+        wrong = gridbuf.storage.zeros((6, 5, 3), "f4", backend="gt:gpu", managed=managed)
         with pytest.raises(TypeError, match="field 'out'.* float32"):
             step(phi, wrong)
         with pytest.raises(ValueError, match="field 'phi'"):
-            step(gridbuf.storage.zeros((6, 5), dims="IJ", defaults="gt:gpu", managed=managed), out)
+            step(gridbuf.storage.zeros((6, 5), dims="IJ", backend="gt:gpu", managed=managed), out)
 
 
 @pytest.mark.parametrize("backend", backends())

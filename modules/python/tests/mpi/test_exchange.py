@@ -76,7 +76,7 @@ def test_every_dtype_that_the_engine_has(engine) -> None:
 def test_every_layout(engine) -> None:
     grid = gridbuf.mpi.Decomposition({"I": 9, "J": 8}, periodic="I")
     for preset in ("gt:cpu_kfirst", "gt:cpu_ifirst", "gtmc", "dace:cpu", "F"):
-        check(grid, "IJK", (9, 8, 3), IJK_HALO, engine, defaults=preset)
+        check(grid, "IJK", (9, 8, 3), IJK_HALO, engine, backend=preset)
     for layout in ((0, 2, 1), (1, 0, 2), (1, 2, 0), (2, 0, 1)):
         check(grid, "IJK", (9, 8, 3), IJK_HALO, engine, layout=layout, alignment_size=64)
 
@@ -106,11 +106,11 @@ def test_several_fields_at_once(engine) -> None:
     """Of different shapes, dtypes, halos, layouts and orders of dimensions, in one exchange."""
     grid = gridbuf.mpi.Decomposition({"I": 10, "J": 9}, periodic="I")
     kinds = [
-        ("IJK", (10, 9, 3), IJK_HALO, "float64", {"defaults": "gt:cpu_ifirst"}),
+        ("IJK", (10, 9, 3), IJK_HALO, "float64", {"backend": "gt:cpu_ifirst"}),
         ("IJ", (10, 9), ((1, 1), (3, 0)), "float32", {}),
         ("KJI", (3, 9, 10), ((0, 0), (1, 2), (2, 1)), "int32", {}),
-        ("IJK", (10, 9, 3), IJK_HALO, "float64", {"defaults": "gt:cpu_kfirst"}),
-        ("IJK", (10, 9, 3), IJK_HALO, "float64", {"defaults": "gt:cpu_kfirst"}),
+        ("IJK", (10, 9, 3), IJK_HALO, "float64", {"backend": "gt:cpu_kfirst"}),
+        ("IJK", (10, 9, 3), IJK_HALO, "float64", {"backend": "gt:cpu_kfirst"}),
     ]
     wholes = [whole_field(shape, dtype, seed) for seed, (_, shape, _, dtype, _) in enumerate(kinds)]
     fields = [
@@ -289,7 +289,7 @@ def test_views_and_wrapped_arrays_take_part() -> None:
 def test_padding_is_never_touched() -> None:
     grid = gridbuf.mpi.Decomposition({"I": 15, "J": 9}, periodic="IJ")
     whole = whole_field((15, 9, 3), "float64")
-    field = part_of(grid, whole, "IJK", IJK_HALO, defaults="gt:cpu_ifirst")
+    field = part_of(grid, whole, "IJK", IJK_HALO, backend="gt:cpu_ifirst")
     shape, strides = field.shape, field.strides
     memory = np.lib.stride_tricks.as_strided(
         field.to_numpy(), (strides[1] // 8, *shape[1:]), strides

@@ -127,7 +127,7 @@ def test_fields_of_the_host_and_of_a_device_travel_together() -> None:
         grid = gridbuf.mpi.Decomposition({"I": 20, "J": 18}, ranks={"I": 2}, periodic="J")
         whole = whole_field(SHAPE, "float64")
         fields = [on_device(grid, whole, "IJK", HALO, **kind) for kind in KINDS]
-        fields.append(part_of(grid, whole, "IJK", HALO, defaults="gt:cpu_ifirst"))
+        fields.append(part_of(grid, whole, "IJK", HALO, backend="gt:cpu_ifirst"))
         gridbuf.mpi.HaloExchange(grid, *fields)(*fields)
         for field in fields:
             np.testing.assert_array_equal(values_of(field), with_halos(grid, whole, "IJK", HALO))

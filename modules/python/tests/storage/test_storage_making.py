@@ -45,10 +45,10 @@ def test_the_class_follows_from_device_and_managed(kind: str, make: Any) -> None
 
 def test_managed_defaults_to_gt4py_on_a_device_and_matters_nowhere_else() -> None:
     assert type(gs.zeros(3, device="gpu")) is gs.SoftwareManagedGPUStorage
-    assert type(gs.zeros(3, defaults="gt:gpu")) is gs.SoftwareManagedGPUStorage
+    assert type(gs.zeros(3, backend="gt:gpu")) is gs.SoftwareManagedGPUStorage
     assert type(gs.zeros(3, managed="cuda")) is gs.CPUStorage
-    assert type(gs.zeros(3, defaults="gt:gpu", device=None)) is gs.CPUStorage
-    assert type(gs.zeros(3, defaults="gt:gpu", managed=None)) is gs.GPUStorage
+    assert type(gs.zeros(3, backend="gt:gpu", device=None)) is gs.CPUStorage
+    assert type(gs.zeros(3, backend="gt:gpu", managed=None)) is gs.GPUStorage
 
 
 @pytest.mark.parametrize("kind", CLASSES.values(), ids=list(CLASSES))
@@ -123,10 +123,10 @@ def test_layout_alignment_and_names_are_those_of_the_plan() -> None:
 
 
 def test_a_preset_goes_by_name_and_is_overridden() -> None:
-    storage = gs.zeros((4, 5, 6), defaults="gt:cpu_ifirst", dims="KJI")
+    storage = gs.zeros((4, 5, 6), backend="gt:cpu_ifirst", dims="KJI")
     assert storage.layout == (0, 1, 2)
     assert storage.alignment_size == 64
-    storage = gs.zeros((4, 5, 6), defaults="gt:cpu_ifirst", layout=(1, 2, 0), alignment_size=1)
+    storage = gs.zeros((4, 5, 6), backend="gt:cpu_ifirst", layout=(1, 2, 0), alignment_size=1)
     assert (storage.layout, storage.alignment_size) == ((1, 2, 0), 1)
 
 
@@ -157,7 +157,7 @@ def test_like_functions_take_everything_from_a_storage(kind: str) -> None:
 
 def test_like_functions_look_parameters_up_in_order() -> None:
     data = gs.zeros((4, 5), "i2", halo=1 * [1] + [0], layout=(1, 0), alignment_size=96)
-    like = gs.zeros_like(data, "f8", defaults="gt:gpu", halo=None, device=None)
+    like = gs.zeros_like(data, "f8", backend="gt:gpu", halo=None, device=None)
     assert (like.dtype, like.device, like.alignment_size, like.layout) == ("f8", None, 128, (1, 0))
     assert like.halo == data.halo, "None means that it was not given"
     gpu = gs.zeros_like(data, device="gpu")

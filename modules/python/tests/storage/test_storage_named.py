@@ -137,7 +137,7 @@ def test_layout_is_that_of_the_first_extended_as_presets_do() -> None:
     for preset in ("gt:cpu_kfirst", "gt:cpu_ifirst", "gtmc", "dace:cpu"):
         whole = gridbuf.plan((4, 5, 6), backend=preset)
         for dims, shape in (("IJK", (4, 5, 6)), ("KJI", (6, 5, 4)), ("JKI", (5, 6, 4))):
-            first = gridbuf.storage.zeros(shape, dims=dims, defaults=preset)
+            first = gridbuf.storage.zeros(shape, dims=dims, backend=preset)
             result = first + make((4, 5, 6), "IJK")
             assert [result.layout[dims.index(name)] for name in "IJK"] == list(whole.layout)
 

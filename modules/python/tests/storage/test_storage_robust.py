@@ -74,7 +74,7 @@ VALUES: list[Any] = [
     gs.SyncState(), memoryview(b"abc"), range(3), iter([1, 2]), np.ma.masked_array([1, 2], [0, 1]),
 ]  # fmt: skip
 
-KEYWORDS = ["defaults", "device", "layout", "alignment_size", "aligned_index", "dims", "populate", "halo", "managed"]  # fmt: skip
+KEYWORDS = ["backend", "defaults", "device", "layout", "alignment_size", "aligned_index", "dims", "populate", "halo", "managed"]  # fmt: skip
 EXPECTED = (
     TypeError, ValueError, IndexError, BufferError, MemoryError, RuntimeError, OverflowError, AttributeError,
     DeprecationWarning, KeyError,

@@ -211,7 +211,7 @@ def test_one_state_is_one_object_shared_by_all_views() -> None:
     ("keywords", "message"),
     [
         ({"layout": (1, 0)}, r"layout is wanted as \(1, 0\).*\(0, 1\)"),
-        ({"defaults": "F"}, r"layout is wanted as \(1, 0\).*\(0, 1\)"),
+        ({"backend": "F"}, r"layout is wanted as \(1, 0\).*\(0, 1\)"),
         ({"alignment_size": 4096}, "alignment_size is wanted as 4096"),
         ({"alignment_size": 48}, "alignment_size is wanted as 48"),
         ({"device": "gpu", "managed": None}, 'device is wanted as "gpu".*None'),
