@@ -29,8 +29,11 @@ MONO = "Menlo, Consolas, monospace"
 class Picture:
     """An SVG on a white card, which is legible on light and dark pages."""
 
-    def __init__(self, title: str, description: str, height: int, note: str = "") -> None:
-        self.title, self.description, self.height = title, description, height
+    def __init__(
+        self, title: str, description: str, height: int, note: str = "", width: int = WIDTH
+    ) -> None:
+        self.title, self.description = title, description
+        self.width, self.height = width, height
         self.parts: list[str] = []
         self.text(MARGIN, 34, title, size=17, bold=True)
         self.text(MARGIN, 56, note, fill=GREY)
@@ -73,14 +76,14 @@ class Picture:
     def svg(self) -> str:
         head = _written(
             {
-                "xmlns": "http://www.w3.org/2000/svg", "viewBox": f"0 0 {WIDTH} {self.height}",
-                "width": WIDTH, "height": self.height, "role": "img", "aria-labelledby": "title description",
+                "xmlns": "http://www.w3.org/2000/svg", "viewBox": f"0 0 {self.width} {self.height}",
+                "width": self.width, "height": self.height, "role": "img", "aria-labelledby": "title description",
                 "font-family": "Helvetica, Arial, sans-serif", "fill": INK,
             }
         )  # fmt: skip
         card = _written(
             {
-                "x": 1, "y": 1, "width": WIDTH - 2, "height": self.height - 2, "rx": 10,
+                "x": 1, "y": 1, "width": self.width - 2, "height": self.height - 2, "rx": 10,
                 "fill": PAPER, "stroke": BORDER,
             }
         )  # fmt: skip

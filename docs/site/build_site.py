@@ -157,6 +157,11 @@ def below(*pages: str) -> str:
 
 
 BELOW = {
+    "tutorial.md": [
+        "Storages <tutorial-storages>",
+        "Several processes <tutorial-distributed>",
+        "The suite <tutorial-conformance>",
+    ],
     "contributing.md": "architecture spec adr/README upstream/README benchmarks".split(),
     "adr/README.md": [p.stem for p in sorted((ROOT / "docs/adr").glob("0*.md"))],
     "guide/suite.md": ["suite-cc"],
