@@ -38,6 +38,12 @@ def test_no_figure_is_written_by_hand(page: Path) -> None:
     assert not hand_written(page.read_text("utf-8"))
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_line_begins_with_a_comment_of_a_figure(page: Path) -> None:
+    """Markdown ends the paragraph before such a line."""
+    assert not re.findall(r"^ *<!-- record: .*", page.read_text("utf-8"), re.MULTILINE)
+
+
 def test_figures_written_by_hand_are_found() -> None:
     assert hand_written(
         "It runs at 0.29 to 0.92 of the speed of memcpy, in 15 µs, 2.8 times as fast."
