@@ -4,7 +4,7 @@ GHEX has compiled what it takes: fields of one to four dimensions, of five dtype
 other engine takes fields and kinds of exchange that GHEX cannot take (`why_not`). Fields of one dtype and layout travel
 together.
 
-GHEX has no message that says "I failed". So a rank that fails takes part with scratch memory, and a reduction next to the
+GHEX has no message that says "I failed". So a rank that fails exchanges scratch memory, and a reduction next to the
 exchange tells all ranks.
 """
 

@@ -96,12 +96,12 @@ def _require_shape(out: Other, field: _core.Parameters) -> None:
 
 
 def _require_all_dims(dims: tuple[str, ...], outputs: Sequence[Operand]) -> None:
-    """The names of all that takes part must be in every output that has names."""
+    """Every output that has names must have the names of all operands."""
     for value in outputs:
         missing = [name for name in dims if is_named(value) and name not in value.dims]
         if missing:
             raise ValueError(
-                f"out has the dimensions {value.dims}, but must have all of {dims}, those that take part; it lacks "
+                f"out has the dimensions {value.dims}, but must have all of {dims}, the names of the operands; it lacks "
                 f"{missing[0]!r}: pass a storage that has it, or select a point of it in the operand"
             )
 

@@ -89,7 +89,7 @@ def array_function(
 
 
 def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> Any:
-    """`numpy.copyto` and `gridbuf.copyto` where a storage takes part. NotImplemented for operands that offer no memory."""
+    """`numpy.copyto` and `gridbuf.copyto` with a storage. NotImplemented for operands that export no memory."""
     source, mask, target = operand(src), operand(where), output(dst)
     if any(value is NotImplemented for value in (source, mask, target)):
         return NotImplemented
@@ -160,7 +160,7 @@ class _Call:
         self.arguments = dict(self.signature.bind(*arguments, **keywords).arguments)
         out = self.arguments.pop("out", None)
         self.out = out[0] if isinstance(out, tuple) else out
-        self.is_for_others = False  # another library's array takes part, which offers no memory
+        self.is_for_others = False  # an operand is another library's array, which exports no memory
         self.arrays: list[Operand] = []
         self.owners: list[str] = []  # the parameter of each array
         self.values = {name: self._slots(value, name) for name, value in self.arguments.items()}

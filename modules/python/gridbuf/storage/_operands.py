@@ -1,4 +1,4 @@
-"""What takes part in an array function, and the side on which all of it meets.
+"""The operands of an array function, and the side on which it is computed.
 
 An operand is a storage, an `Other` (an array of someone else's), or anything else, which counts as a number and is for
 NumPy to judge. An `Other` without names for its dimensions joins if its shape leaves no doubt, which `place` decides.
@@ -50,7 +50,7 @@ Operand = Any
 
 
 def operand(value: object) -> Operand:
-    """`value` as an operand. NotImplemented for arrays that want to handle NumPy's functions and offer no memory."""
+    """`value` as an operand. NotImplemented for arrays that want to handle NumPy's functions and export no memory."""
     if (
         isinstance(value, _core.StorageBase)
         or type(value) in NUMBERS
@@ -138,7 +138,7 @@ def named_by_place(
 
     Such an axis has a number as its name. Between storages of equal numbers of dimensions it gets the name that the others have
     at its position, if they agree. Returns the renamed operands, and the order of dimensions of the result. Returns the given
-    operands and None if there are no such axes, if the positions do not agree, or if an array without names takes part, also
+    operands and None if there are no such axes, if the positions do not agree, or if an operand has no names, also
     among the `others` (outputs and mask).
     """
     storages = [value for value in operands if is_storage(value)]
@@ -186,8 +186,8 @@ def side_of(operands: Sequence[Operand], outputs: Sequence[Operand]) -> Side:
     """Where to compute. Requires at least one storage.
 
     Memory of the host needs operands that the host can read, memory of a device such that a device can; else TypeError.
-    Where a storage with both takes part it is the outputs that must be reachable; beyond that, a CUDA-managed one means
-    the device if any operand offers a device interface, a software-managed one the device unless every operand is
+    With a storage on both sides, only the outputs must be reachable. Beyond that, a CUDA-managed one means
+    the device if any operand exports a device interface, a software-managed one the device unless every operand is
     current on the host only. Operands that only the host has are then copied to the device.
     """
     inputs = [value for value in operands if is_array(value)]
@@ -222,6 +222,6 @@ def _require(side: Side, arrays: Sequence[Operand], who: str) -> None:
         name = value.name if isinstance(value, Other) else type(value).__name__
         where, copied = ("host", "None") if side == "host" else ("device", '"gpu"')
         raise TypeError(
-            f"{who} is computed with on the {where}, but a {name} takes part that the {where} cannot reach; "
+            f"{who} is computed with on the {where}, which cannot reach the {name}; "
             f"copy it: gridbuf.storage.storage(array, device={copied})"
         )

@@ -73,7 +73,7 @@ class Other:
         if isinstance(source, (list, tuple)) or not _offers_memory(source):
             if writing:
                 raise TypeError(
-                    f"out is a {self.name}, which offers no memory to write to; pass a storage or an array"
+                    f"out is a {self.name}, which exports no memory to write to; pass a storage or an array"
                 )
             return np.asarray(source)
         return (
