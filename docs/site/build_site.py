@@ -147,8 +147,16 @@ def contents(title: str, folder: str) -> str:
     table = (ROOT / "docs/README.md").read_text()
     rows = re.findall(rf"^\|.*\]\({folder}/.*$", table, re.MULTILINE)
     pages = dict.fromkeys(re.findall(rf"\]\({folder}/([\w-]+)\.md", "\n".join(rows)))
+    entries = [f"{short_title(ROOT / f'docs/{folder}/{page}.md')} <{page}>" for page in pages]
     text = "\n".join([f"# {title}\n", "| task | page |", "|---|---|", *rows, ""])
-    return text.replace(f"]({folder}/", "](") + below(*pages)
+    return text.replace(f"]({folder}/", "](") + below(*entries)
+
+
+def short_title(page: Path) -> str:
+    """A page's title in the sidebar: "How to use xarray" is "Use xarray" there."""
+    title = page.read_text().splitlines()[0].removeprefix("# ").replace("`", "")
+    title = title.removeprefix("How to ")
+    return title[0].upper() + title[1:]
 
 
 def below(*pages: str) -> str:

@@ -8,7 +8,7 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 import pytest
 from browser import HOW_TO_INSTALL, find_chromium, open_page
 
-NARROW_PX = 400
+NARROW_PX, WIDE_PX = 400, 1280
 CONTRAST = """(() => {
   const style = getComputedStyle(document.body);
   const luminance = (css) => css.match(/[\\d.]+/g).slice(0, 3).map((v) => v / 255)
@@ -48,10 +48,12 @@ def page():
         yield page
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_page_is_readable_on_a_telephone(site, address, page, scheme):
+@pytest.mark.parametrize(
+    "scheme, window_px", [("light", NARROW_PX), ("dark", NARROW_PX), ("light", WIDE_PX)]
+)
+def test_every_page_is_readable_and_fits_the_window(site, address, page, scheme, window_px):
     page.prefer(scheme)
-    page.resize(NARROW_PX)
+    page.resize(window_px)
     problems = []
     for path in sorted(site.rglob("*.html")):
         name = str(path.relative_to(site))
@@ -68,8 +70,8 @@ def test_every_page_is_readable_on_a_telephone(site, address, page, scheme):
         width = page.run(
             "Math.max(document.body.scrollWidth, document.documentElement.scrollWidth)"
         )
-        if width > NARROW_PX:
-            problems.append(f"{name}: {width} px wide in a window of {NARROW_PX} px")
+        if width > window_px:
+            problems.append(f"{name}: {width} px wide in a window of {window_px} px")
         contrast = page.run(CONTRAST)
         if contrast["ratio"] < 7 or contrast["dark"] != (scheme == "dark"):
             problems.append(f"{name}: {scheme} theme, contrast {contrast}")
@@ -90,7 +92,8 @@ GUIDES = ("get-started", "tutorial", "guide/", "how-to/", "explanation/")
 
 
 @pytest.mark.parametrize(
-    "words, member", [("domain_view", "Storage.domain_view"), ("halo", "Storage.halo")]
+    "words, member",
+    [("domain_view", "Storage.domain_view"), ("halo", "Storage.halo"), ("sum", "Storage.sum")],
 )
 def test_the_search_finds_the_member_and_the_guide_first(address, page, words, member):
     page.load(Address(address + f"search.html?q={words}"))
@@ -108,7 +111,36 @@ def test_the_search_finds_the_member_and_the_guide_first(address, page, words, m
     assert decisions == sorted(decisions), "a decision is before another page"
 
 
+def test_the_sidebar_is_whole_on_the_first_page(address, page):
+    page.resize(WIDE_PX)
+    page.load(Address(address + "index.html"))
+    box = "document.querySelector('.sidebar-tree').getBoundingClientRect()"
+    assert 0 <= page.run(f"{box}.top") and page.run(f"innerHeight - {box}.bottom") >= 0
+
+
+def test_the_table_of_the_zoo_is_whole(address, page):
+    page.resize(WIDE_PX)
+    page.load(Address(address + "zoo.html"))
+    table = "document.querySelector('p:has(#table-filter) ~ .table-wrapper')"
+    assert page.run(f"{table}.scrollWidth - {table}.clientWidth") <= 1
+    lines = (
+        "(text) => Math.round(text.offsetHeight / parseFloat(getComputedStyle(text).lineHeight))"
+    )
+    row = f"(row) => Math.max(...[...row.querySelectorAll('p')].map({lines}))"
+    heights = page.run(f"[...{table}.querySelectorAll('tbody tr')].map({row})")
+    assert max(heights) <= 4 and sorted(heights)[len(heights) * 3 // 4] <= 2
+
+
+@pytest.mark.parametrize("name", ["halo", "layouts", "sides", "cells"])
+def test_a_picture_of_the_gallery_is_whole_on_a_telephone(address, page, name):
+    page.resize(NARROW_PX)
+    page.load(Address(address + "gallery.html"))
+    box = f"document.querySelector('img[src$=\"gallery-{name}.svg\"]').getBoundingClientRect()"
+    assert 0 <= page.run(f"{box}.left") and page.run(f"{box}.right") <= NARROW_PX
+
+
 def test_the_sidebar_shows_where_the_page_is(address, page):
+    page.resize(WIDE_PX)
     page.load(Address(address + "how-to/wrap-fortran-memory.html"))
     top = page.run("document.querySelectorAll('.sidebar-tree .toctree-l1').length")
     assert top <= 25

@@ -8,8 +8,9 @@ import gridbuf
 field = gridbuf.storage.zeros((20, 20, 8), backend="gt:cpu_kfirst", halo=(2, 2, 0))
 profile = gridbuf.storage.storage(np.linspace(0.0, 1.0, 8), dims="K")
 field.domain_view[...] = profile + 1.0  # (K) over (I, J, K), inside the halo
-print(field.dims, field.halo, field.strides)
-print(np.round(field[2, 2].to_numpy(), 2))  # one column of the domain
-tensor = np.from_dlpack(field)  # the same memory; torch.from_dlpack gives PyTorch's tensor
-print(tensor.shape, tensor[0, 0].max(), tensor[2, 2].max())
+print(field.dims, field.shape, "without the halo:", field.domain_view.shape)
+print(np.round(field.domain_view.mean(axis=("I", "J")), 2).tolist())
+array = np.from_dlpack(field)  # no copy; torch.from_dlpack makes a tensor of it
+array[2:-2, 2:-2] *= 10.0
+print(field.domain_view.min(), field.domain_view.max())
 # [/lines]
