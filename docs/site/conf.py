@@ -112,12 +112,14 @@ def links_to_spec(app, what, name, obj, options, lines):
 
 
 def edit_link(app, pagename, templatename, context, doctree):
-    """A page that is a file of the repository has a link to edit it, where the repository has an address."""
+    """A page that is a file of the repository names the file. Where the repository has an address, it has a link to edit it."""
     source = next(
         (s for s, page in reversed(PAGES.items()) if page.removesuffix(".md") == pagename), ""
     )
     address = os.environ.get("GRIDBUF_REPOSITORY") if source else ""
     context["theme_source_edit_link"] = f"{address}/edit/main/{source}" if address else ""
+    if source:
+        context["body"] += f'<p class="source">This page: <code>{source}</code></p>'
 
 
 def text_from_class(app, what, name, obj, options, lines):

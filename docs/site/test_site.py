@@ -138,8 +138,9 @@ def test_a_drawing_is_not_highlighted_as_a_language(site):
 def test_a_page_has_a_link_to_edit_it_where_the_repository_has_an_address(monkeypatch):
     import conf
 
-    context = {}
+    context = {"body": ""}
     conf.edit_link(None, "how-to/use-xarray", "page.html", context, None)
+    assert "docs/how-to/use-xarray.md" in context["body"]
     assert not context["theme_source_edit_link"]
     monkeypatch.setenv("GRIDBUF_REPOSITORY", "https://example.org/gridbuf")
     conf.edit_link(None, "how-to/use-xarray", "page.html", context, None)
