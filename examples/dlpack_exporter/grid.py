@@ -7,9 +7,9 @@ import numpy as np
 
 
 class Grid:
-    """Elements in C order. `Grid` owns the memory; in your library it comes from C, a file or a device driver."""
+    """Elements in C order. The memory is of ctypes here, and of your library in your class."""
 
-    def __init__(self, shape: tuple[int, ...], dtype: str = "float64", readonly: bool = False):
+    def __init__(self, shape, dtype="float64", readonly=False):
         self.shape, self.dtype, self.readonly = shape, np.dtype(dtype), readonly
         self._memory = (ctypes.c_char * (int(np.prod(shape)) * self.dtype.itemsize))()
 
