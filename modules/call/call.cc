@@ -390,8 +390,7 @@ absl::Status check_memory(const FieldRule& rule, const BoundField& field, std::u
   if (!fault) return absl::OkStatus();
   return value_error(fault_place(rule, *fault), fault->what, fault->found,
                      fault->wanted + ", on which the stencil relies",
-                     "allocate the field with that layout=, alignment_size= and aligned_index=, "
-                     "or take it out of the annotation");
+                     "allocate it so (layout=, alignment_size=, aligned_index=), or do not annotate it");
 }
 
 std::string slow_memory(const FieldRule& rule, const BoundField& field, std::uintptr_t address) {

@@ -54,8 +54,8 @@ absl::Status bad_name(std::string_view name) {
       ErrorClass::kValue,
       {.name = "dimension name",
        .found = quoted_name(name),
-       .bound = absl::StrCat("\"I\", \"J\", \"K\" or a data dimension's number from \"0\" to \"",
-                             kMaxDataDim, "\", without leading zeros"),
+       .bound = absl::StrCat("\"I\", \"J\", \"K\" or a data dimension from \"0\" to \"",
+                             kMaxDataDim, "\""),
        .advice = is_lower ? "write it in upper case" : "rename the dimension"});
 }
 

@@ -146,7 +146,7 @@ absl::Status unknown_preset(std::string_view name) {
   const std::vector<std::string> matches = close_matches(name, names);
   const std::string hint =
       matches.empty()
-          ? absl::StrCat("there are ", absl::StrJoin(names.begin(), names.begin() + 6, ", "),
+          ? absl::StrCat("there are ", absl::StrJoin(names.begin(), names.begin() + 7, ", "),
                          " and others")
           : absl::StrCat("did you mean \"", absl::StrJoin(matches, "\" or \""), "\"?");
   return make_error(

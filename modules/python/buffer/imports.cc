@@ -365,10 +365,9 @@ py::object import_buffer(PyObject* object, PyObject* dims, const ImportOptions& 
   if (buffer) return buffer;
   raise(ErrorClass::kType,
         Problem{"the object", "of type " + type_name(object),
-                "an object that exports memory: an ndarray, the buffer protocol, DLPack, "
-                "__array_struct__, __array_interface__, __cuda_array_interface__ or "
-                "__gt_data_interface__",
-                "make an array of it first, for example with numpy.asarray"});
+                "an ndarray, or have the buffer protocol, __dlpack__, __array_struct__, "
+                "__(cuda_)array_interface__ or __gt_data_interface__",
+                "pass numpy.asarray of it"});
 }
 
 py::object importable_or_same(PyObject* object, PyObject* dims) {

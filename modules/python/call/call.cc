@@ -163,8 +163,7 @@ py::object buffer_over(const FieldRule& rule, const PassedField& field, Meaning&
   raise(ErrorClass::kType,
         Problem{all_of(rule) + ": the argument", describe(object),
                 "an array of " + rule.dtype.name() + " over " + to_string(rule.dims),
-                "pass something that offers its memory: an ndarray, a storage, DLPack, ...; "
-                "for a DataArray, import gridbuf.xarray"});
+                "pass an ndarray, a storage, DLPack, ...; for a DataArray, import gridbuf.xarray"});
 }
 
 /// _array_of(buffer): an array that the function computes with. It is an ndarray, or CuPy's on a

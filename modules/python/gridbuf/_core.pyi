@@ -2101,7 +2101,7 @@ def _storage_zeros(
     Parameters
     ----------
     shape, dtype, backend, device, layout, alignment_size, aligned_index : as in `_storage_empty`
-    dims, populate, halo, managed : as in `_storage_empty`
+    dims, populate, halo, managed, defaults : as in `_storage_empty`
 
     Returns
     -------
@@ -2133,7 +2133,7 @@ def _storage_ones(
     Parameters
     ----------
     shape, dtype, backend, device, layout, alignment_size, aligned_index : as in `_storage_empty`
-    dims, populate, halo, managed : as in `_storage_empty`
+    dims, populate, halo, managed, defaults : as in `_storage_empty`
 
     Returns
     -------
@@ -2168,7 +2168,7 @@ def _storage_full(
     ----------
     shape, fill_value, dtype : as in `full`
     backend, device, layout, alignment_size, aligned_index, dims, populate : as in `_storage_empty`
-    halo, managed : as in `_storage_empty`
+    halo, managed, defaults : as in `_storage_empty`
 
     Returns
     -------
@@ -2210,7 +2210,7 @@ def _storage_empty_like(
     dims, populate : as in `empty_like`
     halo : as in `_storage_empty`
         Default: from `data`, else no halo.
-    managed : as in `_storage_empty`
+    managed, defaults : as in `_storage_empty`
         Default: from `data`, else "gt4py".
 
     Returns
@@ -2243,7 +2243,7 @@ def _storage_zeros_like(
     Parameters
     ----------
     data, dtype, backend, device, layout, alignment_size : as in `_storage_empty_like`
-    aligned_index, dims, populate, halo, managed : as in `_storage_empty_like`
+    aligned_index, dims, populate, halo, managed, defaults : as in `_storage_empty_like`
 
     Returns
     -------
@@ -2275,7 +2275,7 @@ def _storage_ones_like(
     Parameters
     ----------
     data, dtype, backend, device, layout, alignment_size : as in `_storage_empty_like`
-    aligned_index, dims, populate, halo, managed : as in `_storage_empty_like`
+    aligned_index, dims, populate, halo, managed, defaults : as in `_storage_empty_like`
 
     Returns
     -------
@@ -2312,7 +2312,7 @@ def _storage_full_like(
     data : as in `_storage_empty_like`
     fill_value, dtype : as in `full_like`
     backend, device, layout, alignment_size, aligned_index, dims : as in `_storage_empty_like`
-    populate, halo, managed : as in `_storage_empty_like`
+    populate, halo, managed, defaults : as in `_storage_empty_like`
 
     Returns
     -------
@@ -2354,7 +2354,7 @@ def _storage_as_storage(
         Which of two buffers is current. For both buffers of one storage, pass the `sync_state` of
         that storage.
     backend, device, layout, alignment_size, aligned_index, dims : as in `_storage_empty_like`
-    populate, halo, managed : as in `_storage_empty_like`
+    populate, halo, managed, defaults : as in `_storage_empty_like`
 
     Returns
     -------
@@ -2406,7 +2406,7 @@ def _storage_storage(
     shape : int or sequence of int, optional
         Extents in elements, each 0 or more; at most 64. Only with `copy=False` and without data.
     backend, device, layout, alignment_size, aligned_index, dims : as in `_storage_empty_like`
-    populate, halo, managed : as in `_storage_empty_like`
+    populate, halo, managed, defaults : as in `_storage_empty_like`
 
     Returns
     -------

@@ -37,8 +37,7 @@ std::optional<Dims> names_of(PyObject* object, const Meaning& meaning, int ndim)
   const absl::StatusOr<Dims> dims = parse_dims(names, ndim);
   if (dims.ok()) return *dims;
   raise(with_context(dims.status(),
-                     "the value's own names cannot be paired with the storage's; rename its "
-                     "dimensions, or assign its elements without them"));
+                     "the value's names cannot be paired with the storage's; assign its elements"));
 }
 
 /// A Buffer seen with the dimensions of `target`: permuted, and repeated along those it lacks.

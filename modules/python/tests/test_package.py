@@ -287,7 +287,7 @@ gridbuf.empty("34")
 gridbuf.zeros((3,), alignment_size="64")
 gridbuf.allocate((3,)).shape = (4,)
 gridbuf.allocate((3,), device="cpu")
-gridbuf.storage.zeros((3,), backend="C")
+gridbuf.storage.zeros((3,), backend=3)
 gridbuf.storage.zeros((3,), managed="numa")
 """
 

@@ -526,7 +526,7 @@ def test_a_data_array_is_assigned_by_the_names_of_its_dimensions(device: None, k
 
 def test_other_names_are_assigned_without_them() -> None:
     storage = gs.zeros((2, 3))
-    with pytest.raises(ValueError, match="cannot be paired with the storage's; rename"):
+    with pytest.raises(ValueError, match="cannot be paired with the storage's; assign"):
         storage[...] = geographic()
     storage[...] = geographic().data
     np.testing.assert_array_equal(storage.to_numpy(), numbers((2, 3)))

@@ -163,8 +163,8 @@ absl::StatusOr<bool> SyncState::mark(Side side, const Box& box) {
         ErrorClass::kSyncConflict,
         {"the region marked as modified on the " + name, to_string(box),
          "clean on the " + other_name + ", which holds newer data in " + to_string(common),
-         "synchronize() before modifying, or call " + other_name + "_to_" + name +
-             "(force=True) or set_synchronized() to discard one side's changes"});
+         "synchronize() first, or discard one side's changes: " + other_name + "_to_" + name +
+             "(force=True), set_synchronized()"});
   }
   if (!of(side).dirty.add(box, forbidden_to(side))) return false;
   ++of(side).marks;

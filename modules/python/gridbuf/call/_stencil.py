@@ -455,8 +455,8 @@ def _require_plain(func: Any) -> None:
     for kind, found in kinds.items():
         if found:
             raise TypeError(
-                f"stencil() is given {func!r}, {kind}, which returns before it computes, when its fields are released "
-                "already; make a stencil of a plain function, and call that"
+                f"stencil() is given {func!r}, {kind}, which returns before it computes; make a stencil of a plain "
+                "function, and call that"
             )
 
 
