@@ -21,7 +21,9 @@ SNIPPET = re.compile(r"<!-- (?:c\+\+ )?snippet: (\S+)#(\w+) -->\n+```[\w+]*\n(.*
 EXAMPLES = sorted((ROOT / "examples/python").glob("*.py"))
 # An example whose text has the line `    mpiexec -n 4 python …` is a program of four ranks.
 RANKS = re.compile(r"^ *(?:# )?mpiexec -n (\d+) python", re.MULTILINE)
-PEERS = ("gt4py", "mpi4py", "xarray", "ghex")
+# What installs the libraries that examples need, if they are missing.
+PEERS = dict.fromkeys(("gt4py", "mpi4py", "xarray", "ghex"), "./bazelw --peers")
+PEERS["zarr"] = "pip install zarr"
 
 
 def snippets() -> list[tuple[pathlib.Path, str, str, str]]:
@@ -76,7 +78,8 @@ def run(program, tmp_path):
     )
     missing = re.search(r"No module named '(\w+)", done.stderr)
     if done.returncode and missing and missing[1] in PEERS:
-        pytest.skip(f"NOT run: it needs {missing[1]}, which is not installed; ./bazelw --peers")
+        hint = PEERS[missing[1]]
+        pytest.skip(f"NOT run: it needs {missing[1]}, which is not installed; {hint}")
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -116,7 +119,7 @@ def test_the_code_of_a_readme_runs_as_printed(code, tmp_path):
 # Packages on the package index that hints name and that no lock file has.
 KNOWN = set(
     "av blosc2 ctranslate2 cupy-cuda12x drjit iree-base-runtime mlx numba-cuda onnxruntime paddlepaddle pyqt6 pyside6"
-    " pyside6-essentials scikit-learn skia-python tensorflow-cpu usd-core vtk warp-lang".split()
+    " pyside6-essentials scikit-learn skia-python tensorflow-cpu usd-core vtk warp-lang zarr".split()
 )
 LOCKED = {
     name

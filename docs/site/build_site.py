@@ -142,6 +142,20 @@ def with_tests(text: str) -> str:
     return REFERENCE.sub(link, text)
 
 
+def with_entries(text: str) -> str:
+    """A page with each public name as a link to its entry: Python's, also from the class on, and those of C++."""
+    entries = {name: name for names in public_names().values() for name in names}
+    entries |= {".".join(name.split(".")[-2:]): name for name in entries if "." in name}
+
+    def link(match: re.Match[str]) -> str:
+        name = match[1]
+        if "::" in name:
+            return f"{{cpp:any}}`{name} <gridbuf::{name.removeprefix('gridbuf::')}>`"
+        return f"{{py:obj}}`{name} <{entries[name]}>`" if name in entries else match[0]
+
+    return re.sub(r"`([^`\n]+)`", link, text)
+
+
 def contents(title: str, folder: str) -> str:
     """A page for a folder of docs/: its rows of docs/README.md, which are in the order of use, and its pages below it."""
     table = (ROOT / "docs/README.md").read_text()
@@ -426,6 +440,7 @@ def make_sources(folder: Path) -> None:
         page: as_myst(with_links(texts[source], source, page)) for source, page in made.items()
     }
     pages["spec.md"] = with_tests(pages["spec.md"])
+    pages["reference/by-task.md"] = with_entries(pages["reference/by-task.md"])
     pages["how-to/index.md"] = contents("How-to guides", "how-to")
     pages["explanation/index.md"] = contents("Explanation", "explanation")
     for page, some in BELOW.items():

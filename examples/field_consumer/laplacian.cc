@@ -42,6 +42,7 @@ absl::Status fill(const Storage& storage) {
   return absl::OkStatus();
 }
 
+// [laplacian]
 absl::Status laplacian(const Storage& in, const Storage& out) {
   const auto u = gridbuf::ReadField<double, I, J, K>::open("u", in);
   if (!u.ok()) return u.status();
@@ -58,6 +59,7 @@ absl::Status laplacian(const Storage& in, const Storage& out) {
   }
   return absl::OkStatus();
 }
+// [/laplacian]
 
 absl::Status run() {
   using gridbuf::kDimI;
