@@ -388,9 +388,10 @@ absl::Status wrong_dtype(const FieldRule& rule, const std::string& found) {
 absl::Status check_memory(const FieldRule& rule, const BoundField& field, std::uintptr_t address) {
   const auto fault = memory_fault(rule.relied_on, field, address);
   if (!fault) return absl::OkStatus();
-  return value_error(fault_place(rule, *fault), fault->what, fault->found,
-                     fault->wanted + ", on which the stencil relies",
-                     "allocate it so (layout=, alignment_size=, aligned_index=), or do not annotate it");
+  return value_error(
+      fault_place(rule, *fault), fault->what, fault->found,
+      fault->wanted + ", on which the stencil relies",
+      "allocate it so (layout=, alignment_size=, aligned_index=), or do not annotate it");
 }
 
 std::string slow_memory(const FieldRule& rule, const BoundField& field, std::uintptr_t address) {

@@ -17,7 +17,9 @@ PROFILE = gs.zeros(3, dims="K")
 
 
 @gridbuf.stencil(writes="out")
-def double(field: gridbuf.Field[np.float64, gridbuf.IJ], out: gridbuf.Field[np.float64, gridbuf.IJ]) -> None:
+def double(
+    field: gridbuf.Field[np.float64, gridbuf.IJ], out: gridbuf.Field[np.float64, gridbuf.IJ]
+) -> None:
     out[...] = field * 2
 
 
