@@ -1,8 +1,16 @@
 module;
 
 #include <algorithm>
+#include <array>
+#include <compare>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <shared_mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -10,6 +18,7 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -19,6 +28,7 @@ module gridbuf.layout;
 namespace gridbuf {
 namespace {
 
+constexpr std::array<std::string_view, 4> kKindNames{"horizontal", "local", "vertical", "data"};
 constexpr std::string_view kSpatialNames = "IJK";
 constexpr std::size_t kShownBytes = 40;  // Keeps messages short for any text.
 
@@ -49,14 +59,89 @@ bool is_utf8(std::string_view character) {
 }
 
 absl::Status bad_name(std::string_view name) {
-  const bool is_lower = name == "i" || name == "j" || name == "k";
   return make_error(
       ErrorClass::kValue,
       {.name = "dimension name",
        .found = quoted_name(name),
-       .bound = absl::StrCat("\"I\", \"J\", \"K\" or a data dimension from \"0\" to \"",
-                             kMaxDataDim, "\""),
-       .advice = is_lower ? "write it in upper case" : "rename the dimension"});
+       .bound = absl::StrCat("an identifier of 1 to ", kMaxNameLength,
+                             " characters, or a number from \"0\" to \"", kMaxDataDim, "\""),
+       .advice = "rename the dimension"});
+}
+
+bool is_digit(char letter) { return letter >= '0' && letter <= '9'; }
+
+// Whether the text is an identifier. Which letters beyond ASCII are in one is Python's to say.
+bool is_identifier(std::string_view text) {
+  const std::vector<std::string_view> letters = characters(text.substr(0, 4 * kMaxNameLength + 1));
+  if (letters.empty() || letters.size() > std::size_t{kMaxNameLength}) return false;
+  const auto is_letter = [](std::string_view character) {
+    return character[0] == '_' || absl::ascii_isalnum(static_cast<unsigned char>(character[0])) ||
+           character.size() > 1;
+  };
+  return !is_digit(text[0]) && std::ranges::all_of(letters, is_letter) &&
+         std::ranges::all_of(letters, is_utf8);
+}
+
+// The names of dimensions, each once, and the kinds that were declared. Names are never removed, so
+// that a Dim is valid in the whole process.
+class Names {
+ public:
+  // The place of `name`, or -1 if the table is full.
+  int index(std::string_view name) {
+    const std::unique_lock lock(mutex_);
+    const auto found = places_.find(name);
+    if (found != places_.end()) return found->second;
+    if (names_.size() > std::size_t{kMaxNameIndex}) return -1;
+    names_.emplace_back(name);
+    places_.emplace(names_.back(), static_cast<int>(names_.size()) - 1);
+    return static_cast<int>(names_.size()) - 1;
+  }
+
+  std::string_view name(int index) const {
+    const std::shared_lock lock(mutex_);
+    return names_[static_cast<std::size_t>(index)];
+  }
+
+  std::optional<DimKind> declared(std::string_view name) const {
+    const std::shared_lock lock(mutex_);
+    const auto found = kinds_.find(name);
+    return found == kinds_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  // Declares `kind` unless there is a declaration. Returns the declared kind.
+  DimKind declare(std::string_view name, DimKind kind) {
+    const std::unique_lock lock(mutex_);
+    return kinds_.try_emplace(std::string(name), kind).first->second;
+  }
+
+ private:
+  mutable std::shared_mutex mutex_;
+  std::deque<std::string> names_{"I", "J", "K"};  // Their addresses stay.
+  std::map<std::string_view, int> places_{{"I", 0}, {"J", 1}, {"K", 2}};
+  std::map<std::string, DimKind, std::less<>> kinds_{
+      {"I", kDimI.kind()}, {"J", kDimJ.kind()}, {"K", kDimK.kind()}};
+};
+
+// Never destroyed: threads may still name dimensions while the process exits.
+Names& table() {
+  static Names& names = *new Names;
+  return names;
+}
+
+// I, J or K if `name` is theirs.
+std::optional<Dim> spatial_of(std::string_view name) {
+  const std::size_t axis = kSpatialNames.find(name);
+  return name.size() == 1 && axis != std::string_view::npos
+             ? std::optional(Dim::spatial(static_cast<int>(axis)))
+             : std::nullopt;
+}
+
+// The number that `name` is, or nothing for another text.
+std::optional<int> number_of(std::string_view name) {
+  int number = 0;
+  const bool is_canonical =
+      !name.empty() && std::ranges::all_of(name, is_digit) && (name.size() == 1 || name[0] != '0');
+  return is_canonical && absl::SimpleAtoi(name, &number) ? std::optional(number) : std::nullopt;
 }
 
 absl::Status wrong_count(std::size_t count, int ndim) {
@@ -85,11 +170,39 @@ std::string quoted_name(std::string_view name) {
   return text + "\"";
 }
 
+std::string_view to_string(DimKind kind) noexcept {
+  return kKindNames[static_cast<std::size_t>(kind)];
+}
+
+absl::StatusOr<DimKind> parse_dim_kind(std::string_view text) {
+  const auto found = std::ranges::find(kKindNames, text);
+  if (found != kKindNames.end()) return static_cast<DimKind>(found - kKindNames.begin());
+  return make_error(ErrorClass::kValue,
+                    {.name = "the kind of a dimension",
+                     .found = quoted_name(text),
+                     .bound = "\"horizontal\", \"local\", \"vertical\" or \"data\"",
+                     .advice = "pass one of these"});
+}
+
 std::string to_string(Dim dim) {
-  if (dim.is_spatial()) {
-    return std::string(kSpatialNames.substr(static_cast<std::size_t>(dim.spatial_axis()), 1));
-  }
-  return absl::StrCat(dim.number());
+  if (dim.is_number()) return absl::StrCat(dim.number());
+  if (dim.is_named()) return std::string(table().name(dim.name_index()));
+  return std::string(kSpatialNames.substr(static_cast<std::size_t>(dim.spatial_axis()), 1));
+}
+
+std::strong_ordering Dim::compare_named(Dim a, Dim b) noexcept {
+  if (a.kind() != b.kind()) return a.kind() <=> b.kind();
+  if (a.is_number() != b.is_number()) return b.is_number() <=> a.is_number();
+  return table().name(a.name_index()) <=> table().name(b.name_index());
+}
+
+absl::Status different_kinds(Dim a, Dim b) {
+  return make_error(
+      ErrorClass::kValue,
+      {.name = absl::StrCat("the kind of dimension \"", to_string(a), "\""),
+       .found = to_string(a.kind()),
+       .bound = absl::StrCat(to_string(b.kind()), ", as in the other place where it is named"),
+       .advice = "give dimensions with two meanings two names, or declare the kind once"});
 }
 
 std::string to_string(const Dims& dims) {
@@ -101,18 +214,35 @@ std::string to_string(const Dims& dims) {
   return text;
 }
 
+absl::StatusOr<Dim> make_dim(std::string_view name, DimKind kind) {
+  if (const std::optional<int> number = number_of(name)) {
+    if (kind == DimKind::kData) return Dim::data(*number);
+    return make_error(ErrorClass::kValue, {.name = absl::StrCat("the kind of dimension ", *number),
+                                           .found = to_string(kind),
+                                           .bound = "data, as that of all numbers",
+                                           .advice = "use another name"});
+  }
+  if (const std::optional<Dim> dim = spatial_of(name); dim && dim->kind() == kind) return *dim;
+  if (!is_identifier(name)) return bad_name(name);
+  const int index = table().index(name);
+  if (index >= 0) return Dim::named(index, kind);
+  return make_error(ErrorClass::kValue, {.name = "the number of names of dimensions",
+                                         .found = absl::StrCat("more than ", kMaxNameIndex),
+                                         .bound = absl::StrCat("at most ", kMaxNameIndex + 1),
+                                         .advice = "use names again"});
+}
+
 absl::StatusOr<Dim> parse_dim(std::string_view name) {
-  if (name.size() == 1 && kSpatialNames.find(name) != std::string_view::npos) {
-    return Dim::spatial(static_cast<int>(kSpatialNames.find(name)));
-  }
-  const bool digits = !name.empty() && std::all_of(name.begin(), name.end(), [](char letter) {
-    return letter >= '0' && letter <= '9';
-  });
-  int number = 0;
-  if (!digits || (name.size() > 1 && name[0] == '0') || !absl::SimpleAtoi(name, &number)) {
-    return bad_name(name);
-  }
-  return Dim::data(number);
+  if (const std::optional<Dim> dim = spatial_of(name)) return *dim;
+  if (const std::optional<int> number = number_of(name)) return Dim::data(*number);
+  return make_dim(name, table().declared(name).value_or(DimKind::kHorizontal));
+}
+
+absl::Status declare_dim(std::string_view name, DimKind kind) {
+  const absl::StatusOr<Dim> dim = make_dim(name, kind);
+  if (!dim.ok()) return dim.status();
+  const DimKind declared = dim->is_number() ? kind : table().declare(name, kind);
+  return declared == kind ? absl::OkStatus() : different_kinds(*dim, *make_dim(name, declared));
 }
 
 absl::StatusOr<Dims> parse_dims(std::string_view one_character_names, int ndim) {
@@ -137,7 +267,7 @@ absl::Status validate_dims(const Dims& dims, int ndim) {
   if (dims.size() != ndim) return wrong_count(static_cast<std::size_t>(dims.size()), ndim);
   for (int i = 0; i < ndim; ++i) {
     for (int j = 0; j < i; ++j) {
-      if (dims[i] == dims[j]) {
+      if (have_one_name(dims[i], dims[j])) {
         return make_error(ErrorClass::kValue,
                           {.name = absl::StrCat("dims[", i, "]"),
                            .found = quoted_name(to_string(dims[i])),

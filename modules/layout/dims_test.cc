@@ -31,14 +31,77 @@ void expect_value_error(const absl::Status& status, std::string_view text) {
   EXPECT_NE(status.message().find(text), std::string_view::npos) << status.message();
 }
 
-TEST(Dims, NamesAreIJKAndDecimalNumbers) {
+TEST(Dims, NamesAreIdentifiersAndDecimalNumbers) {
   EXPECT_EQ(*parse_dim("I"), kDimI);
   EXPECT_EQ(*parse_dim("K"), kDimK);
   EXPECT_EQ(*parse_dim("0"), Dim::data(0));
   EXPECT_EQ(*parse_dim("2147483647"), Dim::data(kMaxDataDim));
-  for (const std::string_view name : {"", "L", "i", "IJ", "01", "00", "-1", "+1", " 1", "1 ", "1.0",
-                                      "0x1", "2147483648", "99999999999999999999"}) {
+  for (const std::string_view name : {"", "a b", "a-b", "1st", "01", "00", "-1", "+1", " 1", "1 ",
+                                      "1.0", "0x1", "2147483648", "99999999999999999999"}) {
     expect_value_error(parse_dim(name).status(), "\"" + std::string(name) + "\"");
+  }
+  for (const std::string_view name : {"Cell", "_", "i", "IJ", "E2V", "H\xC3\xB6he"}) {
+    EXPECT_EQ(to_string(*parse_dim(name)), name);
+    EXPECT_EQ(parse_dim(name)->kind(), DimKind::kHorizontal);
+    EXPECT_EQ(*parse_dim(name), *parse_dim(name));
+  }
+  EXPECT_TRUE(parse_dim(std::string(63, 'x')).ok());
+  expect_value_error(parse_dim(std::string(64, 'x')).status(), "1 to 63 characters");
+  expect_value_error(parse_dim("a\xC3").status(), "\"a\\303\"");
+}
+
+TEST(Dims, HaveAKind) {
+  EXPECT_EQ(kDimI.kind(), DimKind::kHorizontal);
+  EXPECT_EQ(kDimK.kind(), DimKind::kVertical);
+  EXPECT_EQ(Dim::data(3).kind(), DimKind::kData);
+  EXPECT_EQ(*make_dim("K", DimKind::kVertical), kDimK);
+  const Dim other_k = *make_dim("K", DimKind::kHorizontal);
+  EXPECT_NE(other_k, kDimK);
+  EXPECT_TRUE(have_one_name(other_k, kDimK));
+  EXPECT_FALSE(have_one_name(*parse_dim("Cell"), *parse_dim("Edge")));
+  EXPECT_FALSE(have_one_name(Dim::data(0), Dim::data(1)));
+  expect_value_error(make_dim("0", DimKind::kLocal).status(), "the kind of dimension 0 is local");
+  expect_value_error(validate_dims({other_k, kDimK}, 2), "dims[1] is \"K\"");
+  EXPECT_EQ(*make_dim("0", DimKind::kData), Dim::data(0));
+  for (const DimKind kind :
+       {DimKind::kHorizontal, DimKind::kLocal, DimKind::kVertical, DimKind::kData}) {
+    EXPECT_EQ(*parse_dim_kind(to_string(kind)), kind);
+    EXPECT_EQ(make_dim("any", kind)->kind(), kind);
+    EXPECT_EQ(to_string(*make_dim("any", kind)), "any");
+  }
+  expect_value_error(parse_dim_kind("diagonal").status(), "the kind of a dimension");
+}
+
+TEST(Dims, ADeclarationGivesANameItsKind) {
+  EXPECT_TRUE(declare_dim("declared_level", DimKind::kVertical).ok());
+  EXPECT_TRUE(declare_dim("declared_level", DimKind::kVertical).ok());
+  EXPECT_EQ(parse_dim("declared_level")->kind(), DimKind::kVertical);
+  expect_value_error(declare_dim("declared_level", DimKind::kData),
+                     "the kind of dimension \"declared_level\" is data, but must be vertical");
+  expect_value_error(declare_dim("I", DimKind::kVertical), "must be horizontal");
+  expect_value_error(declare_dim("4", DimKind::kVertical), "must be data");
+  EXPECT_TRUE(declare_dim("4", DimKind::kData).ok());
+  expect_value_error(declare_dim("a b", DimKind::kData), "\"a b\"");
+}
+
+TEST(Dims, AreOrderedByKindThenByName) {
+  const std::vector<Dim> in_order{*parse_dim("Cell"),
+                                  *parse_dim("Edge"),
+                                  kDimI,
+                                  kDimJ,
+                                  *make_dim("K", DimKind::kHorizontal),
+                                  *make_dim("E2C", DimKind::kLocal),
+                                  *make_dim("Half", DimKind::kVertical),
+                                  kDimK,
+                                  Dim::data(2),
+                                  Dim::data(10),
+                                  *make_dim("a", DimKind::kData),
+                                  *make_dim("b", DimKind::kData)};
+  for (std::size_t i = 0; i < in_order.size(); ++i) {
+    for (std::size_t j = 0; j < in_order.size(); ++j) {
+      EXPECT_EQ(in_order[i] < in_order[j], i < j) << i << j;
+      EXPECT_EQ(in_order[i] == in_order[j], i == j) << i << j;
+    }
   }
 }
 
@@ -71,8 +134,7 @@ TEST(Dims, RepeatsAndWrongCountsNameTheOffender) {
 }
 
 TEST(Dims, AnOffenderIsShownWholeButNeverBreaksTheMessage) {
-  expect_value_error(parse_dims("I\xC3\x84", 2).status(),
-                     "\"\xC3\x84\"");  // One letter, two bytes.
+  expect_value_error(parse_dims("I\xC3", 2).status(), "\"\\303\"");
   expect_value_error(parse_dim("\n").status(), "\"\\n\"");
   expect_value_error(parse_dim(std::string(1000, 'x')).status(), std::string(40, 'x') + "...");
 }

@@ -68,7 +68,24 @@ inline constexpr int kSpatialAxes = 3;
 /// The largest number that a data dimension may have.
 inline constexpr int kMaxDataDim = std::numeric_limits<std::int32_t>::max();
 
-/// The name of one dimension: I, J, K or a data dimension's number. Ordered I < J < K < 0 < 1 < ...
+/// What the points of a dimension are. In the order of the dimensions of a result.
+enum class DimKind : std::uint8_t {
+  kHorizontal,  // Cells, edges, rows, columns.
+  kLocal,       // The neighbours of a point.
+  kVertical,    // Levels.
+  kData,        // Components, tracers, time.
+};
+
+/// "horizontal", "local", "vertical" or "data".
+std::string_view to_string(DimKind kind) noexcept;
+
+/// The kind of that name, or InvalidArgument.
+absl::StatusOr<DimKind> parse_dim_kind(std::string_view text);
+
+/// One dimension: a name with a kind. I and J are horizontal, K is vertical, numbers are data;
+/// other names come from `make_dim` and `parse_dim`. Ordered by kind, then by name; numbers precede
+/// other data dimensions: I < J < K < 0 < 1 < ... One integer, so that copies and comparisons are
+/// free.
 class Dim {
  public:
   constexpr Dim() noexcept = default;
@@ -78,20 +95,59 @@ class Dim {
   /// Data dimension `number`. Requires 0 <= number <= kMaxDataDim.
   static constexpr Dim data(int number) noexcept { return Dim(number); }
 
-  constexpr bool is_spatial() const noexcept { return code_ < 0; }
+  /// The name at `index` in the table of names, see dims.cc. Requires 0 <= index <= kMaxNameIndex.
+  static constexpr Dim named(int index, DimKind kind) noexcept {
+    return Dim(-1 - kSpatialAxes - (index << 2 | static_cast<int>(kind)));
+  }
+
+  /// Whether it is I, J or K.
+  constexpr bool is_spatial() const noexcept { return code_ < 0 && !is_named(); }
   /// 0 = I, 1 = J, 2 = K. Requires is_spatial().
   constexpr int spatial_axis() const noexcept { return code_ + kSpatialAxes; }
-  /// The number of a data dimension. Requires !is_spatial().
+  /// Whether it is a number.
+  constexpr bool is_number() const noexcept { return code_ >= 0; }
+  /// The number. Requires is_number().
   constexpr int number() const noexcept { return code_; }
+  /// Whether it is another name.
+  constexpr bool is_named() const noexcept { return code_ < -kSpatialAxes; }
+  /// The place in the table of names, where I, J and K are the first. Requires !is_number().
+  constexpr int name_index() const noexcept {
+    return is_named() ? (-1 - kSpatialAxes - code_) >> 2 : spatial_axis();
+  }
 
-  friend constexpr auto operator<=>(const Dim&, const Dim&) noexcept = default;
+  constexpr DimKind kind() const noexcept {
+    if (is_named()) return static_cast<DimKind>((-1 - kSpatialAxes - code_) & 3);
+    if (is_number()) return DimKind::kData;
+    return spatial_axis() == 2 ? DimKind::kVertical : DimKind::kHorizontal;
+  }
+  /// Whether it is a dimension of the grid: horizontal or vertical.
+  constexpr bool is_grid() const noexcept {
+    return kind() == DimKind::kHorizontal || kind() == DimKind::kVertical;
+  }
+  /// A number that differs for different dimensions of one process.
+  constexpr std::int32_t code() const noexcept { return code_; }
+
+  friend constexpr bool operator==(const Dim&, const Dim&) noexcept = default;
+  friend constexpr std::strong_ordering operator<=>(const Dim& a, const Dim& b) noexcept {
+    if (!a.is_named() && !b.is_named()) return a.code_ <=> b.code_;
+    return compare_named(a, b);
+  }
 
  private:
+  static std::strong_ordering compare_named(Dim a, Dim b) noexcept;
+
   explicit constexpr Dim(std::int32_t code) noexcept : code_(code) {}
-  // -3, -2, -1 for I, J, K; the number for data dimensions. Without an initialiser, so that a list
-  // of dimensions costs nothing to make; `Dim{}` is data dimension 0.
+  // -3, -2, -1 for I, J, K; the number for numbers; below, the place of a name and its kind.
+  // Without an initialiser, so that a list of dimensions costs nothing to make; `Dim{}` is the
+  // number 0.
   std::int32_t code_;
 };
+
+/// The largest place of a name: about a million different names in a process.
+inline constexpr int kMaxNameIndex = (1 << 20) - 1;
+
+/// The largest number of characters in a name.
+inline constexpr int kMaxNameLength = 63;
 
 inline constexpr Dim kDimI = Dim::spatial(0);
 inline constexpr Dim kDimJ = Dim::spatial(1);
@@ -100,8 +156,17 @@ inline constexpr Dim kDimK = Dim::spatial(2);
 /// The names of an array's dimensions, by position.
 using Dims = SmallVec<Dim>;
 
-/// "I", "J", "K" or the number in decimal.
+/// The name: "I", "J", "K", the number in decimal, or another one.
 std::string to_string(Dim dim);
+
+/// Whether two dimensions have one name, of one kind or of two.
+constexpr bool have_one_name(Dim a, Dim b) noexcept {
+  if (!a.is_named() && !b.is_named()) return a == b;
+  return !a.is_number() && !b.is_number() && a.name_index() == b.name_index();
+}
+
+/// The error of one name with two kinds, for dimensions that differ and have one name.
+absl::Status different_kinds(Dim a, Dim b);
 
 /// A tuple of names as Python writes it: "('I', 'J', '0')".
 std::string to_string(const Dims& dims);
@@ -119,9 +184,18 @@ constexpr Dims default_dims(int ndim) {
   return dims;
 }
 
-/// One name. InvalidArgument, with the name in it, unless it is "I", "J", "K" or a decimal number
-/// from 0 to kMaxDataDim without sign, space or leading zeros.
+/// The dimension of a name, which is an identifier of 1 to kMaxNameLength characters, or a decimal
+/// number from 0 to kMaxDataDim without sign, space or leading zeros. Letters beyond ASCII are
+/// not normalised. InvalidArgument, with the name in it, for other names, for a number that is not
+/// data, and for more than kMaxNameIndex + 1 names.
+absl::StatusOr<Dim> make_dim(std::string_view name, DimKind kind);
+
+/// As above, of the kind that was declared for the name; without a declaration, horizontal.
 absl::StatusOr<Dim> parse_dim(std::string_view name);
+
+/// Makes `kind` the kind of `name` in `parse_dim` and `parse_dims`, in the whole process.
+/// InvalidArgument if the name has another kind by an earlier declaration.
+absl::Status declare_dim(std::string_view name, DimKind kind);
 
 /// The names in a string of one-character names, such as "IJK" or "KI0", for an array of `ndim`
 /// dimensions. InvalidArgument for a character that is not a name, for a repeated name, or for
@@ -136,7 +210,7 @@ constexpr bool are_names_of(const Dims& dims, int ndim) noexcept {
   if (dims.size() != ndim) return false;
   for (int i = 0; i < ndim; ++i) {
     for (int j = 0; j < i; ++j) {
-      if (dims[i] == dims[j]) return false;
+      if (have_one_name(dims[i], dims[j])) return false;
     }
   }
   return true;
@@ -577,8 +651,11 @@ struct Preset {
   friend constexpr bool operator==(const Preset&, const Preset&) noexcept = default;
 };
 
-/// The layout map of an array with these dimensions, from the base ranks of I, J and K. Requires
-/// that `base_ranks` is a permutation of 0, 1, 2 and that the names are distinct.
+/// The layout map of an array with these dimensions, from the base ranks of I, J and K. In the
+/// order of Dim, the first horizontal dimension stands for I (unless I is there) and the others for
+/// J; vertical dimensions stand for K. Local dimensions are directly inside the first horizontal
+/// one, data dimensions outermost. Requires that `base_ranks` is a permutation of 0, 1, 2 and that
+/// the names are distinct.
 LayoutMap layout_by_name(const std::array<int, kSpatialAxes>& base_ranks, const Dims& dims);
 
 /// The layout map that `preset` gives to an array with these dimensions.

@@ -155,19 +155,55 @@ absl::Status unknown_preset(std::string_view name) {
                    (matches.empty() ? ";" : ""), " presets() lists all; register_preset adds one"));
 }
 
+// The horizontal dimension that stands for I.
+std::optional<Dim> first_horizontal(const Dims& dims) {
+  std::optional<Dim> first;
+  for (const Dim dim : dims) {
+    if (dim == kDimI) return dim;
+    if (dim.is_named() && dim.kind() == DimKind::kHorizontal && (!first || dim < *first)) {
+      first = dim;
+    }
+  }
+  return first;
+}
+
+// -1 for data, else the base rank of the spatial axis that `dim` stands for.
+int group_of(Dim dim, const Dims& dims, const std::array<int, kSpatialAxes>& base_ranks) {
+  if (dim.is_spatial()) return base_ranks[dim.spatial_axis()];
+  switch (dim.kind()) {
+    case DimKind::kData:
+      return -1;
+    case DimKind::kVertical:
+      return group_of(kDimK, dims, base_ranks);
+    case DimKind::kLocal:
+      return group_of(kDimI, dims, base_ranks);
+    case DimKind::kHorizontal:
+      break;
+  }
+  return group_of(dim == first_horizontal(dims) ? kDimI : kDimJ, dims, base_ranks);
+}
+
 }  // namespace
 
 LayoutMap layout_by_name(const std::array<int, kSpatialAxes>& base_ranks, const Dims& dims) {
-  // The order of the strides: data dimensions by number, then base ranks.
-  const auto precedes = [&base_ranks](Dim a, Dim b) {
-    if (a.is_spatial() != b.is_spatial()) return b.is_spatial();
-    if (!a.is_spatial()) return a.number() < b.number();
-    return base_ranks[a.spatial_axis()] < base_ranks[b.spatial_axis()];
+  // The group of each dimension, in the order of the strides: data, then the spatial axes by their
+  // base ranks, each with the dimensions that stand for it.
+  std::array<int, kMaxNdim> groups;
+  for (int axis = 0; axis < dims.size(); ++axis) {
+    const Dim dim = dims[axis];
+    groups[axis] =
+        dim.is_spatial() ? base_ranks[dim.spatial_axis()] : group_of(dim, dims, base_ranks);
+  }
+  // Those that stand for J are in the direction from I to J.
+  const auto precedes = [&](int a, int b) {
+    if (groups[a] != groups[b] || a == b) return groups[a] < groups[b];
+    const bool is_reversed = groups[a] == base_ranks[1] && base_ranks[1] < base_ranks[0];
+    return (dims[a] < dims[b]) != is_reversed;
   };
   LayoutMap layout;
-  for (const Dim dim : dims) {
+  for (int axis = 0; axis < dims.size(); ++axis) {
     int rank = 0;
-    for (const Dim other : dims) rank += precedes(other, dim) ? 1 : 0;
+    for (int other = 0; other < dims.size(); ++other) rank += precedes(other, axis) ? 1 : 0;
     layout.push_back(rank);
   }
   return layout;

@@ -158,6 +158,15 @@ TEST(LayoutVectors, Presets) {
       ASSERT_TRUE(dims.ok()) << row << dims.status();
       EXPECT_EQ(preset_layout(*preset, *dims), ints_of(row.at("layout"))) << row;
     }
+    EXPECT_GE(entry.at("kinds").size(), 30u);
+    for (const Json& row : entry.at("kinds")) {
+      Dims dims;
+      for (const Json& dim : row.at("dims")) {
+        dims.push_back(
+            *make_dim(dim.at(0).get<std::string>(), *parse_dim_kind(dim.at(1).get<std::string>())));
+      }
+      EXPECT_EQ(preset_layout(*preset, dims), ints_of(row.at("layout"))) << row;
+    }
   }
   EXPECT_EQ(preset_names(), names);  // All built-in presets, and in this order.
 }

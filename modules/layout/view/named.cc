@@ -9,6 +9,7 @@ module;
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "modules/base/status_macros.h"
 
 module gridbuf.layout.view;
 
@@ -43,9 +44,18 @@ absl::Status too_many_dims() {
                                          .advice = "give dimensions with one meaning one name"});
 }
 
+// InvalidArgument if `dims` has the name of `dim` with another kind.
+absl::Status check_kinds(Dim dim, const Dims& dims) {
+  for (const Dim other : dims) {
+    if (dim != other && have_one_name(dim, other)) return different_kinds(dim, other);
+  }
+  return absl::OkStatus();
+}
+
 // Adds the names of `array` to those of `all`.
 absl::Status add_names(const Dims& dims, const Extents& shape, NamedShape& all) {
   for (int axis = 0; axis < dims.size(); ++axis) {
+    GRIDBUF_RETURN_IF_ERROR(check_kinds(dims[axis], all.dims));
     const int known = position_of(dims[axis], all.dims);
     if (known < 0) {
       if (all.dims.size() == kMaxNdim) return too_many_dims();
@@ -62,12 +72,10 @@ absl::StatusOr<NamedShape> all_names(std::span<const LayoutRequest> fields,
                                      std::span<const NamedShape> others) {
   NamedShape all;
   for (const LayoutRequest& field : fields) {
-    const absl::Status added = add_names(field.dims, field.shape, all);
-    if (!added.ok()) return added;
+    GRIDBUF_RETURN_IF_ERROR(add_names(field.dims, field.shape, all));
   }
   for (const NamedShape& other : others) {
-    const absl::Status added = add_names(other.dims, other.shape, all);
-    if (!added.ok()) return added;
+    GRIDBUF_RETURN_IF_ERROR(add_names(other.dims, other.shape, all));
   }
   return all;
 }
@@ -111,23 +119,29 @@ std::int64_t joined_alignment_bytes(std::span<const LayoutRequest> fields) {
   return multiple.value_or(fields.front().alignment_bytes);
 }
 
-// The spatial axes from the outermost to the innermost, by the first of kBaseRanks that agrees with
-// the order in `outer_to_inner`.
-std::array<Dim, kSpatialAxes> spatial_order_of(const Dims& outer_to_inner) {
+bool is_data(Dim dim) { return dim.kind() == DimKind::kData; }
+
+// `target` from the outermost to the innermost dimension without data dimensions, by the first of
+// kBaseRanks that agrees with the order in `outer_to_inner`; by the first of all if none does,
+// which more than three dimensions can bring about.
+Dims order_of(const Dims& target, const Dims& outer_to_inner) {
+  Dims first;
   for (const std::array<int, kSpatialAxes>& ranks : kBaseRanks) {
+    Dims order;
+    for (const int axis : axes_by_rank(layout_by_name(ranks, target))) {
+      if (!is_data(target[axis])) order.push_back(target[axis]);
+    }
     int previous = -1;
     bool agrees = true;
     for (const Dim dim : outer_to_inner) {
-      if (!dim.is_spatial()) continue;
-      agrees = agrees && ranks[dim.spatial_axis()] > previous;
-      previous = ranks[dim.spatial_axis()];
+      if (is_data(dim)) continue;
+      agrees = agrees && position_of(dim, order) > previous;
+      previous = position_of(dim, order);
     }
-    if (!agrees) continue;
-    std::array<Dim, kSpatialAxes> order{};
-    for (int axis = 0; axis < kSpatialAxes; ++axis) order[ranks[axis]] = Dim::spatial(axis);
-    return order;
+    if (agrees) return order;
+    if (first.empty()) first = order;
   }
-  __builtin_unreachable();  // Every order of three names is in kBaseRanks.
+  return first;
 }
 
 // `dims` from the largest stride to the smallest.
@@ -137,18 +151,18 @@ Dims outer_to_inner(const Dims& dims, const LayoutMap& layout) {
   return order;
 }
 
-// Inserts the spatial axes of `target` that `order` lacks, by the base ranks: inside the next outer
-// axis or, without an outer axis, directly outside the inner axes.
+// Inserts the dimensions of `target` that `order` lacks and that are not data, by the base ranks:
+// inside the next outer axis or, without an outer axis, directly outside the inner axes.
 void place_spatial(Dims& order, const Dims& target) {
-  int previous = -1;  // Where the spatial axis outside of the current one is.
-  for (const Dim dim : spatial_order_of(order)) {
+  int previous = -1;  // Where the axis outside of the current one is.
+  for (const Dim dim : order_of(target, order)) {
     const int present = position_of(dim, order);
     if (present >= 0) {
       previous = present;
-    } else if (position_of(dim, target) >= 0) {
+    } else {
       int position = previous + 1;
       if (previous < 0) {
-        while (position < order.size() && !order[position].is_spatial()) ++position;
+        while (position < order.size() && is_data(order[position])) ++position;
       }
       order.insert(position, dim);
       previous = position;
@@ -163,7 +177,7 @@ LayoutMap extended_layout(const Dims& dims, const LayoutMap& layout, const Dims&
   place_spatial(order, target);
   int added = 0;  // Data dimensions, outermost, the lowest number first.
   for (const Dim dim : target) {
-    if (dim.is_spatial() || position_of(dim, dims) >= 0) continue;
+    if (!is_data(dim) || position_of(dim, dims) >= 0) continue;
     int position = 0;
     while (position < added && order[position] < dim) ++position;
     order.insert(position, dim);
@@ -216,6 +230,7 @@ absl::StatusOr<LayoutRequest> join(std::span<const LayoutRequest> fields,
 
 absl::StatusOr<IndexMap> named_map(const NamedShape& array, const Dims& target) {
   for (const Dim dim : array.dims) {
+    GRIDBUF_RETURN_IF_ERROR(check_kinds(dim, target));
     if (position_of(dim, target) < 0) return missing_dim(dim, target);
   }
   Axes axes;

@@ -41,6 +41,19 @@ void expect_value_error(const absl::Status& status, std::string_view text) {
   EXPECT_NE(status.message().find(text), std::string_view::npos) << status.message();
 }
 
+// Of every kind.
+std::vector<Dim> any_dims() {
+  return {kDimI,
+          kDimJ,
+          kDimK,
+          kData0,
+          kData2,
+          *parse_dim("Cell"),
+          *make_dim("E2C", DimKind::kLocal),
+          *make_dim("Level", DimKind::kVertical),
+          *make_dim("tracer", DimKind::kData)};
+}
+
 // A field without halo in C order.
 LayoutRequest plain(const Dims& dims, const Extents& shape) {
   return {.shape = shape,
@@ -198,6 +211,27 @@ TEST(ExtendedLayout, IsThePresetsForEveryPartOfAPresetsField) {
   }
 }
 
+TEST(ExtendedLayout, OtherNamesFollowTheirKinds) {
+  const Dim cell = *parse_dim("Cell"), edge = *parse_dim("Edge");
+  const Dim local = *make_dim("E2C", DimKind::kLocal);
+  // Levels are outside of cells, so that they are outside of edges, too.
+  EXPECT_EQ(extended_layout({cell, kDimK}, {1, 0}, {cell, edge, kDimK}), (LayoutMap{2, 1, 0}));
+  EXPECT_EQ(extended_layout({cell, kDimK}, {0, 1}, {cell, edge, kDimK}), (LayoutMap{0, 1, 2}));
+  EXPECT_EQ(extended_layout({edge}, {0}, {edge, local, kDimK}), (LayoutMap{0, 1, 2}));
+  // An order that no preset has stays; K is added directly inside of what is outside of it.
+  EXPECT_EQ(extended_layout({edge, local}, {1, 0}, {edge, local, kDimK}), (LayoutMap{2, 0, 1}));
+}
+
+TEST(Join, OneNameHasOneKind) {
+  const Dim level = *make_dim("OneLevel", DimKind::kVertical);
+  const Dim flat = *make_dim("OneLevel", DimKind::kHorizontal);
+  expect_value_error(join_of({plain({kDimI, level}, {2, 3}), plain({flat}, {3})}).status(),
+                     "the kind of dimension \"OneLevel\" is horizontal, but must be vertical");
+  expect_value_error(named_map({{flat}, {3}}, {kDimI, level}).status(), "must be vertical");
+  expect_value_error(named_map({{kDimK}, {3}}, {*make_dim("K", DimKind::kHorizontal)}).status(),
+                     "the kind of dimension \"K\" is vertical, but must be horizontal");
+}
+
 TEST(ReducedLayout, DropsOrKeepsWhatIsReduced) {
   const LayoutRequest field = *join_of({kSurface, kProfile});
   const LayoutRequest dropped = reduced_layout(field, {0, 2}, /*keep=*/false);
@@ -237,7 +271,7 @@ struct Draws {
 
   int below(int bound) { return static_cast<int>(random() % static_cast<unsigned>(bound)); }
 
-  // Some of I, J, K, 0, 2 in any order, with the extents that all arrays of a round share.
+  // Some dimensions in any order, with the extents that all arrays of a round share.
   LayoutRequest field(const std::map<Dim, std::int64_t>& extents) {
     std::vector<Dim> dims;
     for (const auto& [dim, extent] : extents) {
@@ -265,7 +299,7 @@ TEST(NamedProperty, AJoinIsAValidFieldThatFollowsTheRules) {
   Draws draws{std::mt19937_64(31)};
   for (int round = 0; round < 3000; ++round) {
     std::map<Dim, std::int64_t> extents;
-    for (const Dim dim : {kDimI, kDimJ, kDimK, kData0, kData2}) extents[dim] = draws.below(5);
+    for (const Dim dim : any_dims()) extents[dim] = draws.below(5);
     std::vector<LayoutRequest> fields;
     for (int i = 0; i <= draws.below(3); ++i) fields.push_back(draws.field(extents));
     const absl::StatusOr<LayoutRequest> result = join_of(fields);
@@ -331,7 +365,7 @@ TEST(NamedProperty, AnOperandShowsThePointOfTheSameNames) {
   int points = 0;
   for (int round = 0; round < 1000; ++round) {
     std::map<Dim, std::int64_t> extents;
-    for (const Dim dim : {kDimI, kDimJ, kDimK, kData0, kData2}) extents[dim] = draws.below(5);
+    for (const Dim dim : any_dims()) extents[dim] = draws.below(5);
     const std::vector<LayoutRequest> fields{draws.field(extents), draws.field(extents)};
     const LayoutRequest result = *join_of(fields);
     for (const LayoutRequest& field : fields) {

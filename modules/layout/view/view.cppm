@@ -487,9 +487,9 @@ constexpr int position_of(Dim dim, const Dims& dims) noexcept {
 /// The result of an operation on `fields` and `others`, as a request with an item size of 1.
 /// `others` take part only with names and extents. Requires that all lists of a field have one
 /// valid entry per dimension. The dimensions of the result have the order of the first field that
-/// has all of them, else I, J, K and then data dimensions by number. InvalidArgument, with the
-/// dimension and both extents, if two operands disagree about an extent, or for more than kMaxNdim
-/// names.
+/// has all of them, else that of Dim: I, J, K and then data dimensions by number. InvalidArgument,
+/// with the dimension and what differs, if two operands disagree about its extent or its kind, or
+/// for more than kMaxNdim names.
 absl::StatusOr<LayoutRequest> join(std::span<const LayoutRequest> fields,
                                    std::span<const NamedShape> others = {});
 
