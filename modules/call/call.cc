@@ -34,7 +34,7 @@ absl::Status value_error(const std::string& where, std::string_view what, std::s
 }
 
 int spatial_count(const Dims& dims) {
-  return static_cast<int>(std::ranges::count_if(dims, [](Dim dim) { return dim.is_spatial(); }));
+  return static_cast<int>(std::ranges::count_if(dims, [](Dim dim) { return dim.is_grid(); }));
 }
 
 // ---- Dimensions. ----
@@ -92,7 +92,7 @@ absl::Status check_data_extents(const FieldRule& rule, const BoundField& field) 
 
 HaloWidth width(const Halo& halo, int axis) { return halo.empty() ? HaloWidth{} : halo[axis]; }
 
-/// Sets the origin to `said`, with zeros for missing data dimensions.
+/// Sets the origin to `said`, with zeros for missing dimensions that are not of the grid.
 absl::Status take_origin(const FieldRule& rule, const Extents& said, std::string_view who,
                          Extents& origin) {
   const int spatial = spatial_count(rule.dims);
@@ -101,8 +101,11 @@ absl::Status take_origin(const FieldRule& rule, const Extents& said, std::string
                        "a tuple with an entry for each of " + to_string(rule.dims),
                        "give them in that order");
   }
-  origin = said;
-  while (origin.size() < rule.dims.size()) origin.push_back(0);
+  int taken = 0;
+  for (const Dim dim : rule.dims) {
+    const bool is_said = dim.is_grid() || said.size() == rule.dims.size();
+    origin.push_back(is_said ? said[taken++] : 0);
+  }
   return absl::OkStatus();
 }
 
@@ -111,7 +114,7 @@ absl::Status take_origin(const FieldRule& rule, const Extents& said, std::string
 Extents entries_for(const FieldRule& rule, const Dims& domain, const Extents& all) {
   Extents origin;
   for (const Dim dim : rule.dims) {
-    if (dim.is_spatial()) origin.push_back(all[position_in(domain, dim)]);
+    if (dim.is_grid()) origin.push_back(all[position_in(domain, dim)]);
   }
   return origin;
 }
@@ -192,7 +195,8 @@ absl::StatusOr<Extents> largest_domain(std::span<const FieldRule> rules,
   Extents extents(domain.size(), -1);
   for (std::size_t f = 0; f < rules.size(); ++f) {
     if (arguments[f].is_absent) continue;
-    for (int i = 0; i < rules[f].dims.size() && rules[f].dims[i].is_spatial(); ++i) {
+    for (int i = 0; i < rules[f].dims.size(); ++i) {
+      if (!rules[f].dims[i].is_grid()) continue;
       const BoundField& field = call.fields[f];
       const HaloWidth halo = width(arguments[f].halo, field.axes[i]);
       const std::int64_t points = room(rules[f], field, i, halo);
@@ -212,7 +216,8 @@ absl::Status check_domain(std::span<const FieldRule> rules,
   for (std::size_t f = 0; f < rules.size(); ++f) {
     if (arguments[f].is_absent) continue;
     const BoundField& field = call.fields[f];
-    for (int i = 0; i < rules[f].dims.size() && rules[f].dims[i].is_spatial(); ++i) {
+    for (int i = 0; i < rules[f].dims.size(); ++i) {
+      if (!rules[f].dims[i].is_grid()) continue;
       const std::int64_t wanted = call.domain[position_in(domain, rules[f].dims[i])];
       const std::int64_t beyond = width(rules[f].reach, i).upper;
       // A difference and not a sum, because the caller's numbers could overflow.
@@ -336,21 +341,23 @@ std::string fault_place(const FieldRule& rule, const MemoryFault& fault) {
 
 Dims domain_dims(std::span<const FieldRule> rules) {
   Dims dims;
-  for (int axis = 0; axis < kSpatialAxes; ++axis) {
-    const Dim dim = Dim::spatial(axis);
-    const bool used = std::ranges::any_of(
-        rules, [dim](const FieldRule& rule) { return position_in(rule.dims, dim) >= 0; });
-    if (used) dims.push_back(dim);
+  for (const FieldRule& rule : rules) {
+    for (const Dim dim : rule.dims) {
+      if (dim.is_grid() && position_in(dims, dim) < 0) dims.push_back(dim);
+    }
   }
+  std::ranges::sort(dims);
   return dims;
 }
 
 absl::Status check_annotation_order(const Dims& dims) {
   for (int i = 1; i < dims.size(); ++i) {
     if (dims[i - 1] < dims[i]) continue;
-    return make_error(ErrorClass::kValue,
-                      {"Axes", to_string(dims), "in the order I, J, K, 0, 1, ..., each once",
-                       "sort the axes; the order in memory is that of the array's dims="});
+    return make_error(
+        ErrorClass::kValue,
+        {"Axes", to_string(dims),
+         "in the order horizontal, local, vertical, data (I, J, K, 0, ...), each once",
+         "sort the axes; the order in memory is that of the array's dims="});
   }
   return absl::OkStatus();
 }

@@ -12,8 +12,8 @@
 // by shape and origin, and misses a change of type or strides.
 //
 // The rules, in order. Dimensions: the names of the object, else those of the annotation. They must
-// be the dimensions of the annotation, in any order; binding sorts them: I, J, K, then data
-// dimensions by number. Origin: that of the call, else that of the object (in the annotation's
+// be the dimensions of the annotation, in any order; binding sorts them by kind and name, such as
+// I, J, K, 0. Origin: that of the call, else that of the object (in the annotation's
 // order), else the lower halo, else 0. Domain: that of the call, else in each dimension the
 // smallest of extent - origin - upper halo over all fields. Undefined behaviour is an error:
 // another element type, missing or unexpected dimensions, points outside the memory, a layout or
@@ -60,7 +60,7 @@ struct MemoryRule {
 /// What a stencil requires of one field: its annotation.
 struct FieldRule {
   std::string name = {};  // of the parameter
-  Dims dims = {};         // I, J, K, then data dimensions by number
+  Dims dims = {};         // in the order of Dim: I, J, K, then data dimensions by number
   DType dtype = {};
   Extents data_extents = {};  // of the data dimensions, in order; an entry of -1: any
   Halo reach = {};            // points read before and beyond the domain; empty: none
@@ -77,7 +77,7 @@ struct FieldArgument {
   bool is_absent = false;                        // the caller did not pass it
 };
 
-/// Origins and domain of a call. An origin has an entry per dimension of its field, or per spatial
+/// Origins and domain of a call. An origin has an entry per dimension of its field, or per grid
 /// dimension.
 struct CallRequest {
   std::vector<std::optional<Extents>> origins = {};  // by field; empty: none
@@ -99,11 +99,11 @@ struct BoundCall {
   Extents domain = {};  // an entry per dimension of `domain_dims`; 1 if no field has it
 };
 
-/// The dimensions of a stencil's domain: all spatial dimensions of its fields, in order.
+/// The dimensions of a stencil's domain: the horizontal and vertical dimensions of its fields, in
+/// order.
 Dims domain_dims(std::span<const FieldRule> rules);
 
-/// OK if `dims` are distinct and in the annotation's order (I, J, K, then data dimensions by
-/// number), else kValue.
+/// OK if `dims` are distinct and in the annotation's order, that of Dim, else kValue.
 absl::Status check_annotation_order(const Dims& dims);
 
 /// Binds every field. Requires an argument per rule. Errors: kType for another element type, else

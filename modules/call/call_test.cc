@@ -151,7 +151,20 @@ TEST(AnnotationOrder, IsIJKThenNumbersEachOnce) {
   EXPECT_FALSE(check_annotation_order({Dim::data(0), kDimI}).ok());
 }
 
-TEST(DomainDims, AreTheSpatialOnesOfAnyField) {
+TEST(AnnotationOrder, IsByKindThenByName) {
+  const Dim cell = *parse_dim("Cell"), edge = *parse_dim("Edge");
+  const Dim local = *make_dim("E2C", DimKind::kLocal);
+  EXPECT_TRUE(check_annotation_order({cell, edge, local, kDimK, Dim::data(0)}).ok());
+  EXPECT_FALSE(check_annotation_order({edge, cell}).ok());
+  EXPECT_FALSE(check_annotation_order({cell, kDimK, local}).ok());
+}
+
+TEST(DomainDims, AreThoseOfTheGridOfAnyField) {
+  const Dim cell = *parse_dim("Cell"), edge = *parse_dim("Edge");
+  const Dim local = *make_dim("E2C", DimKind::kLocal);
+  const std::vector<FieldRule> fields{rule_of("u", {edge, local, kDimK}), rule_of("v", {cell})};
+  EXPECT_EQ(domain_dims(fields), (Dims{cell, edge, kDimK}));
+
   const std::vector<FieldRule> rules{rule_of("u", {kDimK, Dim::data(0)}), rule_of("v", {kDimI})};
   EXPECT_EQ(domain_dims(rules), (Dims{kDimI, kDimK}));
 }
