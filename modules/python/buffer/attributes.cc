@@ -69,7 +69,7 @@ std::string text_of(const BufferObject& buffer) {
   const Layout& layout = buffer.array.layout();
   std::string text = "gridbuf.Buffer(shape=" + to_string(layout.shape());
   text += ", dtype=" + buffer.dtype->name;
-  text += ", dims=" + to_string(layout.dims());
+  text += ", dims=" + std::string(utf8(steal(PyObject_Repr(from_dims(layout.dims()).ptr())).ptr()));
   text += ", layout=" + to_string(layout.layout_map()) + ", ";
   text += !buffer.root && has_plan(self_of(buffer))
               ? padding_text(layout)
@@ -84,7 +84,8 @@ std::string text_of(const BufferObject& buffer) {
 
 py::object transposed(const BufferObject& buffer, const py::args& axes) {
   const Extents& shape = buffer.array.shape();
-  return view_of(buffer, value_of(transpose_map(shape, to_axes(axes, shape.size()))));
+  return view_of(buffer,
+                 value_of(transpose_map(shape, to_axes(axes, buffer.array.layout().dims()))));
 }
 
 py::object broadcast(const BufferObject& buffer, py::handle shape) {

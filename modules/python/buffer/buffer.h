@@ -335,10 +335,11 @@ struct Request {
   DeviceType memory = DeviceType::kHost;
 };
 
-/// A halo: an entry per dimension, each an integer (both ends) or a pair (lower, upper). TypeError
+/// A halo: an entry per dimension, each an integer (both ends) or a pair (lower, upper), or a dict
+/// from names to entries, none for the others. TypeError
 /// for other kinds, and for the three entries that every halo once had; ValueError for what does
 /// not fit the shape.
-Halo to_halo(PyObject* object, const Extents& shape);
+Halo to_halo(PyObject* object, const Dims& dims, const Extents& shape);
 
 /// Whether `device` asks for the GPU; nothing if it was not given. None asks for the host.
 std::optional<bool> wants_gpu(PyObject* device);
@@ -474,7 +475,12 @@ struct Meaning {
   Halo halo = {};
   py::object touch;                     // to be called after the memory was written
   std::vector<std::string> names = {};  // of the dimensions, any
+  py::object dims = {};                 // the same as the object has them, with kinds
 };
+
+/// The dimensions of `meaning.names`, which must not be empty; an error for a text that is not a
+/// name.
+absl::StatusOr<Dims> dims_of(const Meaning& meaning, int ndim);
 
 /// Functions to call before memory is used for a limited time, and after that; none: not given.
 struct UseHooks {

@@ -345,8 +345,10 @@ Foreign read_entry(Entry entry, PyObject* self) {
   raw.dims = field(item(entry.dict, "dims"), read_names);
   raw.halo = field(item(entry.dict, "halo"), read_halo);
   EntryMeaning meaning = value_of(read_meaning(raw, foreign.view.memory.view.shape));
-  foreign.meaning = {
-      .halo = meaning.halo, .touch = given(entry.dict, "touch"), .names = std::move(meaning.dims)};
+  foreign.meaning = {.halo = meaning.halo,
+                     .touch = given(entry.dict, "touch"),
+                     .names = std::move(meaning.dims),
+                     .dims = given(entry.dict, "dims")};
   return foreign;
 }
 

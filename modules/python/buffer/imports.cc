@@ -277,10 +277,8 @@ Dims dims_of(const Foreign& foreign, PyObject* object, PyObject* dims,
              const ImportOptions& options) {
   const int ndim = foreign.view.memory.view.ndim();
   if (dims != nullptr && dims != Py_None) return to_dims(dims, ndim);
-  const std::vector<std::string>& names = foreign.meaning.names;
-  if (options.use_names && !names.empty()) {
-    const std::vector<std::string_view> views(names.begin(), names.end());
-    absl::StatusOr<Dims> parsed = parse_dims(views, ndim);
+  if (options.use_names && !foreign.meaning.names.empty()) {
+    const absl::StatusOr<Dims> parsed = dims_of(foreign.meaning, ndim);
     if (parsed.ok()) return *parsed;
     raise(with_context(parsed.status(), "the array's own names cannot be used; pass dims="));
   }
@@ -357,6 +355,12 @@ py::object import_or_none(PyObject* object, PyObject* dims, const ImportOptions&
   if (!found) return py::object();
   if (meaning != nullptr) *meaning = found->meaning;
   return adopt(*std::move(found), object, dims, options);
+}
+
+absl::StatusOr<Dims> dims_of(const Meaning& meaning, int ndim) {
+  const std::vector<std::string_view> names(meaning.names.begin(), meaning.names.end());
+  const absl::StatusOr<Dims> dims = parse_dims(names, ndim);
+  return dims.ok() ? to_dims(meaning.dims.ptr(), ndim) : dims;
 }
 
 py::object import_buffer(PyObject* object, PyObject* dims, const ImportOptions& options,

@@ -70,12 +70,15 @@ py::dict presets() {
   return found;
 }
 
-/// The number of dimensions: of the object if it says so, else of the names that it declares.
+AttributeName ndim_name("ndim");
+AttributeName shape_name("shape");
+
+/// The number of dimensions: of the object if it says so, else of its shape, else of its memory.
 int ndim_of(PyObject* object) {
-  const py::object ndim = steal_or_none(PyObject_GetAttrString(object, "ndim"));
+  const py::object ndim = optional_attribute(object, ndim_name);
   if (!ndim) {
-    if (!take_error(PyExc_AttributeError)) throw PythonError();
-    return source_of(object).like.shape.size();
+    const py::object shape = optional_attribute(object, shape_name);
+    return shape ? to_integers(shape.ptr(), "shape").size() : source_of(object).like.shape.size();
   }
   const std::int64_t value = to_integer(ndim.ptr(), "ndim");
   if (value < 0 || value > kMaxNdim) {
@@ -99,11 +102,29 @@ py::object get_dims(py::handle obj, py::handle annotation) {
   return from_dims(to_dims(annotation.ptr(), ndim));
 }
 
+/// _dim(dim, kind): the name and the kind of a dimension; `kind` None: as declared.
+py::tuple name_and_kind(py::handle dim, py::handle kind) {
+  const py::tuple one = py::make_tuple(dim);
+  Dim found = to_dims(one.ptr(), 1)[0];
+  if (!kind.is_none()) {
+    found = value_of(make_dim(to_string(found), to_dim_kind(kind.ptr())));
+  }
+  return py::make_tuple(make_text(to_string(found)), make_text(to_string(found.kind())));
+}
+
+void declare_dims(const py::kwargs& kinds) {
+  for (const auto& [name, kind] : kinds) {
+    const py::tuple one = py::make_tuple(name);
+    const Dim dim = to_dims(one.ptr(), 1)[0];
+    check(declare_dim(to_string(dim), to_dim_kind(kind.ptr())));
+  }
+}
+
 }  // namespace
 
 Extents in_annotation_order(const Dims& dims, const Extents& entries) {
   Extents ordered;
-  // A rank per name in Dim's own order (I < J < K < 0 < 1 < ...), read the other way round.
+  // A rank per name in the order of Dim (I < J < K < 0 < 1 < ...), read the other way round.
   LayoutMap order;
   for (const Dim dim : dims) {
     int position = 0;
@@ -127,7 +148,9 @@ void add_name_functions(PyObject* module) {
            py::arg("layout") = py::none(), doc("register_preset"))
       .def("presets", presets, doc("presets"))
       .def("get_dims", get_dims, py::arg("obj"), py::arg("annotation") = py::none(),
-           doc("get_dims"));
+           doc("get_dims"))
+      .def("_dim", name_and_kind, py::arg("dim"), py::arg("kind"))
+      .def("declare_dims", declare_dims, doc("declare_dims"));
 }
 
 }  // namespace gridbuf::python

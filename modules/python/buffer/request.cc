@@ -85,8 +85,10 @@ DeviceType choose_memory(const Keywords& keywords, const std::optional<Preset>& 
 }
 
 /// The aligned index that was passed.
-Extents to_aligned_index(PyObject* object, int ndim) {
-  const Extents index = to_integers(object, "aligned_index");
+Extents to_aligned_index(PyObject* object, const Dims& dims) {
+  const int ndim = dims.size();
+  const py::object entries = by_position(object, dims, "aligned_index", steal(PyLong_FromLong(0)));
+  const Extents index = to_integers(entries.ptr(), "aligned_index");
   if (index.size() == ndim) return index;
   raise_parameter("aligned_index", object,
                   "one index per dimension, " + std::to_string(ndim) + " in all",
@@ -100,7 +102,7 @@ void override_request(const Keywords& keywords, const std::optional<Preset>& pre
   const int ndim = wanted.shape.size();
   if (is_given(keywords.dims)) wanted.dims = to_dims(keywords.dims, ndim);
   if (wanted.dims.empty()) wanted.dims = default_dims(ndim);
-  if (is_given(keywords.halo)) wanted.halo = to_halo(keywords.halo, wanted.shape);
+  if (is_given(keywords.halo)) wanted.halo = to_halo(keywords.halo, wanted.dims, wanted.shape);
   if (is_given(keywords.layout)) {
     wanted.layout = to_layout(keywords.layout, wanted.dims);
   } else if (preset) {
@@ -112,7 +114,7 @@ void override_request(const Keywords& keywords, const std::optional<Preset>& pre
     wanted.alignment_bytes = preset->alignment_bytes;
   }
   if (is_given(keywords.aligned_index)) {
-    wanted.aligned_index = to_aligned_index(keywords.aligned_index, ndim);
+    wanted.aligned_index = to_aligned_index(keywords.aligned_index, wanted.dims);
   }
 }
 
@@ -221,7 +223,9 @@ std::optional<Preset> preset_of(const Keywords& keywords) {
   return value_of(find_preset(utf8(keywords.backend)));
 }
 
-Halo to_halo(PyObject* object, const Extents& shape) {
+Halo to_halo(PyObject* object, const Dims& dims, const Extents& shape) {
+  const py::object entries = by_position(object, dims, "halo", steal(PyLong_FromLong(0)));
+  object = entries.ptr();
   if (!is_sequence(object)) {
     raise_parameter("halo", object, "a sequence with an integer or a pair for each dimension",
                     "pass one entry per dimension, such as (2, 2, 0)", ErrorClass::kType);

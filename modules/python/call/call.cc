@@ -83,7 +83,7 @@ void add_field(StencilRules& stencil, const std::string& name, py::handle dims, 
   rule.preferred = to_memory_rule(preferred_layout, preferred_alignment, rule.dims);
   if (!reach.is_none()) {
     const Extents unbounded(rule.dims.size(), std::numeric_limits<std::int64_t>::max());
-    rule.reach = to_halo(reach.ptr(), unbounded);
+    rule.reach = to_halo(reach.ptr(), rule.dims, unbounded);
   }
   stencil.rules.push_back(std::move(rule));
   stencil.fields.push_back(std::move(field));
@@ -144,8 +144,7 @@ std::string all_of(const FieldRule& rule) { return "field '" + rule.name + "', a
 std::optional<Dims> foreign_names(const FieldRule& rule, const PassedField& field,
                                   const Meaning& meaning, int ndim) {
   if (meaning.names.empty()) return declared_dims(field.object.ptr(), ndim);
-  const std::vector<std::string_view> names(meaning.names.begin(), meaning.names.end());
-  absl::StatusOr<Dims> dims = parse_dims(names, ndim);
+  const absl::StatusOr<Dims> dims = dims_of(meaning, ndim);
   if (dims.ok()) return *dims;
   raise(with_context(dims.status(), all_of(rule) + ": its dims must be " + to_string(rule.dims) +
                                         " in any order; rename them"));

@@ -43,6 +43,7 @@ from ._core import (
     as_cupy,
     as_numpy,
     copyto,
+    declare_dims,
     empty,
     empty_like,
     from_array,
@@ -59,6 +60,7 @@ from ._core import (
     zeros,
     zeros_like,
 )
+from ._dims import Dim
 from ._owns import owns
 from ._stream import stream
 from ._version import __version__
@@ -95,6 +97,7 @@ __all__ = [
     "DType",
     "DefaultParameters",
     "DeviceUnavailableError",
+    "Dim",
     "ExpensiveCopyWarning",
     "Field",
     "FieldType",
@@ -114,6 +117,7 @@ __all__ = [
     "as_cupy",
     "as_numpy",
     "copyto",
+    "declare_dims",
     "empty",
     "empty_like",
     "from_array",

@@ -6,13 +6,14 @@ the stub that the package has.
 """
 
 import enum
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import EllipsisType
 from typing import (
     Any,
     ClassVar,
     Final,
     Literal,
+    Protocol,
     SupportsIndex,
     TypeAlias,
     TypedDict,
@@ -32,8 +33,19 @@ _Scalar = TypeVar("_Scalar", bound=np.generic)
 _Result = TypeVar("_Result")
 _DType: TypeAlias = type[_Scalar] | np.dtype[_Scalar]
 _Shape: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
-_Layout: TypeAlias = Sequence[SupportsIndex] | Callable[[tuple[str, ...]], Sequence[SupportsIndex]]
-_Dims: TypeAlias = str | Sequence[str]
+
+# A name with a kind, such as gt4py.next.Dimension. The keys of a mapping are such names, too; Any,
+# because the type of a key is invariant.
+class _Dimension(Protocol):
+    @property
+    def value(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+
+_Dims: TypeAlias = str | Sequence[str | _Dimension]
+_Axes: TypeAlias = Sequence[SupportsIndex] | Sequence[str]
+_Layout: TypeAlias = _Axes | Callable[[tuple[str, ...]], _Axes]
+_AlignedIndex: TypeAlias = Sequence[SupportsIndex] | Mapping[Any, SupportsIndex]
 _Device: TypeAlias = Literal["gpu"] | None
 _Memory: TypeAlias = Literal["host", "pinned", "managed", "device"]
 _Index: TypeAlias = SupportsIndex | slice | EllipsisType | None
@@ -67,7 +79,7 @@ class _ArrayKeywords(TypedDict, total=False):
     device: _Device  # = ...
     layout: _Layout | None  # = None
     alignment_size: SupportsIndex | None  # = None
-    aligned_index: Sequence[SupportsIndex] | None  # = None
+    aligned_index: _AlignedIndex | None  # = None
     dims: _Dims | None  # = None
     populate: bool  # = False
     memory: _Memory | None  # = None
@@ -107,9 +119,7 @@ class LayoutPlan:
         """Number of dimensions."""
     @property
     def dims(self) -> tuple[str, ...]:
-        """Names of the dimensions: "I", "J", "K", or numbers of data dimensions (docs/spec.md
-        1.7).
-        """
+        """Names of the dimensions. A `gridbuf.Dim` has a kind, too (docs/spec.md 1.7)."""
     @property
     def itemsize(self) -> int:
         """Bytes of one element."""
@@ -280,9 +290,7 @@ class Buffer:
         """Bytes of one element."""
     @property
     def dims(self) -> tuple[str, ...]:
-        """Names of the dimensions: "I", "J", "K", or numbers of data dimensions (docs/spec.md
-        1.7).
-        """
+        """Names of the dimensions. A `gridbuf.Dim` has a kind, too (docs/spec.md 1.7)."""
     @property
     def layout(self) -> tuple[int, ...]:
         """Layout map: entry i is the rank of dimension i, 0 for the largest stride (docs/spec.md
@@ -325,8 +333,8 @@ class Buffer:
         """Same as `__gt_origin__`."""
     @property
     def __gt_origin__(self) -> tuple[int, ...]:
-        """Aligned index in the order I, J, K, 0, 1, ...: the default origin of a stencil's call
-        (docs/spec.md 5.33).
+        """Aligned index in the order horizontal, local, vertical, data, such as I, J, K, 0: the
+        default origin of a stencil's call (docs/spec.md 5.33).
         """
     @property
     def __gt_dims__(self) -> tuple[str, ...]:
@@ -376,13 +384,14 @@ class Buffer:
         >>> gridbuf.allocate((2, 3)).to_numpy().shape
         (2, 3)
         """
-    def transpose(self, *axes: SupportsIndex | Sequence[SupportsIndex] | None) -> Buffer:
+    def transpose(self, *axes: SupportsIndex | str | _Axes | None) -> Buffer:
         """Return a view with its dimensions in another order.
 
         Parameters
         ----------
-        *axes : int, or one sequence of int
-            Dimension i of the result is dimension axes[i]. Without axes, the order is reversed.
+        *axes : int or str, or one sequence of them
+            Dimension i of the result is dimension axes[i], by its index or its name. Without axes,
+            the order is reversed.
 
         Returns
         -------
@@ -392,15 +401,15 @@ class Buffer:
         Raises
         ------
         TypeError
-            An axis is not an integer.
+            An axis is neither an integer nor a name, or the axes are both.
         IndexError
             An axis is out of bounds.
         ValueError
-            The axes are not a permutation.
+            The axes are not a permutation, or a name is not that of a dimension.
 
         Notes
         -----
-        Rules: docs/spec.md 1.37 and 5.36.
+        Rules: docs/spec.md 1.37, 5.36 and 5.71.
 
         Examples
         --------
@@ -510,7 +519,7 @@ class Buffer:
     def __reduce_ex__(self, protocol: SupportsIndex, /) -> tuple[Any, ...]:
         """Return elements and parameters, for pickle."""
     # A full set of integers gives a NumPy scalar, everything else a Buffer; types cannot tell.
-    def __getitem__(self, key: _Index | tuple[_Index, ...], /) -> Any: ...
+    def __getitem__(self, key: _Index | tuple[_Index, ...] | Mapping[Any, _Index], /) -> Any: ...
     def __setitem__(self, key: Never, value: Never, /) -> None: ...  # raises TypeError
     def __delitem__(self, key: Never, /) -> None: ...  # raises TypeError
     def __len__(self) -> int: ...
@@ -635,19 +644,22 @@ def allocate(
     device : {None, "gpu"}, optional
         None is the host. An explicit None overrides the preset. Default: from the preset, else
         None.
-    layout : sequence of int or callable, optional
+    layout : sequence of int or str, or callable, optional
         Layout map: entry i is the rank of dimension i. Rank 0 has the largest stride, rank ndim - 1
-        is contiguous. A callable gets the tuple of names and returns the ranks. Default: from the
-        preset, else C order.
+        is contiguous. Or the names of the dimensions, from the largest stride to the smallest. A
+        callable gets the tuple of names and returns one of both. Default: from the preset, else C
+        order.
     alignment_size : int, optional
         Bytes, from 1 to 1048576, not only powers of two. 1 means no constraint. Default: from the
         preset, else 1.
-    aligned_index : sequence of int, optional
+    aligned_index : sequence of int or dict, optional
         The index, in elements, whose address is a multiple of `alignment_size`. Every element with
-        the same index in the contiguous dimension is aligned, too. Default: zeros.
+        the same index in the contiguous dimension is aligned, too. A dict has integers by name, 0
+        for the other dimensions. Default: zeros.
     dims : str or sequence of str, optional
-        One name per dimension, without repeats: "I", "J", "K", and decimal numbers for data
-        dimensions. Default: I, J, K, 0, 1, ...
+        One name per dimension, without repeats: identifiers, and decimal numbers for data
+        dimensions. A str has names of one character. `gridbuf.Dim` and objects with `value` and
+        `kind`, as those of `gt4py.next`, are names with a kind. Default: I, J, K, 0, 1, ...
     populate : bool, default False
         Whether to commit the pages now, so that too little memory is a MemoryError here.
     memory : {"host", "pinned", "managed", "device"}, optional
@@ -1137,7 +1149,8 @@ def register_preset(
     alignment_size : int, default 1
         Bytes, from 1 to 1048576. 1 means no constraint.
     layout : sequence of int or {"C", "F"}, default (0, 1, 2)
-        The ranks of I, J and K, 0 for the largest stride; or an order by position.
+        The ranks of I, J and K, 0 for the largest stride; or an order by position. Other names
+        follow their kinds (docs/spec.md 1.12).
 
     Raises
     ------
@@ -1176,6 +1189,34 @@ def presets() -> dict[str, _Preset]:
     >>> import gridbuf
     >>> gridbuf.presets()["gt:cpu_ifirst"]
     {'device': None, 'alignment_size': 64, 'layout': (2, 1, 0)}
+    """
+
+def _dim(dim: object, kind: str | None) -> tuple[str, str]: ...
+def declare_dims(**kinds: Literal["horizontal", "vertical", "local", "data"]) -> None:
+    """Declare the kinds of names, for the whole process.
+
+    Parameters
+    ----------
+    **kinds : {"horizontal", "vertical", "local", "data"}
+        The kind of each name, which a plain str has from then on. A declaration can be repeated.
+
+    Raises
+    ------
+    TypeError
+        A kind is not a str.
+    ValueError
+        A name is not a name of a dimension or has another kind already, or a kind is not a kind.
+
+    Notes
+    -----
+    Arrays that exist keep the kinds that they have. Rules: docs/spec.md 1.49.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> gridbuf.declare_dims(level="vertical", tracer="data")
+    >>> gridbuf.allocate((4, 6), dims=("Cell", "level")).dims
+    ('Cell', Dim('level', 'vertical'))
     """
 
 def get_dims(obj: object, annotation: _Dims | None = None) -> tuple[str, ...] | None:
@@ -1224,7 +1265,7 @@ def get_origin(obj: object, /) -> tuple[int, ...] | None:
     -------
     tuple of int or None
         `obj.__gt_origin__`, else `obj.default_origin`, else that of the Buffer behind a plain
-        array. The order is I, J, K, 0, 1, ...
+        array. The order is horizontal, local, vertical, data, such as I, J, K, 0.
 
     Raises
     ------
@@ -1494,7 +1535,8 @@ def _memory_set_threads(n: SupportsIndex, /) -> None: ...
 # ---- Storages: what gridbuf.storage is made of. ----
 
 _Managed: TypeAlias = Literal["gt4py", "cuda"] | None
-_Halo: TypeAlias = Sequence[SupportsIndex | Sequence[SupportsIndex]]
+_Width: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
+_Halo: TypeAlias = Sequence[_Width] | Mapping[Any, _Width]
 _Side: TypeAlias = Literal["host", "device"]
 
 class SyncFlag(enum.IntFlag):
@@ -1595,9 +1637,7 @@ class StorageBase:
         """Bytes of one element."""
     @property
     def dims(self) -> tuple[str, ...]:
-        """Names of the dimensions: "I", "J", "K", or numbers of data dimensions (docs/spec.md
-        1.7).
-        """
+        """Names of the dimensions. A `gridbuf.Dim` has a kind, too (docs/spec.md 1.7)."""
     @property
     def layout(self) -> tuple[int, ...]:
         """Layout map: entry i is the rank of dimension i, 0 for the largest stride (docs/spec.md
@@ -1606,8 +1646,8 @@ class StorageBase:
     @property
     def halo(self) -> tuple[tuple[int, int], ...]:
         """Points around the domain: a pair (lower, upper) per dimension. You can set it, with an
-        integer or a pair per dimension. It belongs to this object and not to its views, and
-        never re-aligns (docs/spec.md 9.21).
+        integer or a pair per dimension, or a dict of them by name. It belongs to this object and
+        not to its views, and never re-aligns (docs/spec.md 9.21).
         """
     @halo.setter
     def halo(self, value: _Halo, /) -> None: ...
@@ -1649,8 +1689,8 @@ class StorageBase:
         """Same as `__gt_origin__`."""
     @property
     def __gt_origin__(self) -> tuple[int, ...]:
-        """Lower halo in the order I, J, K, 0, 1, ...: the default origin of a stencil's call
-        (docs/spec.md 9.23).
+        """Lower halo in the order horizontal, local, vertical, data, such as I, J, K, 0: the
+        default origin of a stencil's call (docs/spec.md 9.23).
         """
     @property
     def __gt_dims__(self) -> tuple[str, ...]:
@@ -1721,7 +1761,7 @@ class StorageBase:
         >>> import gridbuf.storage
         >>> array = field.to_cupy()  # doctest: +SKIP
         """
-    def transpose(self, *axes: SupportsIndex | Sequence[SupportsIndex] | None) -> Self:
+    def transpose(self, *axes: SupportsIndex | str | _Axes | None) -> Self:
         """Return a view with its dimensions in another order.
 
         Parameters
@@ -2041,7 +2081,7 @@ class _StorageKeywords(TypedDict, total=False):
     device: _Device  # = ...
     layout: _Layout | None  # = None
     alignment_size: SupportsIndex | None  # = None
-    aligned_index: Sequence[SupportsIndex] | None  # = None
+    aligned_index: _AlignedIndex | None  # = None
     dims: _Dims | None  # = None
     populate: bool  # = False
     halo: _Halo | None  # = None
@@ -2063,9 +2103,10 @@ def _storage_empty(
     aligned_index : as in `allocate`
         Default: the lower halo.
     dims, populate : as in `allocate`
-    halo : sequence of int or of pair, optional
+    halo : sequence of int or of pair, or dict, optional
         Points around the domain, in elements: per dimension an integer for both ends, or a pair
-        (lower, upper). Default: no halo.
+        (lower, upper). A dict has them by name; the other dimensions have no halo. Default: no
+        halo.
     managed : {None, "gt4py", "cuda"}, optional
         With `device="gpu"`: "gt4py" is a buffer on each side, which gridbuf keeps in step. "cuda"
         is one memory for both sides. None is memory of the device only. Default: "gt4py".

@@ -1,13 +1,13 @@
 """xarray's DataArray as an array of a grid: importing this module gives it `__gt_data_interface__` and `__gt_dims__`.
 
 The interface is that of `data_array.data`, with the names of the DataArray's dimensions added to each entry. If the data has
-names, they must be equal, else reading the interface is a ValueError. Names are not changed. The functions of gridbuf need
-`dims=` for other names than I, J, K and numbers, such as "lat".
+names, they must be equal, else reading the interface is a ValueError. Names come in and go out unchanged. The functions of
+gridbuf need `dims=` for names that are neither identifiers nor numbers, such as "lat (degrees)".
 
 >>> import gridbuf, gridbuf.xarray, xarray
->>> field = xarray.DataArray(gridbuf.zeros((2, 3)), dims=("I", "J"))
+>>> field = xarray.DataArray(gridbuf.zeros((2, 3)), dims=("lat", "lon"))
 >>> gridbuf.as_buffer(field).dims
-('I', 'J')
+('lat', 'lon')
 
 Both are properties. xarray's accessors are not used, because xarray keeps the result of an accessor: after
 `data_array.data = other` it would describe memory that may be freed. You can replace the properties with
@@ -315,8 +315,8 @@ def storage(
     Parameters
     ----------
     data_array : xarray.DataArray
-        Any DataArray. Names that gridbuf does not know ("lat") need `dims=`, which renames the
-        dimensions by position. The coordinate "lat" is then along "I".
+        Any DataArray. The names of its dimensions stay. `dims=` renames them by position: with
+        `dims="IJ"` the coordinate "lat" is then along "I".
     dtype : dtype_like, optional
         Element type. Default: that of `data_array`.
     **parameters
@@ -330,7 +330,8 @@ def storage(
     Raises
     ------
     ValueError
-        A name of a dimension is unknown, or a parameter is out of bounds.
+        A dimension has a text that is not a name (docs/spec.md 1.7), or a parameter is out of
+        bounds.
     TypeError
         A parameter is unknown or has a wrong kind.
 

@@ -75,7 +75,10 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
 // ---- Indexing. ----
 
 PyObject* subscript_slot(PyObject* self, PyObject* key) {
-  return guarded([&] { return Type::subscript(*object_of(self), to_subscript(key)); });
+  return guarded([&] {
+    const BufferObject& buffer = *object_of(self);
+    return Type::subscript(buffer, to_subscript(key, buffer.array.layout().dims()));
+  });
 }
 
 // ---- The type. ----

@@ -91,7 +91,7 @@ bool is_basic_item(PyObject* item) {
 }
 
 bool is_basic(PyObject* key) {
-  if (PyTuple_CheckExact(key) == 0) return is_basic_item(key);
+  if (PyTuple_CheckExact(key) == 0) return PyDict_Check(key) != 0 || is_basic_item(key);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) {
     if (!is_basic_item(PyTuple_GET_ITEM(key, i))) return false;
   }
@@ -149,7 +149,7 @@ PyObject* subscript_slot(PyObject* self, PyObject* key) {
   return guarded([&] {
     const StorageObject& object = *object_of(self);
     if (!is_basic(key)) return pick(object, key);
-    return Type::subscript(object, to_subscript(key));
+    return Type::subscript(object, to_subscript(key, object.storage.dims()));
   });
 }
 
@@ -164,7 +164,7 @@ int assign_subscript_slot(PyObject* self, PyObject* key, PyObject* value) {
       put(object, key, value);
       return 0;
     }
-    const std::vector<SubscriptItem> items = to_subscript(key);
+    const std::vector<SubscriptItem> items = to_subscript(key, object.storage.dims());
     const IndexMap map = value_of(subscript_map(object.storage.shape(), items));
     assign(object, object.storage.view(map), value);
     return 0;

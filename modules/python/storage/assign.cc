@@ -33,8 +33,7 @@ struct Value {
 /// it declares none. ValueError for names that no storage has.
 std::optional<Dims> names_of(PyObject* object, const Meaning& meaning, int ndim) {
   if (meaning.names.empty()) return declared_dims(object, ndim);
-  const std::vector<std::string_view> names(meaning.names.begin(), meaning.names.end());
-  const absl::StatusOr<Dims> dims = parse_dims(names, ndim);
+  const absl::StatusOr<Dims> dims = dims_of(meaning, ndim);
   if (dims.ok()) return *dims;
   raise(with_context(dims.status(),
                      "the value's names cannot be paired with the storage's; assign its elements"));

@@ -48,7 +48,7 @@ py::object origin(const StorageObject& object) {
 
 py::object transposed(const StorageObject& object, const py::args& axes) {
   const Extents& shape = object.storage.shape();
-  return view_of(object, value_of(transpose_map(shape, to_axes(axes, shape.size()))));
+  return view_of(object, value_of(transpose_map(shape, to_axes(axes, object.storage.dims()))));
 }
 
 py::object copy(const StorageObject& object) {
@@ -278,7 +278,7 @@ py::object device_data(const StorageObject& object) {
 /// Setting may run Python, so the storage is looked at afterwards.
 void set_halo(const StorageObject& object, py::handle value) {
   StorageObject& changed = *object_of(object.self());
-  const Halo halo = to_halo(value.ptr(), changed.storage.shape());
+  const Halo halo = to_halo(value.ptr(), changed.storage.dims(), changed.storage.shape());
   check(changed.storage.set_halo(halo));
   changed.parameters = py::object();
 }

@@ -48,7 +48,7 @@ struct Hash {
       hash = hash * 0x9E3779B97F4A7C15U + static_cast<std::size_t>(value);
     };
     for (const std::int64_t extent : like.shape) add(extent);
-    for (const Dim dim : like.dims) add(dim.is_spatial() ? ~dim.spatial_axis() : dim.number());
+    for (const Dim dim : like.dims) add(dim.code());
     for (const int rank : like.layout) add(rank);
     for (const std::int64_t index : like.aligned_index) add(index);
     add(like.alignment_bytes);

@@ -16,6 +16,7 @@ module;
 #include <span>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -180,6 +181,74 @@ std::size_t find_name(const Signature& signature, PyObject* keyword) {
     ++position;
   }
   return position;
+}
+
+AttributeName kind_name("kind");
+AttributeName value_name("value");
+
+/// A name as Python writes its identifiers: normalised (NFC), and of letters that Python takes.
+py::object normal_name(PyObject* text) {
+  if (PyUnicode_IS_ASCII(text)) return share(text);
+  py::object name = py::module_::import("unicodedata").attr("normalize")("NFC", py::handle(text));
+  if (PyUnicode_IsIdentifier(name.ptr()) == 1) return name;
+  raise(ErrorClass::kValue, Problem{"dimension name", describe(text), "an identifier, as of Python",
+                                    "rename the dimension"});
+}
+
+Dim to_dim(PyObject* item, const Name& name_of_item) {
+  const bool is_str = PyUnicode_Check(item) != 0;
+  const py::object kind =
+      PyUnicode_CheckExact(item) != 0 ? py::object() : optional_attribute(item, kind_name);
+  const py::object value = is_str || !kind ? share(item) : optional_attribute(item, value_name);
+  if (!value || PyUnicode_Check(value.ptr()) == 0) {
+    raise_kind(name_of_item, item, "a str, a gridbuf.Dim or a Dimension of gt4py.next",
+               "name data dimensions by a number in quotes, such as \"0\"");
+  }
+  const py::object name = normal_name(value.ptr());
+  if (!kind) return value_of(parse_dim(utf8(name.ptr())));
+  return value_of(make_dim(utf8(name.ptr()), to_dim_kind(kind.ptr())));
+}
+
+/// The str of a dimension; with the kind if it is not one of I, J, K and the numbers.
+py::object from_dim(Dim dim) {
+  if (!dim.is_named()) return make_text(to_string(dim));
+  // Never destroyed: references cannot be dropped after the interpreter's end.
+  static auto& made = *new std::unordered_map<std::int32_t, py::object>();
+  py::object& object = made[dim.code()];
+  if (!object) {
+    object = py::module_::import("gridbuf._dims")
+                 .attr("Dim")(make_text(to_string(dim)), make_text(to_string(dim.kind())));
+  }
+  return object;
+}
+
+/// The position of the dimension that `name` names.
+int axis_of(PyObject* name, const Dims& dims, const Name& what) {
+  const Dim wanted = to_dim(name, what);
+  for (int axis = 0; axis < dims.size(); ++axis) {
+    if (have_one_name(wanted, dims[axis])) return axis;
+  }
+  raise(ErrorClass::kValue, Problem{"a name in " + what.text(), describe(name),
+                                    "one of " + to_string(dims), "name dimensions of the array"});
+}
+
+/// The positions of a sequence of names; null if it has other entries.
+py::object positions_of_names(PyObject* sequence, const Dims& dims, std::string_view what) {
+  const bool is_tuple = PyTuple_CheckExact(sequence) != 0 && PyTuple_GET_SIZE(sequence) > 0;
+  if (is_tuple && PyLong_CheckExact(PyTuple_GET_ITEM(sequence, 0)) != 0) return {};
+  const Py_ssize_t length = PySequence_Size(sequence);
+  if (length < 0) throw PythonError();
+  if (length == 0) return {};
+  const py::object first = steal(PySequence_GetItem(sequence, 0));
+  const bool is_name =
+      PyUnicode_Check(first.ptr()) != 0 ||
+      (PyIndex_Check(first.ptr()) == 0 && optional_attribute(first.ptr(), kind_name));
+  if (!is_name) return {};
+  Axes axes;
+  for_each_entry(sequence, what, [&](PyObject* name, Py_ssize_t position) {
+    axes.push_back(axis_of(name, dims, {what, position}));
+  });
+  return from_integers(axes.span());
 }
 
 }  // namespace
@@ -373,28 +442,39 @@ Extents to_shape(PyObject* object, std::string_view dtype) {
 }
 
 Dims to_dims(PyObject* object, int ndim) {
-  if (PyUnicode_Check(object) != 0) return value_of(parse_dims(utf8(object), ndim));
-  if (!is_sequence(object)) {
-    raise_kind({"dims"}, object, "a str or a sequence of str",
-               "pass names such as \"IJK\" or (\"I\", \"J\", \"0\")");
+  if (PyUnicode_CheckExact(object) != 0 && PyUnicode_IS_ASCII(object)) {
+    return value_of(parse_dims(utf8(object), ndim));
   }
-  std::vector<py::object> held;  // Their texts are read below.
-  std::vector<std::string_view> names;
+  if (PyUnicode_CheckExact(object) == 0 && !is_sequence(object)) {
+    raise_kind({"dims"}, object, "a str or a sequence of str",
+               "pass names such as \"IJK\" or (\"Cell\", \"K\")");
+  }
+  Dims dims;
   for_each_entry(object, "dims", [&](PyObject* item, Py_ssize_t position) {
-    if (PyUnicode_Check(item) == 0) {
-      raise_kind({"dims", position}, item, "a str",
-                 "name data dimensions by a number in quotes, such as \"0\"");
-    }
-    held.push_back(share(item));
-    names.push_back(utf8(item));
+    dims.push_back(to_dim(item, {"dims", position}));
   });
-  return value_of(parse_dims(std::span<const std::string_view>(names), ndim));
+  check(validate_dims(dims, ndim));
+  return dims;
+}
+
+DimKind to_dim_kind(PyObject* object) {
+  if (PyUnicode_Check(object) != 0) return value_of(parse_dim_kind(utf8(object)));
+  raise_kind({"the kind of a dimension"}, object, "a str", "pass \"vertical\", for example");
 }
 
 py::object from_dims(const Dims& dims) {
-  return tuple_of(dims.size(), [&](Py_ssize_t axis) {
-    return make_text(to_string(dims[static_cast<int>(axis)]));
-  });
+  return tuple_of(dims.size(),
+                  [&](Py_ssize_t axis) { return from_dim(dims[static_cast<int>(axis)]); });
+}
+
+py::object by_position(PyObject* object, const Dims& dims, std::string_view what,
+                       const py::object& missing) {
+  if (PyDict_Check(object) == 0) return share(object);
+  std::vector<py::object> entries(static_cast<std::size_t>(dims.size()), missing);
+  for (const auto& [name, entry] : py::reinterpret_borrow<py::dict>(object)) {
+    entries[static_cast<std::size_t>(axis_of(name.ptr(), dims, {what}))] = share(entry.ptr());
+  }
+  return tuple_of(dims.size(), [&](std::size_t axis) { return entries[axis]; });
 }
 
 LayoutMap to_layout(PyObject* object, const Dims& dims) {
@@ -412,6 +492,10 @@ LayoutMap to_layout(PyObject* object, const Dims& dims) {
   }
   LayoutMap layout;
   bool all_fit = true;
+  const py::object axes = positions_of_names(object, dims, "layout");
+  if (axes) {
+    return axes_by_rank(to_layout(axes.ptr(), dims));  // Positions by rank, and their inverse.
+  }
   for (const std::int64_t rank : to_integers(object, "layout")) {
     all_fit = all_fit && rank >= -1 && rank <= kMaxNdim;
     // What is outside is as wrong as the bounds themselves.
@@ -422,8 +506,9 @@ LayoutMap to_layout(PyObject* object, const Dims& dims) {
   return layout;
 }
 
-Axes to_axes(const py::args& given, int ndim) {
+Axes to_axes(const py::args& given, const Dims& dims) {
   Axes order;
+  const int ndim = dims.size();
   const bool is_one = given.size() == 1;
   PyObject* const first = is_one ? PyTuple_GET_ITEM(given.ptr(), 0) : nullptr;
   if (given.empty() || first == Py_None) return order;
@@ -435,7 +520,9 @@ Axes to_axes(const py::args& given, int ndim) {
   const bool is_list = is_one && is_sequence(first);
   if (!is_list && given.size() > static_cast<std::size_t>(kMaxNdim)) raise_count(given.size());
   using Limits = std::numeric_limits<int>;
-  for (const std::int64_t axis : to_integers(is_list ? first : given.ptr(), "axes")) {
+  PyObject* const list = is_list ? first : given.ptr();
+  const py::object axes = positions_of_names(list, dims, "axes");
+  for (const std::int64_t axis : to_integers(axes ? axes.ptr() : list, "axes")) {
     // What is outside int is outside every array as well.
     order.push_back(static_cast<int>(std::clamp<std::int64_t>(axis, Limits::min(), Limits::max())));
   }
@@ -458,7 +545,12 @@ bool to_flag(PyObject* object, std::string_view what) {
   raise_kind({what}, object, "True or False", "pass a bool");
 }
 
-std::vector<SubscriptItem> to_subscript(PyObject* key) {
+std::vector<SubscriptItem> to_subscript(PyObject* key, const Dims& dims) {
+  py::object named;
+  if (PyDict_Check(key) != 0) {
+    named = by_position(key, dims, "index", py::slice(std::nullopt, std::nullopt, std::nullopt));
+    key = named.ptr();
+  }
   const bool is_tuple = PyTuple_Check(key) != 0;
   const Py_ssize_t length = is_tuple ? PyTuple_GET_SIZE(key) : 1;
   // At most every dimension, every new axis and one ellipsis; more than that never fits.

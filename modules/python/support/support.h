@@ -243,17 +243,28 @@ Extents to_integers(PyObject* object, std::string_view what);
 /// naming the limit, for negative extents and for those beyond 64 bits; `dtype` is for messages.
 Extents to_shape(PyObject* object, std::string_view dtype);
 
-/// The names of `ndim` dimensions: a str of one-character names or a sequence of str.
+/// The names of `ndim` dimensions: a str of one-character names, or a sequence of str and of
+/// objects with a kind: `gridbuf.Dim`, and Dimensions of gt4py.next, whose name is their `value`.
 Dims to_dims(PyObject* object, int ndim);
 
-/// The names as a tuple of str.
+/// The kind of a dimension: "horizontal", "local", "vertical" or "data".
+DimKind to_dim_kind(PyObject* object);
+
+/// The names as a tuple of str; those other than I, J, K and numbers are a `gridbuf.Dim`.
 py::object from_dims(const Dims& dims);
 
-/// A layout map: a sequence of integers, or a callable of the tuple of names that returns it.
+/// A dict from names of dimensions to entries as a tuple with an entry per dimension, `missing` for
+/// those without; any other object unchanged. ValueError for names that are not in `dims`.
+py::object by_position(PyObject* object, const Dims& dims, std::string_view what,
+                       const py::object& missing);
+
+/// A layout map: a sequence of ranks, the names from the largest stride to the smallest, or a
+/// callable of the tuple of names that returns either.
 LayoutMap to_layout(PyObject* object, const Dims& dims);
 
-/// The arguments of transpose(*axes): none, None, one sequence, or integers. Empty: reversed.
-Axes to_axes(const py::args& given, int ndim);
+/// The arguments of transpose(*axes): none, None, one sequence, or integers or names. Empty:
+/// reversed.
+Axes to_axes(const py::args& given, const Dims& dims);
 
 /// A kind of memory by its name; nothing for null and None.
 std::optional<DeviceType> to_memory_type(PyObject* object);
@@ -261,9 +272,10 @@ std::optional<DeviceType> to_memory_type(PyObject* object);
 /// True or False; TypeError for anything else.
 bool to_flag(PyObject* object, std::string_view what);
 
-/// The items between the brackets of a[key]: integers, slices, None and `...`. TypeError for other
-/// objects (a view has no advanced indexing); IndexError for integers beyond 64 bits.
-std::vector<SubscriptItem> to_subscript(PyObject* key);
+/// The items between the brackets of a[key]: integers, slices, None and `...`, or a dict from names
+/// of dimensions to integers and slices. TypeError for other objects (a view has no advanced
+/// indexing); IndexError for integers beyond 64 bits.
+std::vector<SubscriptItem> to_subscript(PyObject* key, const Dims& dims);
 
 /// A tuple of int.
 py::object from_integers(std::span<const std::int64_t> values);

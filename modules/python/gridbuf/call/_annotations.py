@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from .. import _core
+from .._dims import Dim
 
 __all__ = [
     "IJ",
@@ -75,15 +76,15 @@ class DType:
 
 @final
 class Axes:
-    """Dimensions of a field, as an argument of `Field`: `Axes["IJ"]` or `Axes["I", "J", "10"]`.
+    """Dimensions of a field, as an argument of `Field`: `Axes["IJ"]` or `Axes["Cell", "K", "10"]`.
 
-    The order is I, J, K, then data dimensions by number. The order in memory may differ. `I`, `J`,
-    `K`, `IJ`, `IK`, `JK` and `IJK` are the spatial axes.
+    The order is horizontal, local, vertical, data, each by name: I, J, K, 0. The order in memory may
+    differ. `I`, `J`, `K`, `IJ`, `IK`, `JK` and `IJK` are axes of structured grids.
 
     Parameters
     ----------
     names : tuple of str
-        The names of the dimensions.
+        The names of the dimensions, which have a kind (`Dim`).
 
     Notes
     -----
@@ -226,8 +227,8 @@ def _dtype(dtype: Any) -> DType:
 def _axes(names: str | Axes | Sequence[str]) -> Axes:
     if isinstance(names, Axes):
         return names
-    dims = tuple(names)
-    # The core knows which names there are; that they are in order is checked where the field is declared.
+    dims = tuple(map(Dim, names))
+    # The core knows which lists of names there are; their order is checked where the field is declared.
     _core.plan((1,) * len(dims), dims=dims)
     return Axes(dims)
 
@@ -281,7 +282,11 @@ class FieldType:
 
     def __repr__(self) -> str:
         dtype = str(self.dtype) if not self.data_shape else f"{self.dtype}, {self.data_shape}"
-        parts = [dtype, "".join(name for name in self.axes if not name.isdigit())]
+        spatial = tuple(name for name in self.axes if not name.isdigit())
+        parts = [
+            dtype,
+            "".join(spatial) if all(len(name) == 1 for name in spatial) else repr(Axes(spatial)),
+        ]
         parts += [f"LayoutMap[{self.layout}]"] if self.layout is not None else []
         parts += [f"Alignment[{self.alignment_bytes}]"] if self.alignment_bytes is not None else []
         parts += [f"DefaultParameters[{self.preset!r}]"] if self.preset is not None else []
@@ -357,7 +362,7 @@ def _is_shape(argument: Any) -> bool:
 def _field_type(given: dict[type, Any]) -> FieldType:
     dtype = given[DType].dtype
     axes = given[Axes].names if Axes in given else IJK.names
-    named = [name for name in axes if name.isdigit()]
+    named = [name for name in axes if Dim(name).kind == "data"]
     if named and dtype.shape:
         raise TypeError(
             f"Field[...] has data dimensions twice: {named} among its axes, and the shape {dtype.shape} of its dtype; "

@@ -10,23 +10,23 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from .. import _core
+from .._dims import Dim
 from ..storage import Storage
 from ._library import common, constructors, definitions, nd_array_field
 
 __all__ = ["Given", "as_field", "resolve_domain"]
 
-_KINDS = common.DimensionKind
 
-
-def as_field(array: object, domain: Any, *, origin: Mapping[Any, int] | None = None) -> Any:
+def as_field(array: object, domain: Any = None, *, origin: Mapping[Any, int] | None = None) -> Any:
     """Return a field of `gt4py.next` over the memory of an array, without a copy.
 
     Parameters
     ----------
     array : object
         An ndarray, a Buffer, a storage, or any array that `gridbuf.as_numpy` or `as_cupy` takes.
-    domain : DomainLike or sequence of Dimension
-        The domain of the field; or its dimensions, whose extents are those of `array`.
+    domain : DomainLike or sequence of Dimension, optional
+        The domain of the field; or its dimensions, whose extents are those of `array`. Default: the
+        names and kinds of the dimensions of `array`.
     origin : mapping of Dimension to int, optional
         Only with dimensions: the index in `array` of the point 0 of a dimension. Default: the lower
         halo of a storage, the aligned index of a Buffer, else 0.
@@ -41,7 +41,8 @@ def as_field(array: object, domain: Any, *, origin: Mapping[Any, int] | None = N
     TypeError
         `array` does not export memory.
     ValueError
-        The extents of `array` are not those of `domain`, or `origin` does not fit.
+        The extents of `array` are not those of `domain`, or `origin` does not fit. Without
+        `domain`: `array` has no names, or has data dimensions.
     DeviceUnavailableError
         The memory is a device's, and there is no CUDA device or no CuPy.
 
@@ -61,12 +62,25 @@ def as_field(array: object, domain: Any, *, origin: Mapping[Any, int] | None = N
     >>> field.domain.ranges[0], float(field[Cell(0)].as_scalar())
     (UnitRange(-2, 3), 7.0)
     """
+    if domain is None:
+        domain = _dimensions_of(array)
     if origin is None and _are_dimensions(domain):
         origin = dict(zip(domain, _origin_of(array, len(domain))))
     memory = _memory_of(array)
     found = resolve_domain(domain, memory, origin)
     constructor = constructors.FieldConstructor(Given(memory))
     return constructor.empty(found, dtype=definitions.dtype(memory.dtype))
+
+
+def _dimensions_of(array: object) -> list[Any]:
+    """The dimensions of GT4Py with the names and kinds of an array."""
+    names = _core.get_dims(array)
+    dims = [Dim(name) for name in names or ()]
+    data = [dim.value for dim in dims if dim.kind == "data"]
+    if data or names is None:
+        found = f"has the data dimension {data[0]!r}" if data else "has no names"
+        raise ValueError(f"the array {found}; pass the dimensions of the field as domain")
+    return [common.Dimension(dim.value, common.DimensionKind(dim.kind)) for dim in dims]
 
 
 def _memory_of(array: object) -> Any:
@@ -136,23 +150,17 @@ class Given:
         return self
 
 
-def _names_of(domain: Any) -> tuple[str, ...]:
-    """Names that gridbuf knows: GT4Py's own if they are, else I and J, K, and numbers by the kind of dimension."""
-    own = tuple(dim.value for dim in domain.dims)
-    if all(name in ("I", "J", "K") or name.isdecimal() for name in own) and len({*own}) == len(own):
-        return own
-    free = {_KINDS.HORIZONTAL: iter("IJ"), _KINDS.VERTICAL: iter("K"), _KINDS.LOCAL: iter(())}
-    numbers = map(str, range(len(own)))
-    return tuple(next(free[dim.kind], None) or next(numbers) for dim in domain.dims)
+def _dims(field: Any) -> tuple[str, ...]:
+    """`__gt_dims__` of a field: GT4Py's names and kinds."""
+    return tuple(map(Dim, field.domain.dims))
 
 
 def _data_interface(field: Any) -> dict[str | None, dict[str, Any]]:
-    """`__gt_data_interface__` of a field: that of its memory, with names, and the points below 0 as the lower halo."""
+    """`__gt_data_interface__` of a field: that of its memory, and the points below 0 as the lower halo."""
     is_on_host = hasattr(field.ndarray, "__array_interface__")
     entry = dict(
         field.ndarray.__array_interface__ if is_on_host else field.ndarray.__cuda_array_interface__
     )
-    entry["dims"] = _names_of(field.domain)
     entry["halo"] = tuple(
         (-r.start if r.start < 0 <= r.stop else 0, 0) for r in field.domain.ranges
     )
@@ -161,3 +169,4 @@ def _data_interface(field: Any) -> dict[str | None, dict[str, Any]]:
 
 if not hasattr(nd_array_field.NdArrayField, "__gt_data_interface__"):
     nd_array_field.NdArrayField.__gt_data_interface__ = property(_data_interface)
+    nd_array_field.NdArrayField.__gt_dims__ = property(_dims)

@@ -372,6 +372,10 @@ def _normalised(
         names = [*"IJK", *(str(number) for number in range(len(extents) - 3))][: len(extents)]
     else:
         names = _numbered([str(getattr(axis, "__gt_axis_name__", axis)) for axis in dimensions])
+    if unknown := [name for name in names if name not in {*"IJK"} and not name.isdecimal()]:
+        raise ValueError(
+            f"dimensions have {unknown[0]!r}, but GT4Py's cartesian stencils know I, J, K and numbers only"
+        )
     if len(names) != len(extents):
         raise ValueError(
             f"dimensions are {tuple(names)}, but must be {len(extents)}, as many as shape {extents} has: "

@@ -344,7 +344,8 @@ def _positive(name: str, values: Mapping[str, SupportsIndex]) -> dict[str, int]:
 
 
 def _chosen(periodic: Iterable[str], extents: Mapping[str, int]) -> dict[str, bool]:
-    names = tuple(periodic)
+    is_name = isinstance(periodic, str) and periodic in extents
+    names = (periodic,) if is_name else tuple(periodic)
     for name in names:
         if name not in extents:
             raise ValueError(f"periodic names {name!r}, but the decomposition has {tuple(extents)}")

@@ -36,7 +36,7 @@ from ._operands import (
     side_of,
 )
 from ._others import Other, Side, taken
-from ._reductions import axes_of, axis_of, fit_mask, reduce, reduced
+from ._reductions import axes_of, axis_of, fit_mask, name_of, reduce, reduced
 from ._refusals import refuse, refused
 from ._table import ROWS, Row
 from ._ufuncs import call_again, call_ufunc, in_order
@@ -234,7 +234,7 @@ class _Call:
 def _numbered(axis: Any, dims: tuple[str, ...]) -> Any:
     return (
         axis_of(axis, dims)
-        if isinstance(axis, str)
+        if name_of(axis) is not None
         else _each(axis, lambda item: _numbered(item, dims))
     )
 

@@ -126,8 +126,15 @@ def axes_of(axis: Any, dims: tuple[str, ...]) -> tuple[int, ...]:
     return tuple(sorted(axes))
 
 
+def name_of(item: object) -> str | None:
+    """The name that an axis is, which can be a Dimension of gt4py.next; None for a number."""
+    name = item if isinstance(item, str) else getattr(item, "value", None)
+    return name if isinstance(name, str) else None
+
+
 def axis_of(item: Any, dims: tuple[str, ...]) -> int:
-    if isinstance(item, str):
+    if (name := name_of(item)) is not None:
+        item = name
         if item not in dims:
             raise ValueError(
                 f"axis is {item!r}, but must be one of the dimensions {dims}; name one of them, or count it"

@@ -1,0 +1,80 @@
+"""Dimensions: a name with a kind."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from . import _core
+
+__all__ = ["Dim"]
+
+
+class Dim(str):
+    """A dimension: its name, with a kind.
+
+    It is a str, so it can be used wherever a name can. A plain str has the kind that was declared for
+    it (`gridbuf.declare_dims`), else "horizontal".
+
+    Parameters
+    ----------
+    name : str or object with `value` and `kind`
+        An identifier of 1 to 63 characters, or a decimal number; or a `gt4py.next.Dimension`.
+    kind : {"horizontal", "vertical", "local", "data"}, optional
+        Default: that of `name`, if it has one, else the declared one, else "horizontal". I and J are
+        horizontal, K is vertical, numbers are data.
+
+    Attributes
+    ----------
+    value : str
+        The name.
+    kind : str
+        The kind.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `name` is not a name, or `kind` is not a kind.
+
+    Notes
+    -----
+    Equality is that of the names, as of str. Two dimensions with one name and two kinds in one
+    operation are an error. Rules: docs/spec.md 1.7, 1.48 and 5.68.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> level = gridbuf.Dim("Level", "vertical")
+    >>> gridbuf.allocate((4, 6), dims=("Cell", level)).dims
+    ('Cell', Dim('Level', 'vertical'))
+    """
+
+    __slots__ = ("_kind",)
+
+    _kind: str
+
+    def __new__(
+        cls,
+        name: object,
+        kind: Literal["horizontal", "vertical", "local", "data"] | None = None,
+    ) -> Dim:
+        text, found = _core._dim(name, kind)
+        self = super().__new__(cls, text)
+        self._kind = found
+        return self
+
+    @property
+    def value(self) -> str:
+        """The name as a plain str."""
+        return str(self)
+
+    @property
+    def kind(self) -> str:
+        """The kind: "horizontal", "vertical", "local" or "data"."""
+        return self._kind
+
+    def __repr__(self) -> str:
+        name = str.__repr__(self)
+        return name if self._kind == "horizontal" else f"Dim({name}, {self._kind!r})"
+
+    def __reduce__(self) -> tuple[type[Dim], tuple[str, str]]:
+        return Dim, (self.value, self._kind)
