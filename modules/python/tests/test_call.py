@@ -130,7 +130,7 @@ def test_data_dimensions_come_last_in_the_order_of_their_numbers():
         ),
         (
             Foreign(np.zeros((3, 4, 5)), dims=("lat", "lon", "K")),
-            r"field 'a', all dimensions: its dims must be \('I', 'J', 'K'\).*lat",
+            r"field 'a', dimension I: its dims is \('lat', 'lon', 'K'\), but must be \('I', 'J', 'K'\)",
         ),
     ],
 )
@@ -537,6 +537,35 @@ def test_stencils_call_stencils():
 # ---- Annotations. ----
 
 
+def test_fields_over_any_dimensions():
+    level, neighbour = gridbuf.Dim("Level", "vertical"), gridbuf.Dim("C2E", "local")
+    kind = Field[np.float64, Axes["Cell", neighbour, level]]
+    cells = Field[np.float64, Axes["Cell", level]]
+    turned = Field[np.float64, Axes["K", "Cell"]]
+    assert kind.axes == ("Cell", "C2E", "Level") and repr(kind).count("'C2E'") == 1
+    assert Field[np.float64, Axes["Cell", gridbuf.Dim("tracer", "data")]].data_shape == (-1,)
+
+    @gridbuf.stencil(writes="out")
+    def mean(a: kind, out: cells, *, origin, domain):
+        assert domain == (4, 3)
+        (c, n, k), (co, ko) = origin["a"], origin["out"]
+        assert (c, n, k, co, ko) == (0, 0, 0, 1, 0)
+        out[co : co + 4, ko : ko + 3] = a[c : c + 4, :, k : k + 3].mean(axis=1)
+
+    a = gridbuf.storage.storage(np.random.rand(3, 4, 2), dims=(level, "Cell", neighbour))
+    out = gridbuf.storage.zeros((6, 3), dims=("Cell", level), halo={"Cell": (1, 1)})
+    mean(a, out)
+    expected = a.to_numpy().mean(axis=2).T
+    np.testing.assert_array_equal(out.domain_view.to_numpy(), expected)
+    with pytest.raises(ValueError, match="its dims is"):
+        mean(gridbuf.storage.zeros((3, 4, 2), dims=(level, "Edge", neighbour)), out)
+
+    def wrong(a: turned): ...
+
+    with pytest.raises(ValueError, match="in the order horizontal, local, vertical"):
+        gridbuf.stencil(wrong)
+
+
 def test_arguments_of_a_field():
     kind = Field[np.float32]
     assert (kind.dtype, kind.axes, kind.data_shape) == (np.dtype("f4"), ("I", "J", "K"), ())
@@ -554,7 +583,7 @@ def test_arguments_of_a_field():
     [
         (lambda: Field[IJK], TypeError, "no dtype"),
         (lambda: Field[np.float64, IJ, IK], TypeError, r"got Axes\['IK'\] after Axes\['IJ'\]"),
-        (lambda: Field[np.float64, "IX"], ValueError, '"X"'),
+        (lambda: Field[np.float64, "I-"], ValueError, '"-"'),
         (lambda: Field[np.float64, object()], TypeError, "not a dtype; its arguments are"),
         (lambda: Field[DType[np.float64], np.float32], TypeError, "give each argument once"),
         (lambda: Field[np.float64, (2,), Axes["I0"]], TypeError, "data dimensions twice"),
@@ -571,7 +600,7 @@ def test_annotations_that_mean_nothing(make, error, words):
 @pytest.mark.parametrize(
     ("kind", "words"),
     [
-        (Field[np.float64, "JI"], r"Axes is \('J', 'I'\), but must be in the order I, J, K, 0"),
+        (Field[np.float64, "JI"], r"Axes is \('J', 'I'\), but must be in the order horizontal"),
         (Field[np.float64, LayoutMap[0, 1]], "layout"),
         (Field[np.float64, LayoutMap[0, 1, 1]], "layout"),
         (Field[np.float64, Alignment[0]], "Alignment is 0, but must be from 1 to 1048576 bytes"),

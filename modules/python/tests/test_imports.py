@@ -792,8 +792,9 @@ def test_gt_06_other_keys_have_no_effect():
     assert gridbuf.as_buffer(Recording(colour="red")).shape == (3,)
 
 
-def test_names_that_gridbuf_does_not_know_need_dims():
-    producer = Recording(dims=("lat",))
+def test_names_are_taken_and_what_is_no_name_needs_dims():
+    assert gridbuf.as_buffer(Recording(dims=("lat",))).dims == ("lat",)
+    producer = Recording(dims=("along track",))
     with pytest.raises(ValueError, match="pass dims="):
         gridbuf.as_buffer(producer)
     assert gridbuf.as_buffer(producer, dims="J").dims == ("J",)

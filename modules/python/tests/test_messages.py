@@ -37,9 +37,13 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: gridbuf.empty(3, memory="gpu"), "memory"),
     (lambda: gridbuf.zeros(3, device="gpu"), "device=None"),
     (lambda: gs.zeros((2, 3), layout="F"), 'backend="F"'),
-    (lambda: gs.zeros((2, 3), dims="ij"), "upper case"),
+    (lambda: gs.zeros((2, 3), dims=("lat", "1st")), "an identifier"),
+    (lambda: gs.zeros((2, 3), dims="Cell"), "one per dimension"),
     (lambda: gs.zeros((2, 3), dims="IJK"), "dims"),
-    (lambda: gs.zeros((2, 3), dims=("lat", "lon")), "rename"),
+    (lambda: gs.zeros((2, 3), halo={"K": 1}), "one of ('I', 'J')"),
+    (lambda: HOST + gs.zeros(4, dims=(gridbuf.Dim("I", "vertical"),)), "two meanings two names"),
+    (lambda: HOST[{"K": 1}], "one of ('I', 'J')"),
+    (lambda: gridbuf.declare_dims(level="upwards"), '"vertical"'),
     (lambda: gs.zeros((8, 8), halo=(-1, 0)), "0 for none"),
     (lambda: gs.zeros((2, 2), halo=(2, 2)), "narrower"),
     (lambda: gs.zeros((2, 3), managed="numa"), "gt4py"),
@@ -60,7 +64,7 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: double(HOST, out=1.5), "import gridbuf.xarray"),
     (lambda: double(HOST, out=PROFILE), "('I', 'J')"),
     (lambda: double(HOST, out=gs.zeros((4, 5), "f4")), "astype"),
-    (lambda: gridbuf.Field[np.float64, "Q"], "rename"),
+    (lambda: gridbuf.Field[np.float64, "I-"], "rename"),
 ]
 
 

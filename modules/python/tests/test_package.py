@@ -272,6 +272,12 @@ field = gridbuf.storage.zeros((3, 4), np.float32, halo=(1, (0, 2)), device="gpu"
 assert_type(field, gridbuf.storage.Storage)
 assert_type(field.domain_view, gridbuf.storage.Storage)
 field.halo = (1, 1)
+level = gridbuf.Dim("level", "vertical")
+assert_type(level.kind, str)
+cells = gridbuf.storage.zeros((3, 4), dims=("Cell", level), layout=("level", "Cell"), halo={"Cell": (0, 1)})
+cells.halo = {level: 1}
+assert_type(cells.transpose("level", "Cell"), gridbuf.storage.Storage)
+gridbuf.allocate((3, 4), layout=lambda dims: dims[::-1], aligned_index={"I": 1})[{"I": -1}]
 field[0] = gridbuf.storage.as_storage(array, array, sync_state=gridbuf.storage.SyncState(1)) + 1
 assert_type(gridbuf.mpi.Decomposition({"I": 4}), gridbuf.mpi.Decomposition)
 assert_type(gridbuf.testing.is_emulated(), bool)
@@ -289,6 +295,8 @@ gridbuf.allocate((3,)).shape = (4,)
 gridbuf.allocate((3,), device="cpu")
 gridbuf.storage.zeros((3,), backend=3)
 gridbuf.storage.zeros((3,), managed="numa")
+gridbuf.storage.zeros((3,), halo={"I": "1"})
+gridbuf.storage.zeros((3,), dims=(1,))
 """
 
 
@@ -318,7 +326,7 @@ def test_type_checkers_accept_right_uses_and_reject_wrong_ones(tmp_path: Path) -
     accepted = mypy(tmp_path, SAMPLE)
     assert accepted.returncode == 0, accepted.stdout + accepted.stderr
     rejected = mypy(tmp_path, WRONG)
-    assert rejected.stdout.count("error:") == 8, rejected.stdout + rejected.stderr
+    assert rejected.stdout.count("error:") == 10, rejected.stdout + rejected.stderr
 
 
 def test_the_stubs_say_what_the_extension_has(tmp_path: Path) -> None:

@@ -129,22 +129,17 @@ def test_a_buffer_over_a_field(domain: dict[Any, Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("dims", "names"),
-    [
-        ((I, J, K), "IJK"),
-        ((K, I), "KI"),
-        ((Cell, K), "IK"),
-        ((Cell, C2E), "I0"),
-        ((Edge, K, C2E), "IK0"),
-        ((Vertex, Cell, Edge), "IJ0"),
-        ((gtx.Dimension("JK"), K), "IK"),
-    ],
+    "dims",
+    [(I, J, K), (K, I), (Cell, K), (Cell, C2E), (Edge, K, C2E), (Vertex, Cell, Edge), ()],
 )
-def test_names_of_dimensions(dims: tuple[Any, ...], names: str) -> None:
-    """I, J and K are the same in both; other dimensions are named by their kind."""
+def test_names_and_kinds_of_dimensions(dims: tuple[Any, ...]) -> None:
     field = gtx.zeros({dim: 3 for dim in dims})
-    assert gridbuf.as_buffer(field).dims == tuple(names)
-    assert gridbuf.storage.as_storage(field).dims == tuple(names)
+    assert gridbuf.get_dims(field) == tuple(dim.value for dim in dims)
+    for array in (gridbuf.as_buffer(field), gridbuf.storage.as_storage(field)):
+        assert array.dims == tuple(dim.value for dim in dims)
+        assert [gridbuf.Dim(name).kind for name in array.dims] == [dim.kind for dim in dims]
+        again = gridbuf.gt4py.as_field(array)
+        assert again.domain == field.domain and np.shares_memory(again.ndarray, field.ndarray)
 
 
 def test_points_below_zero_are_the_lower_halo() -> None:

@@ -104,6 +104,10 @@ def test_the_model_on_gridbuf_s_memory() -> None:
     w = data_allocation.zero_field(grid, dims.CellDim, dims.KDim, allocator=gb_next.allocator)
     assert gridbuf.owns(w) and gridbuf.owns(grid.get_connectivity(dims.C2E2CO))
     # [/icon4py]
+    storage = gridbuf.storage.as_storage(w)
+    assert [gridbuf.Dim(name).kind for name in storage.dims] == ["horizontal", "vertical"]
+    assert gridbuf.gt4py.as_field(storage).domain == w.domain
+    assert np.shares_memory(storage.to_numpy(), w.ndarray)
 
 
 def test_the_default_allocator_is_icon4py_s() -> None:

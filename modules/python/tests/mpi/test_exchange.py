@@ -52,6 +52,13 @@ def test_three_dimensions_are_cut(engine) -> None:
 
 
 @on_ranks(4, engine=ENGINES)
+def test_any_names_are_cut(engine) -> None:
+    grid = gridbuf.mpi.Decomposition({"lat": 9, "lon": 8}, periodic="lon")
+    level = gridbuf.Dim("level", "vertical")
+    check(grid, ("lat", "lon", level), (9, 8, 3), IJK_HALO, engine, backend="gt:cpu_ifirst")
+
+
+@on_ranks(4, engine=ENGINES)
 def test_parts_may_be_uneven(engine) -> None:
     sizes = {"I": (3, 8), "J": (6, 2)}
     grid = gridbuf.mpi.Decomposition({"I": 11, "J": 8}, sizes=sizes, periodic="IJ")

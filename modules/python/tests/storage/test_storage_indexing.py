@@ -187,7 +187,7 @@ def test_transpose_is_numpys_and_takes_its_meaning_along(storage: Any, axes: Any
 def test_what_are_no_axes(storage: Any, axes: Any) -> None:
     with pytest.raises((ValueError, IndexError)):
         storage.transpose(*axes)
-    with pytest.raises(TypeError):
+    with pytest.raises(ValueError, match="one of"):
         storage.transpose("IJK")
 
 
@@ -252,7 +252,7 @@ def test_arrays_that_name_their_dimensions_are_assigned_by_them(storage: Any) ->
     storage[:, :, 3] = Named(plane + 1, ("J", "I"))
     assert (values(storage)[:, :, 3] == plane.T + 1).all()
     assert (values(storage)[:, :, 2] == plane.T).all()
-    for dims, message in [(("K", "I"), "K"), (("lat", "lon"), "cannot be paired.*lat")]:
+    for dims, message in [(("K", "I"), "K"), (("lat", "lon"), "lat")]:
         wrong = Named(plane, dims)
         with pytest.raises(ValueError, match=message):
             storage[...] = wrong

@@ -328,9 +328,9 @@ def test_old_names_of_functions_and_methods_name_todays() -> None:
         ({"alignment_size": 0}, ValueError, "^alignment_size is 0, but"),
         ({"halo": (-1, 0)}, ValueError, "0 for none"),
         ({"layout": "F"}, TypeError, 'backend="F"'),
-        ({"dims": "ij"}, ValueError, "upper case"),
+        ({"dims": "i-"}, ValueError, "identifier"),
         ({"populate": 1}, TypeError, "populate"),
-        ({"dims": "IL"}, ValueError, "L"),
+        ({"dims": "II"}, ValueError, "different name"),
     ],
 )
 def test_wrong_values_name_parameter_and_bound(

@@ -23,7 +23,10 @@ def _device() -> Iterator[None]:
 
 
 Dims = tuple[str, ...]
-LETTERS = {"I": "i", "J": "j", "K": "k", "0": "a", "2": "c", "10": "z"}
+LETTERS = {
+    **{"I": "i", "J": "j", "K": "k", "0": "a", "2": "c", "10": "z"},
+    **{"Cell": "e", "Level": "l", "E2C": "n", "tracer": "t"},
+}
 
 
 def read(storage: Any) -> np.ndarray:
@@ -298,7 +301,8 @@ def test_a_view_is_aligned_by_names() -> None:
 
 # ---- Anything against einsum. ----
 
-NAMES = ("I", "J", "K", "0", "2", "10")
+KINDS_OF_NAMES = {"Level": "vertical", "E2C": "local", "tracer": "data"}
+NAMES = tuple(gridbuf.Dim(name, KINDS_OF_NAMES.get(name)) for name in LETTERS)
 
 
 @st.composite

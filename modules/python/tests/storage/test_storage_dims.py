@@ -1,0 +1,219 @@
+"""Dimensions of any name and kind, in everything that has names."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import pickle
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import gridbuf
+import gridbuf.storage as gs
+import numpy as np
+import pytest
+from foreign import KINDS, emulated
+
+LEVEL = gridbuf.Dim("Level", "vertical")
+E2C = gridbuf.Dim("E2C", "local")
+TRACER = gridbuf.Dim("tracer", "data")
+
+
+@dataclass(frozen=True)
+class Dimension:
+    """As gt4py.next's: a value and a kind."""
+
+    value: str
+    kind: str
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _device() -> Iterator[None]:
+    with emulated():
+        yield
+
+
+# ---- A name with a kind. ----
+
+
+def test_a_dim_is_a_str_with_a_kind() -> None:
+    assert LEVEL == "Level" and hash(LEVEL) == hash("Level") and LEVEL.kind == "vertical"
+    assert type(LEVEL.value) is str and repr(LEVEL) == "Dim('Level', 'vertical')"
+    assert repr(gridbuf.Dim("Cell")) == "'Cell'" and gridbuf.Dim("Cell").kind == "horizontal"
+    kinds = [gridbuf.Dim(name).kind for name in ("I", "J", "K", "0", "10")]
+    assert kinds == ["horizontal", "horizontal", "vertical", "data", "data"]
+    assert gridbuf.Dim(LEVEL).kind == "vertical" and gridbuf.Dim(LEVEL, "data").kind == "data"
+    assert gridbuf.Dim(Dimension("V2E", "local")).kind == "local"
+    for again in (pickle.loads(pickle.dumps(LEVEL)), copy.deepcopy(LEVEL)):
+        assert again == LEVEL and again.kind == "vertical"
+    for wrong in (5, None, Dimension(5, "local"), Dimension("a", 5)):  # type: ignore[arg-type]
+        with pytest.raises(TypeError):
+            gridbuf.Dim(wrong)
+    for wrong in ("", "a b", "1st", "01", "x" * 64, "×", Dimension("a", "diagonal")):
+        with pytest.raises(ValueError, match="dimension"):
+            gridbuf.Dim(wrong)
+    with pytest.raises(ValueError, match="data, as that of all numbers"):
+        gridbuf.Dim("0", "vertical")
+
+
+def test_letters_beyond_ascii_are_normalised() -> None:
+    composed, decomposed = "H\u00f6he", "Ho\u0308he"
+    assert gridbuf.Dim(decomposed) == composed
+    assert gs.zeros(2, dims=(decomposed,)).dims == (composed,)
+
+
+def test_plain_names_are_horizontal_unless_declared() -> None:
+    program = """
+import gridbuf, gridbuf.storage as gs
+gridbuf.declare_dims(lev="vertical", tracer="data")
+field = gs.zeros((5, 6, 2), dims=("Cell", "lev", "tracer"), backend="gt:cpu_kfirst")
+assert [gridbuf.Dim(name).kind for name in field.dims] == ["horizontal", "vertical", "data"]
+assert field.layout == (1, 2, 0)
+gridbuf.declare_dims(lev="vertical")
+try:
+    gridbuf.declare_dims(lev="local")
+except ValueError as error:
+    assert "vertical" in str(error) and "local" in str(error)
+else:
+    raise AssertionError
+"""
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("door", [gridbuf.allocate, gs.zeros])
+def test_names_go_in_and_come_out(door: Any) -> None:
+    for dims in (("Cell", "K"), ("Edge", E2C, LEVEL), ("time", "lat", "lon", "level"), ("é", "_1")):
+        array = door((2,) * len(dims), dims=dims)
+        assert array.dims == array.__gt_dims__ == dims
+        assert [gridbuf.Dim(d).kind for d in array.dims] == [gridbuf.Dim(d).kind for d in dims]
+        for again in (pickle.loads(pickle.dumps(array)), copy.copy(array), copy.deepcopy(array)):
+            assert repr(again.dims) == repr(array.dims)
+    assert door(
+        (2, 3), dims=(Dimension("Cell", "horizontal"), Dimension("K", "vertical"))
+    ).dims == (
+        "Cell",
+        "K",
+    )
+    assert "dims=('Cell', Dim('Level', 'vertical'))" in repr(door((2, 3), dims=("Cell", LEVEL)))
+    with pytest.raises(ValueError, match=r'dims\[1\] is "Level"'):
+        door((2, 3), dims=("Level", LEVEL))
+
+
+def test_the_interface_has_the_names() -> None:
+    field = gs.zeros((2, 3), dims=("Cell", LEVEL))
+    assert field.__gt_data_interface__[None]["dims"] == ("Cell", "Level")
+    assert gridbuf.as_buffer(field).dims == ("Cell", "Level")
+    assert gs.as_storage(field).dims[1].kind == "vertical"
+
+    class Foreign:
+        __gt_data_interface__ = {None: {**field.__gt_data_interface__[None], "dims": field.dims}}
+
+    assert gridbuf.as_buffer(Foreign()).dims[1].kind == "vertical"
+    field[...] = Foreign()
+    assert gridbuf.get_dims(gridbuf.zeros((2, 3), dims=("Cell", LEVEL))) == ("Cell", "Level")
+
+
+# ---- Equal names pair, and never equal places. ----
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_cells_and_edges_are_two_dimensions(kind: str) -> None:
+    values = [np.arange(24.0).reshape(6, 4), np.arange(24.0).reshape(6, 4) ** 2]
+    cells = gs.storage(values[0], dims=("Cell", "K"), **KINDS[kind])
+    edges = gs.storage(values[1], dims=("Edge", "K"), **KINDS[kind])
+    total = cells + edges
+    assert total.dims == ("Cell", "Edge", "K") and total.shape == (6, 6, 4)
+    found = np.array(gs.storage(total, device=None))
+    np.testing.assert_array_equal(found, values[0][:, None] + values[1][None])
+    with pytest.raises(ValueError, match="Edge"):
+        cells += edges
+    with pytest.raises(ValueError, match="Edge"):
+        cells[...] = edges
+
+
+def test_results_are_ordered_by_kind_then_by_name() -> None:
+    parts = [
+        gs.ones(2, dims=(dim,)) for dim in ("K", TRACER, "Edge", E2C, "0", "Cell", "10", LEVEL)
+    ]
+    in_order = ("Cell", "Edge", "E2C", "K", "Level", "0", "10", "tracer")
+    for order in itertools.islice(itertools.permutations(parts), 0, None, 997):
+        assert sum(order[1:], order[0]).dims == in_order
+
+
+def test_one_name_has_one_kind_in_an_operation() -> None:
+    flat = gs.zeros((3, 4), dims=("Cell", "Level"))
+    upright = gs.zeros(4, dims=(LEVEL,))
+    for operation in (
+        lambda: flat + upright,
+        lambda: np.where(flat > 0, upright, 0.0),
+        lambda: flat.__setitem__(..., upright),
+        lambda: np.add(flat, upright, out=flat),
+    ):
+        with pytest.raises(ValueError, match=r'"Level" is \w+, but must be \w+.*two names'):
+            operation()
+
+
+# ---- Names in arguments. ----
+
+
+def test_halo_and_aligned_index_by_name() -> None:
+    field = gs.zeros((10, 5), dims=("Cell", "K"), halo={"Cell": (0, 3)})
+    assert field.halo == ((0, 3), (0, 0)) and field.domain_view.shape == (7, 5)
+    field.halo = {"K": 1}
+    assert field.halo == ((0, 0), (1, 1))
+    field = gs.zeros((10, 5), dims=("Cell", LEVEL), aligned_index={"Level": 2}, alignment_size=64)
+    assert field.aligned_index == (0, 2)
+    assert (field.__array_interface__["data"][0] + 2 * 8) % 64 == 0
+    for wrong in ({"halo": {"Edge": 1}}, {"aligned_index": {"Edge": 1}}, {"halo": {3: 1}}):
+        with pytest.raises((ValueError, TypeError)):
+            gs.zeros((10, 5), dims=("Cell", "K"), **wrong)
+
+
+def test_a_layout_is_also_the_names_from_the_largest_stride() -> None:
+    for names in itertools.permutations(("Cell", "K", "0")):
+        buffer = gridbuf.allocate((3, 4, 5), dims=("Cell", "K", "0"), layout=names)
+        strides = dict(zip(buffer.dims, buffer.strides))
+        assert sorted(strides, key=lambda name: -strides[name]) == [*names]
+    by_callable = gridbuf.allocate((3, 4), dims=("Cell", "K"), layout=lambda dims: dims[::-1])
+    assert by_callable.layout == (1, 0)
+    for wrong in (("Cell",), ("Cell", "Cell"), ("Cell", "Edge"), ("Cell", 0), (0, "Cell")):
+        with pytest.raises((ValueError, TypeError)):
+            gridbuf.allocate((3, 4), dims=("Cell", "K"), layout=wrong)
+
+
+@pytest.mark.parametrize("door", [gridbuf.from_array, gs.storage])
+def test_views_by_name(door: Any) -> None:
+    values = np.arange(24.0).reshape(2, 3, 4)
+    made = door(values, dims=("Cell", LEVEL, "0"))
+    array = made.base if isinstance(made, np.ndarray) else made
+    turned = array.transpose("0", "Cell", "Level")
+    assert turned.dims == ("0", "Cell", "Level")
+    np.testing.assert_array_equal(np.asarray(turned), values.transpose(2, 0, 1))
+    assert array.transpose(["0", "Cell", "Level"]).dims == turned.dims
+    cell, level = Dimension("Cell", "horizontal"), Dimension("Level", "vertical")
+    assert array.transpose(level, "0", cell).dims == ("Level", "0", "Cell")
+    assert gridbuf.allocate((2, 3), dims=(cell, level), layout=(level, cell)).layout == (1, 0)
+    picked = array[{"Level": 1, "0": slice(1, None, 2)}]
+    assert picked.dims == ("Cell", "0")
+    np.testing.assert_array_equal(np.asarray(picked), values[:, 1, 1::2])
+    assert array[{}].shape == array.shape
+    for wrong in ({"K": 0}, {"Level": 3}, {"Level": [0, 1]}, {5: 1}):
+        with pytest.raises((ValueError, IndexError, TypeError)):
+            array[wrong]
+    with pytest.raises((ValueError, TypeError)):
+        array.transpose("Cell", 1, 2)
+
+
+def test_assignment_and_reductions_by_name() -> None:
+    field = gs.storage(np.arange(24.0).reshape(2, 3, 4), dims=("Cell", LEVEL, "0"))
+    field[{"Level": 0}] = 7.0
+    assert (field.to_numpy()[:, 0] == 7.0).all() and (field.to_numpy()[:, 1] != 7.0).any()
+    assert field.sum("Level").dims == ("Cell", "0")
+    assert field.mean(("Cell", "0")).dims == ("Level",)
+    assert field.mean(Dimension("Level", "vertical")).dims == ("Cell", "0")
+    assert np.flip(field, axis=Dimension("Level", "vertical")).dims == field.dims
+    np.testing.assert_array_equal(field.max(axis="Level"), field.to_numpy().max(axis=1))
+    assert np.sum(field, axis="Cell", keepdims=True).dims == field.dims
