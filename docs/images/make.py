@@ -1,4 +1,4 @@
-"""Draws the pictures of the documentation: field.svg, sync.svg, calls.svg and survey.svg, in one style.
+"""Draws the pictures of the documentation: field.svg, unstructured.svg, sync.svg, calls.svg and survey.svg, in one style.
 
 Run `python docs/images/make.py`. After a new survey, record its result first:
 
@@ -108,23 +108,44 @@ def _written(attributes: dict[str, object]) -> str:
 
 def field() -> Picture:
     """`gridbuf.plan((12, 7), layout=(1, 0), alignment_size=64, aligned_index=(2, 2))`."""
-    extent_i, extent_j, halo, itemsize_bytes, alignment_bytes = 12, 7, 2, 8, 64
+    return memory(
+        "A field of 12 × 7 float64, halo 2, alignment 64 bytes",
+        "The domain of 8 × 3 points is inside a halo of 2 points. Rows are padded from 12 to 16 elements, so that the"
+        " elements with I = 2 and I = 10 of every row start a cache line.",
+        {"I": (12, 2, 2), "J": (7, 2, 2)},
+        "points of neighbours",
+    )
+
+
+def unstructured() -> Picture:
+    """`gridbuf.plan((14, 5), dims=("Cell", "K"), backend="gt:cpu_ifirst")`."""
+    return memory(
+        "A field of 14 cells × 5 levels, float64, halo {“Cell”: (0, 4)}",
+        "The domain of 10 cells is followed by a halo of 4 cells, on every level. Rows are padded from 14 to 16 elements,"
+        " so that the cells 0 and 8 of every level start a cache line.",
+        {"Cell": (14, 0, 4), "K": (5, 0, 0)},
+        "cells of other processes",
+    )
+
+
+def memory(
+    title: str, description: str, dims: dict[str, tuple[int, int, int]], neighbours: str
+) -> Picture:
+    """Rows of float64, aligned to 64 bytes at the first point. `dims`: extent and both halos; the first is contiguous."""
+    (name_i, name_j), (i_dim, j_dim) = dims, dims.values()
+    (extent_i, first_i, upper_i), (extent_j, first_j, upper_j) = i_dim, j_dim
+    itemsize_bytes, alignment_bytes = 8, 64
     per_line = alignment_bytes // itemsize_bytes
     padded_i = -(-extent_i // per_line) * per_line
     cell, left, top = 34, 120, 98
     bottom = top + extent_j * cell
-    picture = Picture(
-        f"A field of {extent_i} × {extent_j} float64, halo {halo}, alignment {alignment_bytes} bytes",
-        "The domain of 8 × 3 points is inside a halo of 2 points. Rows are padded from 12 to 16 elements, so that the"
-        " elements with I = 2 and I = 10 of every row start a cache line.",
-        bottom + 138,
-        f"I is contiguous. Rows of {extent_i} are padded to {padded_i} elements. “+”: offset in bytes.",
-    )
+    note = f"{name_i} is contiguous. Rows of {extent_i} are padded to {padded_i} elements. “+”: offset in bytes."
+    picture = Picture(title, description, bottom + 138, note)
 
     def kind(i: int, j: int) -> str:
         if i >= extent_i:
             return SILVER
-        inside = halo <= i < extent_i - halo and halo <= j < extent_j - halo
+        inside = first_i <= i < extent_i - upper_i and first_j <= j < extent_j - upper_j
         return BLUE if inside else SAND
 
     def element(x: float, y: float, fill: str) -> None:
@@ -133,27 +154,27 @@ def field() -> Picture:
     def boundary(x: float, start: float, end: float) -> None:
         picture.line(f"M {x:g} {start:g} V {end:g}", RED, 3, stroke_dasharray="7 4")
 
-    picture.text(left - 12, top - 12, "I =", text_anchor="end")
+    picture.text(left - 12, top - 12, f"{name_i} =", text_anchor="end")
     for i in range(extent_i):
         picture.text(left + (i + 0.5) * cell, top - 12, str(i), text_anchor="middle")
     for j in range(extent_j):
         y = top + j * cell
-        label = f"J = {j}: +{j * padded_i * itemsize_bytes}"
+        label = f"{name_j} = {j}: +{j * padded_i * itemsize_bytes}"
         picture.text(left - 12, y + 22, label, text_anchor="end")
         for i in range(padded_i):
             element(left + i * cell, y, kind(i, j))
-            if i < extent_i and i % per_line == halo:
+            if i < extent_i and i % per_line == first_i % per_line:
                 picture.dot(left + (i + 0.5) * cell, y + cell / 2)
-    for i in range(halo, padded_i, per_line):
+    for i in range(first_i % per_line, padded_i, per_line):
         boundary(left + i * cell, top - 6, bottom + 6)
     first = {"stroke": INK, "stroke_width": 3}
-    picture.box(left + halo * cell, top + halo * cell, cell, cell, **first)
+    picture.box(left + first_i * cell, top + first_j * cell, cell, cell, **first)
 
     rows = [bottom + 24 + 33 * n for n in range(3)]
     for y, fill, words in zip(
         rows,
         (BLUE, SAND, SILVER),
-        ("domain: the stencil computes it", "halo: points of neighbours", "padding: no elements"),
+        ("domain: the stencil computes it", f"halo: {neighbours}", "padding: no elements"),
         strict=True,
     ):
         element(MARGIN, y, fill)
@@ -390,7 +411,9 @@ def cell(picture: Picture, x: float, y: float, failed: int, advisories: int, pas
             x += number * width
 
 
-PICTURES = {"field.svg": field, "sync.svg": sync, "calls.svg": calls, "survey.svg": survey}
+PICTURES = {
+    "field.svg": field, "unstructured.svg": unstructured, "sync.svg": sync, "calls.svg": calls, "survey.svg": survey,
+}  # fmt: skip
 
 
 def main() -> None:

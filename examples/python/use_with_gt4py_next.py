@@ -66,7 +66,7 @@ assert field.ndarray[3:].ctypes.data % 64 == 0
 import gridbuf.storage  # noqa: E402
 
 storage = gridbuf.storage.zeros((66, 66, 80), backend="gt:cpu_ifirst", halo=(1, 1, 0))
-over = gridbuf.gt4py.as_field(storage, [I, J, K])  # the same memory
+over = gridbuf.gt4py.as_field(storage)  # the same memory, names and kinds
 assert over.domain == gtx.domain({I: (-1, 65), J: (-1, 65), K: 80})
 
 back = gridbuf.storage.as_storage(over)

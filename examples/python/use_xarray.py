@@ -44,7 +44,7 @@ assert np.shares_memory(host.data, temperature.to_numpy())
 # [/analyse]
 
 # [file]
-# As read from a file: other names, another order.
+# As read from a file: the file's names and order.
 pressure = xarray.DataArray(
     np.full((3, 20, 20), 1e5),
     dims=("time", "lat", "lon"),
@@ -53,10 +53,14 @@ pressure = xarray.DataArray(
     attrs={"units": "Pa"},
 )
 
+copied = gridbuf.xarray.storage(pressure, halo={"lat": (2, 2), "lon": (2, 2)})
+assert copied.identical(pressure)  # Names, coordinates and attributes stay.
+
+# For a stencil over I and J.
 surface = gridbuf.xarray.storage(
     pressure.isel(time=0).transpose("lon", "lat"), dims="IJ", backend="gt:cpu_ifirst", halo=(2, 2)
 )
-assert surface.dims == ("I", "J")  # The dimensions have the grid's names.
+assert surface.dims == ("I", "J")  # The dimensions have the stencil's names.
 assert surface.lat.dims == ("J",) and surface.attrs == pressure.attrs  # The labels stay.
 
 tendency = gridbuf.xarray.zeros_like(surface)  # a new storage with the same labels, halo, layout
