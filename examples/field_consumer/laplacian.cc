@@ -1,3 +1,4 @@
+// [program]
 // A stencil in C++ on two storages: one over (K, I, J) with a halo, one over (I, J, K) without. The
 // kernel uses the indices of the grid and is written once.
 #include <cstdint>
@@ -42,7 +43,6 @@ absl::Status fill(const Storage& storage) {
   return absl::OkStatus();
 }
 
-// [laplacian]
 absl::Status laplacian(const Storage& in, const Storage& out) {
   const auto u = gridbuf::ReadField<double, I, J, K>::open("u", in);
   if (!u.ok()) return u.status();
@@ -59,7 +59,6 @@ absl::Status laplacian(const Storage& in, const Storage& out) {
   }
   return absl::OkStatus();
 }
-// [/laplacian]
 
 absl::Status run() {
   using gridbuf::kDimI;
@@ -91,3 +90,4 @@ int main() {
   std::cerr << status.message() << "\n";
   return EXIT_FAILURE;
 }
+// [/program]

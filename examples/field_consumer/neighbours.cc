@@ -1,5 +1,6 @@
 // Diffusion on an array with a halo. The loops run over the domain view, and reach the halo by
 // strides.
+// [head]
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -13,6 +14,7 @@ import gridbuf.array;
 namespace {
 
 using gridbuf::Array;
+// [/head]
 
 // [halo]
 // An error unless each dimension has at least one point around the domain.
@@ -51,6 +53,7 @@ absl::Status diffuse(const Array& field, const Array& out, double rate) {
 }
 // [/diffuse]
 
+// [run]
 // i² + j² of the indices in the whole field, halo included.
 absl::Status fill(const Array& field) {
   const auto u = field.elements<double>();
@@ -63,7 +66,6 @@ absl::Status fill(const Array& field) {
   return absl::OkStatus();
 }
 
-// [run]
 absl::Status run() {
   // A domain of 10 x 12 points. The first point of the domain begins a cache line in each row.
   const auto field =
