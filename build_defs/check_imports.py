@@ -20,6 +20,16 @@ def scanner_beside(compiler: str) -> str:
     return str(path.with_name("clang-scan-deps" + (f"-{version}" if version.isdigit() else "")))
 
 
+def label_of(module: str) -> str:
+    """What goes into deps for a module. A module of gridbuf is in the folder of its name."""
+    family, _, path = module.partition(".")
+    return (
+        f"@gridbuf//modules/{path.replace('.', '/')}"
+        if family == "gridbuf" and path
+        else f"the cc_module {module}"
+    )
+
+
 def main() -> int:
     ours, _, command = (lambda a: (a[: a.index("--")], None, a[a.index("--") + 1 :]))(sys.argv[1:])
     parser = argparse.ArgumentParser(description=__doc__)
@@ -57,9 +67,10 @@ def main() -> int:
         return 1
     undeclared = imports - set(options.allow) - {options.own}
     if undeclared:
+        missing = ", ".join(sorted(label_of(name) for name in undeclared))
         print(
             f"{options.source}: imports {', '.join(sorted(undeclared))}, which no direct dependency of {options.label} "
-            f"defines; add the cc_module to deps (declared: {', '.join(sorted(options.allow)) or 'none'})",
+            f"defines; add {missing} to deps (declared: {', '.join(sorted(options.allow)) or 'none'})",
             file=sys.stderr,
         )
         return 1

@@ -107,7 +107,10 @@ def test_undeclared_import_fails_and_names_the_module(workspace):
     result = workspace.bazel("build", "//:sly")
     assert result.returncode != 0
     # Bazel 7 prints @//:sly.
-    assert re.search("imports low, which no direct dependency of @?//:sly defines", result.stderr)
+    assert re.search(
+        "imports low, which no direct dependency of @?//:sly defines; add the cc_module low to deps",
+        result.stderr,
+    )
 
 
 def test_edited_interface_rebuilds_its_importers_and_nothing_else(workspace):
