@@ -197,7 +197,7 @@ def write_tests(folder: Path) -> None:
     references = REFERENCE.findall((ROOT / "docs/spec.md").read_text())
     for path in {find_test(package, name)[0] for package, _, name in references}:
         source = path.relative_to(ROOT)
-        lines = html.escape(path.read_text(encoding="utf-8"), quote=False).splitlines()
+        lines = html.escape(path.read_text(encoding="utf-8")).splitlines()
         code = "\n".join(f'<span id="L{i}">{line}</span>' for i, line in enumerate(lines, 1))
         root = "../" * len(source.parts)
         page = folder / f"tests/{source}.html"
