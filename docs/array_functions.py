@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import numpy as np
-from gridbuf.storage import _table
+from gridbuf.storage import Storage, _table
 
 PAGE = Path(__file__).parent / "reference/array-functions.md"
 
@@ -12,7 +12,11 @@ INTRODUCTION = """# NumPy's functions on storages
 <!-- Written by docs/array_functions.py. -->
 
 You can call these functions of NumPy on storages. NumPy computes on the host, CuPy on a device, on the side that is current. The values and
-dtypes are NumPy's. Methods of the same name (`storage.sum(axis="K")`) call the function. `axis` takes numbers or names.
+dtypes are NumPy's. `axis` takes numbers or names. 
+Storages have these as methods, as in `storage.sum(axis="K")`: {methods}.
+Other functions are not methods: call `numpy.cumsum(storage, axis="K")`.
+
+The halo counts as elements: `storage.mean()` is the mean of domain and halo, and `storage.domain_view.mean()` is that of the domain.
 
 Dimensions are paired **by name** where the table says so: `numpy.where(mask, field, column)` takes an `("I", "J")`, an `("I", "J", "K")` and
 a `("K",)` storage. The halo follows the names. A dimension whose extent changes has no halo in the result.
@@ -46,7 +50,19 @@ def page() -> str:
         functions = ", ".join(f"`{name}`" for name in names_of(rule))
         lines.append(f"| {returns} | {functions} |")
     refused = [f"| `{name}` | `{code}` |" for name, code in _table.REFUSED.items()]
-    return INTRODUCTION + "\n".join(lines) + "\n" + REFUSED + "\n".join(refused) + "\n"
+    methods = ", ".join(
+        f"`{name}`"
+        for name in sorted({*_table.ROWS, "conj"})
+        if callable(getattr(Storage, name, None))
+    )
+    return (
+        INTRODUCTION.replace("{methods}", methods)
+        + "\n".join(lines)
+        + "\n"
+        + REFUSED
+        + "\n".join(refused)
+        + "\n"
+    )
 
 
 if __name__ == "__main__":

@@ -136,10 +136,16 @@ def axis_of(item: Any, dims: tuple[str, ...]) -> int:
     if (name := name_of(item)) is not None:
         item = name
         if item not in dims:
+            several = len(item) > 1 and set(item) <= set(dims)
+            instead = (
+                f"name several as {tuple(item)}" if several else "name one of them, or count it"
+            )
             raise ValueError(
-                f"axis is {item!r}, but must be one of the dimensions {dims}; name one of them, or count it"
+                f"axis is {item!r}, but must be one of the dimensions {dims}; {instead}"
             )
         return dims.index(item)
+    if isinstance(item, list):
+        raise TypeError(f"axis is {item!r}, but must be a tuple; write {tuple(item)}")
     number = operator.index(item)
     if not -len(dims) <= number < len(dims):
         raise np.exceptions.AxisError(number, len(dims))

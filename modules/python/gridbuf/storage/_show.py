@@ -88,9 +88,17 @@ def _values(storage: Any) -> str | None:
     ):
         return None
     values, heading = storage._read_array("host"), ""
+    if (
+        values.size > _MAX_VALUES
+        and any(map(any, storage.halo))
+        and 0 not in storage.domain_view.shape
+    ):
+        # The first and last values of each dimension are halo.
+        values, heading = storage.domain_view._read_array("host"), "domain_view:\n"
     if values.ndim > 3 and values.size > _MAX_VALUES:
         first = (0,) * (values.ndim - 2)
-        values, heading = values[first], f"{[*first, ...]}:\n".replace("Ellipsis", "...")
+        place = f"{[*first, ...]}:\n".replace("Ellipsis", "...")
+        values, heading = values[first], heading.replace(":\n", "") + place
     return heading + np.array2string(
         values, threshold=_MAX_VALUES, edgeitems=3 if values.ndim < 3 else 2, separator=", "
     )

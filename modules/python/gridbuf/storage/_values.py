@@ -23,7 +23,7 @@ _REDUCTION = """Return {text}, as `numpy.{name}`.
 Parameters
 ----------
 axis : int, str, or a tuple of them, optional
-    Dimensions, by number or name. Default: all.
+    Dimensions, by number or name. Default: all. The halo counts, too: `storage.domain_view.{name}()` leaves it out.
 *arguments, **options
     Those of `numpy.{name}`, such as `keepdims`.
 
@@ -31,6 +31,11 @@ Returns
 -------
 Storage or scalar
     A storage without the reduced dimensions. A scalar if none is left.
+
+Raises
+------
+TypeError
+    Several names outside of a tuple.
 
 Notes
 -----
@@ -47,6 +52,10 @@ Examples
 
 def _reduction(name: str, text: str) -> Callable[..., Any]:
     def method(self: Any, /, axis: Any = None, *arguments: Any, **options: Any) -> Any:
+        if isinstance(axis, str) and any(type(x) is str and x in self.dims for x in arguments):
+            raise TypeError(
+                f"{name} takes one axis; name several in a tuple: {name}({(axis, *arguments)})"
+            )
         return getattr(np, name)(self, axis, *arguments, **options)
 
     method.__name__, method.__qualname__ = name, f"Storage.{name}"

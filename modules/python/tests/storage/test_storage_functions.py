@@ -295,6 +295,12 @@ def test_what_are_no_axes() -> None:
         np.add.reduce(a, axis=3)
     with pytest.raises(ValueError, match=r"axis is '0', but must be one of .*\('I', 'J', 'K'\)"):
         np.add.reduce(a, axis="0")
+    with pytest.raises(ValueError, match=r"axis is 'IJ', .*name several as \('I', 'J'\)"):
+        a.mean(axis="IJ")
+    with pytest.raises(TypeError, match=r"axis is \['I', 'J'\], .*write \('I', 'J'\)"):
+        np.sum(a, axis=["I", "J"])
+    with pytest.raises(TypeError, match=r"in a tuple: mean\(\('I', 'J'\)\)"):
+        a.mean("I", "J")
     with pytest.raises(ValueError, match="names a dimension twice"):
         np.add.reduce(a, axis=("I", 0))
     with pytest.raises(TypeError):

@@ -93,6 +93,26 @@ def test_a_long_storage_has_a_short_text() -> None:
         assert len(repr(gridbuf.storage.zeros(shape))) < 3000
 
 
+@pytest.mark.parametrize("kind", ["cpu", "synced"])
+def test_a_long_storage_shows_its_domain(kind: str) -> None:
+    storage = gridbuf.storage.full((12, 12, 8, 2), 7.0, **{**KINDS[kind], "halo": (2, 2, 0, 0)})
+    storage.domain_view[...] = 288.0
+    before = testing.statistics()
+    values = repr(storage).partition("\ndomain_view[0, 0, ...]:\n")[2]
+    assert "288." in values and "7." not in values and "288." in storage._repr_html_()
+    assert testing.statistics() == before
+    plane = storage[:, :, 0, 0]
+    assert repr(plane).endswith(f"\ndomain_view:\n{repr(plane.domain_view).partition(chr(10))[2]}")
+
+
+def test_a_short_storage_or_one_without_a_domain_shows_all_values() -> None:
+    for shape, halo in (((6, 6), 2), ((20, 20), 10), ((20, 20), 0)):
+        storage = gridbuf.storage.full(shape, 7.0, halo=(halo, halo))
+        storage.domain_view[...] = 288.0
+        assert "domain_view" not in repr(storage)
+        assert ("7." in repr(storage)) == (halo > 0)
+
+
 @pytest.mark.parametrize(
     ("state", "words"),
     [
