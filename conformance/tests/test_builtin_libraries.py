@@ -249,6 +249,15 @@ def test_the_field_allocator_of_gridbuf_breaks_nothing_but_numpys_rules() -> Non
     assert set(checked("gridbuf.next").failed) == NUMPY
 
 
+def test_fields_over_any_dimensions_break_nothing() -> None:
+    """Names are the plan's: Cell and Edge stay Cell and Edge."""
+    report = checked("gridbuf.next.fields")
+    assert report.failed == (), report.to_json()
+    assert advice(report) == set()
+    passed = {id_ for id_, outcome in report.outcomes.items() if outcome == "PASS"}
+    assert {"GT-01", "GT-02", "GT-05", "GT-13", "GT-14", "GT-18", "GT-19", "GT-21"} <= passed
+
+
 def test_named_arrays_over_storages_break_nothing() -> None:
     report = checked("gridbuf.xarray")
     assert report.failed == (), report.to_json()
