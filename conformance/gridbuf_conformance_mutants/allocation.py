@@ -259,7 +259,7 @@ class NegativeDataDimension(_Allocator):
     def allocate(self, plan: Plan) -> Memory:
         array = super().allocate(plan)
         if plan.dims is not None:
-            array.__gt_dims__ = tuple(d if d in "IJK" else f"-{d}" for d in plan.dims)
+            array.__gt_dims__ = tuple(f"-{d}" if d.isdigit() else d for d in plan.dims)
         return array
 
 

@@ -229,6 +229,9 @@ ODD_PLANS = (
     Plan(shape=(3, 5), alignment_size=7, aligned_index=(2, 3)),
     Plan(shape=(4, 3), halo=((4, 0), (0, 3))),
     Plan(shape=(2, 3, 4), layout=(1, 2, 0), dims=("10", "K", "2"), alignment_size=24),
+    Plan(
+        shape=(3, 4), dims=("étage", "Cell"), halo=((1, 0), (0, 2)), views=(("transpose", (1, 0)),)
+    ),
 )
 
 
