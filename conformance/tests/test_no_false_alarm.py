@@ -21,6 +21,7 @@ from gridbuf_conformance.plan import Plan
 from gridbuf_conformance.render.report import Report
 from gridbuf_conformance_mutants import capsules
 from gridbuf_conformance_mutants.device import DeviceReference
+from gridbuf_conformance_mutants.dlpack import StandardOf2022
 from gridbuf_conformance_mutants.elements import ELEMENTS, Element
 from gridbuf_conformance_mutants.memory import Block
 from gridbuf_conformance_mutants.packed import PLANS as PACKED_PLANS
@@ -198,6 +199,16 @@ def test_dlpack_is_not_blamed_for_a_wrong_dict() -> None:
     assert live.outcomes["XA-03"] == "ADVISORY"
     asked = check_plans(_RowsOf64Bytes(), [Plan(shape=(2, 1))], isolate=False)
     assert asked.failed == ("XA-08",), "the dict does not reach the plan's elements"
+
+
+def test_a_read_only_array_of_the_2022_standard_is_advised_as_a_writable_one_is() -> None:
+    """It refuses each export: a legacy capsule has no read-only bit, and `max_version` is not taken."""
+    array = made(StandardOf2022.array_type, Oddity((3,), (8,), readonly=True))
+    report = check(array)
+    assert report.failed == () and report.outcomes["DP-14"] == "ADVISORY"
+    (found,) = (rule for rule in report.data["rules"] if rule["id"] == "DP-14")
+    assert found["failures"][0]["actual"] == "TypeError for max_version"
+    assert "no failure" in found["failures"][0]["note"]
 
 
 STANDARD: dict[str, Callable[[], Any]] = {
