@@ -148,7 +148,7 @@ def origin_is_the_negated_start(s: Subject) -> Verdict:
 def the_plan_is_met(s: Subject) -> Verdict:
     if s.plan is None:
         return unsupported(_NO_PLAN)
-    arrays = arrays_of(s)
+    arrays = {name: array for name, array in s.arrays.items() if not array.is_copy}
     if not arrays:
         return _narrow_plan_verdict(s)
     for expected, actual, met in _asked_and_given(s, arrays):

@@ -18,7 +18,7 @@ __all__ = ["arrays_of", "entries_of", "is_cartesian", "names_of", "names_of_entr
 
 
 def arrays_of(s: Subject) -> dict[str, Descriptor]:
-    """The descriptors that can be held against the plan; raw bytes say nothing of shape and type."""
+    """The descriptors whose place and layout can be held against the plan; a buffer of bytes may be a fresh one each time."""
     return {name: a for name, a in s.arrays.items() if not a.is_raw and not a.is_copy}
 
 
