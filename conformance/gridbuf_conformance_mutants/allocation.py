@@ -14,7 +14,14 @@ from gridbuf_conformance.plan.producer import Unsupported
 from .elements import Element
 from .memory import Block
 from .mutant import Mutant
-from .reference import Exports, ExportsArrayInterface, ExportsBuffer, Memory, strides_of
+from .reference import (
+    BufferInDict,
+    Exports,
+    ExportsArrayInterface,
+    ExportsBuffer,
+    Memory,
+    strides_of,
+)
 
 
 class _PlainArray(ExportsArrayInterface, Memory, ExportsBuffer):
@@ -96,6 +103,18 @@ class ReadOnlyNotGiven(_Substitutes):
 
     def other(self, plan: Plan) -> Plan:
         return plan.replaced(readonly=False)
+
+
+class OneElementMoreInABuffer(OneElementMore):
+    """The last axis is one element longer, and `data` of the array interface is a buffer object."""
+
+    array_type = BufferInDict
+
+
+class ReadOnlyNotGivenInABuffer(ReadOnlyNotGiven):
+    """Writable memory where read-only was requested, and `data` of the array interface is a buffer object."""
+
+    array_type = BufferInDict
 
 
 class AlwaysRowMajor(_Substitutes):
@@ -259,7 +278,7 @@ class NegativeDataDimension(_Allocator):
     def allocate(self, plan: Plan) -> Memory:
         array = super().allocate(plan)
         if plan.dims is not None:
-            array.__gt_dims__ = tuple(d if d in "IJK" else f"-{d}" for d in plan.dims)
+            array.__gt_dims__ = tuple(f"-{d}" if d.isdigit() else d for d in plan.dims)
         return array
 
 

@@ -319,7 +319,8 @@ class DataBufferTooShort(_Edited):
     def edit(self) -> dict:
         if self.is_empty or self.is_untouched:
             return {}
-        return {"data": bytearray(self.total_bytes - 1), "strides": None}
+        kind = bytes if self.readonly else bytearray
+        return {"data": kind(self.total_bytes - 1), "strides": None}
 
 
 @faulty("XA-08")

@@ -153,6 +153,17 @@ class DimsAreAMethod(_Named):
         return self.names
 
 
+@faulty(advises=["GT-13"])
+class NamesInSmallLetters(_Named):
+    """Arrays that are requested without names have the names i, j, k, l, m."""
+
+    def __init__(
+        self, *arguments: object, dims: Sequence[str] | None = None, **flags: object
+    ) -> None:
+        super().__init__(*arguments, **flags)
+        self.__gt_dims__ = tuple(dims or "ijklm"[: self.ndim])
+
+
 @faulty("GT-14")
 class OriginOfFloats(_Named):
     """`__gt_origin__` holds floats."""
@@ -195,6 +206,37 @@ class NamesInAlphabeticalOrder(_Asked):
 
         def entry(self, interface: dict) -> dict:
             return {**super().entry(interface), **({"dims": self.names} if self.names else {})}
+
+
+class OtherNamesAreRefused(_Asked):
+    """A request for other names than I, J, K and numbers is a ValueError."""
+
+    breaks = frozenset({"GT-20"})
+    plans = (Plan(shape=(6, 4), dims=("Cell", "K")), Plan(shape=(2,), dims=("E2V",)))
+
+    def produce(self, plan: Plan) -> object:
+        if unknown := [d for d in plan.dims or () if d not in "IJK" and not d.isdigit()]:
+            raise ValueError(f"dims has {unknown[0]!r}, must be I, J, K or a number")
+        return super().produce(plan)
+
+
+class OtherNamesBecomeIJK(_Asked):
+    """The first dimension with another name is I, the second J, as in an import of unstructured fields."""
+
+    breaks = frozenset({"GT-18", "GT-26"})
+    plans = (
+        Plan(shape=(6, 4), dims=("Cell", "K")),
+        Plan(shape=(6, 4), dims=("Edge", "K")),
+        Plan(shape=(3, 2, 2), dims=("Vertex", "time", "tracer"), halo=((1, 0), (0, 1), (1, 1))),
+    )
+
+    class array_type(Base):
+        """An array with the names of structured grids."""
+
+        def __init__(self, *arguments: object, dims: Sequence[str] = (), **flags: object) -> None:
+            new = iter("IJ0123")
+            names = tuple(d if d in "IJK" or d.isdigit() else next(new) for d in dims or ())
+            super().__init__(*arguments, dims=names or None, **flags)
 
 
 class OriginInTheArraysOrder(_Asked):

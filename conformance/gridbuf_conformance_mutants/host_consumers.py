@@ -586,6 +586,16 @@ class WantsAVersion(_TakesDataInterface):
         entry["version"]
 
 
+@wrong("GT-02")
+class DropsOtherNames(_TakesDataInterface):
+    """Keeps the dimensions that are named I, J or K."""
+
+    def copied(self, entry):
+        kept = [axis for axis, name in enumerate(entry.get("dims", ())) if name in "IJK"]
+        parts = {key: tuple(entry[key][axis] for axis in kept) for key in ("shape", "strides")}
+        return super().copied({**entry, **parts} if "dims" in entry else entry)
+
+
 @wrong(weakens=("GT-02",))
 class GuessesTheEntrysType(_TakesDataInterface):
     """An entry without a type holds float64."""

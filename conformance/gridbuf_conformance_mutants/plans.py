@@ -26,7 +26,7 @@ PLANS: tuple[Plan, ...] = (
     Plan(shape=(3, 0), fill=11),
     Plan(shape=(2,), dtype="struct", fill=12),
     Plan(shape=(1, 3), fill=13, views=(("broadcast", 0, 2), ("newaxis", 1))),
-    Plan(shape=(3, 5), fill=14, alignment_size=64, aligned_index=(1, 2)),
+    Plan(shape=(3, 5), fill=14, alignment_size=64, aligned_index=(1, 2), dims=("Cell", "Edge")),
     Plan(shape=(4, 3, 5), dtype="float32", fill=15, alignment_size=24, halo=((1, 1),) * 3),
     Plan(shape=(1024, 1024, 1024), fill=None),
     Plan(shape=(2**31 + 4096,), dtype="int8", fill=None),

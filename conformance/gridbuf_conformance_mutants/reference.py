@@ -29,6 +29,7 @@ from .memory import Block
 
 __all__ = [
     "Array",
+    "BufferInDict",
     "Exports",
     "ExportsArrayInterface",
     "ExportsArrayStruct",
@@ -202,6 +203,17 @@ class ExportsArrayInterface:
             "data": (self.address, self.readonly),
             "strides": None if self.is_contiguous("C") else self.strides,
         }
+
+
+class BufferInDict(Memory, ExportsArrayInterface):
+    """The array interface whose data is a buffer object, and the first element at an offset in it."""
+
+    def array_interface(self) -> dict:
+        length_bytes = self.block.high - self.block.low
+        exported = memoryview((ctypes.c_ubyte * length_bytes).from_address(self.block.low))
+        start = 0 if self.is_empty else self.address - self.block.low
+        data = exported.cast("B").toreadonly() if self.readonly else exported.cast("B")
+        return {**super().array_interface(), "offset": start, "data": data}
 
 
 class ExportsArrayStruct:

@@ -11,7 +11,7 @@ import pytest
 from judged import NUMPY, NUMPY_VERSION, advice, checked, failure
 from judged import report as judged_report
 
-from gridbuf_conformance import producers
+from gridbuf_conformance import check, producers
 from gridbuf_conformance.abi.gpu import has_gpu
 from gridbuf_conformance.engine.producer_run import check_producer
 from gridbuf_conformance.targets import CannotLoad
@@ -247,6 +247,24 @@ def test_the_field_allocator_of_gt4py_wraps_at_32_bits() -> None:
 
 def test_the_field_allocator_of_gridbuf_breaks_nothing_but_numpys_rules() -> None:
     assert set(checked("gridbuf.next").failed) == NUMPY
+
+
+def test_fields_over_any_dimensions_break_nothing() -> None:
+    """Names are the plan's: Cell and Edge stay Cell and Edge."""
+    report = checked("gridbuf.next.fields")
+    assert report.failed == (), report.to_json()
+    assert advice(report) == set()
+    passed = {id_ for id_, outcome in report.outcomes.items() if outcome == "PASS"}
+    assert {"GT-01", "GT-02", "GT-05", "GT-13", "GT-14", "GT-18", "GT-19", "GT-21"} <= passed
+
+
+def test_a_live_field_of_gt4py_breaks_nothing() -> None:
+    gtx = pytest.importorskip("gt4py.next", reason="gt4py is not installed")
+    pytest.importorskip("gridbuf.gt4py.next", reason="gridbuf is not installed")  # the interfaces
+    level = gtx.Dimension("K", gtx.DimensionKind.VERTICAL)
+    report = check(gtx.zeros({gtx.Dimension("Cell"): 6, level: 4}))
+    assert report.failed == () and advice(report) == set(), report.to_json()
+    assert report.outcomes["GT-13"] == report.outcomes["GT-18"] == "PASS"
 
 
 def test_named_arrays_over_storages_break_nothing() -> None:

@@ -192,6 +192,16 @@ def test_a_live_storage_is_judged(placement: str | None) -> None:
             assert (numpy.asarray(field) == 3).all()
 
 
+def test_storages_over_cells_and_levels_break_nothing() -> None:
+    import gridbuf.storage
+
+    level = gridbuf.Dim("level", "vertical")
+    field = gridbuf.storage.zeros((6, 4), dims=("Cell", level), halo={"Cell": (0, 2)})
+    report = check(field)
+    assert report.failed == (), report.to_json()
+    assert {report.outcomes[id_] for id_ in ("GT-04", "GT-05", "GT-12", "GT-18")} == {"PASS"}
+
+
 @pytest.mark.parametrize("name", ["gridbuf.device", "gridbuf.pinned", "gridbuf.managed"])
 def test_gridbuf_breaks_nothing_in_memory_of_a_device(name: str) -> None:
     report = checked(name)

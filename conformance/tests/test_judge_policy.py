@@ -80,6 +80,32 @@ def test_what_a_text_only_recommends_is_an_advisory(
     assert verdict.outcome is Outcome.ADVISORY, verdict
 
 
+@pytest.mark.parametrize(
+    ("rule", "change", "right", "wrong"),
+    [
+        (
+            "XA-04",
+            ("root.ai.fields.typestr", describe("<i8")),
+            "float of 8 bytes",
+            "int of 8 bytes",
+        ),
+        ("XA-06", ("root.ai.fields.data.items.1", describe(True)), "writable", "read-only"),
+    ],
+)
+def test_the_plan_says_which_of_two_interfaces_is_right(
+    rule: str, change: tuple[str, Any], right: str, wrong: str
+) -> None:
+    observation = fresh_observation("matrix")
+    for path, value in (("root.struct", None), change):
+        place(observation, path, value)
+    asked = judge(observation, PLANS["matrix"], [rule])[rule]
+    assert asked.expected.endswith(f"{right}, as the plan asks and PB says"), asked
+    assert asked.actual.endswith(f"{wrong} (AI)"), asked
+    alone = judge(observation, None, [rule])[rule]
+    assert alone.expected == "the same in all interfaces"
+    assert f"{wrong} (AI), " in alone.actual and f"{right} (PB)" in alone.actual, alone
+
+
 def _granted(request: str) -> dict[str, Any]:
     """An observation of Fortran-contiguous memory that grants a request without strides."""
     observation = fresh_observation("fortran")

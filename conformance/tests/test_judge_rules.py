@@ -305,7 +305,7 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "DL-06": ("matrix", main(flags=4)),
     "DL-07": ("matrix", main(shape=None)),
     "DL-08": ("matrix", main(version=[1, 2], strides=None)),
-    "DL-09": ("matrix", main(strides=[32, 8])),
+    "DL-09": ("matrix", [*main(strides=[32, 8]), ("root.walk.DL", REMOVED)]),
     "DL-10": ("matrix", offset_not_needed),
     "DL-12": ("empty", main(data=4096)),
     "DL-13": ("scalar", main(data=0)),

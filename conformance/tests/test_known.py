@@ -409,6 +409,16 @@ def test_consumers_have_known_failures_too(tmp_path):
 # The command -----------------------------------------------------------------------------------------------
 
 
+def test_a_library_without_failures_gets_a_file_that_the_gate_takes(command, tmp_path):
+    (tmp_path / "p.py").write_text(PRODUCERS.read_text())
+    select = ("--rules", "AI-0*", "--profile", "smoke")
+    code, out, err = command("known", "--update", "known.toml", "p.py:Good", *select)
+    assert code == 0, err
+    assert out.endswith("known.toml: no failure to record, 0 records kept as they were.\n")
+    code, out, err = command("check", "p.py:Good", "--known", "known.toml", *select)
+    assert code == 0, out + err
+
+
 def test_the_commands_from_record_to_gate(command, tmp_path):
     (tmp_path / "p.py").write_text(PRODUCERS.read_text())
     select = ("--rules", "AI-0*", "--profile", "smoke")

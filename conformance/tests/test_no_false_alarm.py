@@ -21,15 +21,19 @@ from gridbuf_conformance.plan import Plan
 from gridbuf_conformance.render.report import Report
 from gridbuf_conformance_mutants import capsules
 from gridbuf_conformance_mutants.device import DeviceReference
+from gridbuf_conformance_mutants.dlpack import StandardOf2022
 from gridbuf_conformance_mutants.elements import ELEMENTS, Element
 from gridbuf_conformance_mutants.memory import Block
 from gridbuf_conformance_mutants.packed import PLANS as PACKED_PLANS
 from gridbuf_conformance_mutants.reference import (
     Array,
+    BufferInDict,
     Exports,
     ExportsArrayInterface,
     ExportsBuffer,
+    ExportsDLPack,
     Memory,
+    Reference,
 )
 
 
@@ -105,19 +109,6 @@ class _NullStridesDLPack(Exports.DLPack):
             export.managed.tensor.strides = None
 
 
-class _ExportedBuffer(Memory, ExportsArrayInterface):
-    """The array interface whose data is a buffer object, and the first element at an offset in it."""
-
-    def array_interface(self) -> dict[str, Any]:
-        length_bytes = self.block.high - self.block.low
-        exported = memoryview((ctypes.c_ubyte * length_bytes).from_address(self.block.low)).cast(
-            "B"
-        )
-        start = 0 if self.is_empty else self.address - self.block.low
-        described = {**super().array_interface(), "offset": start}
-        return {**described, "data": exported.toreadonly() if self.readonly else exported}
-
-
 class _OwnBuffer(ExportsArrayInterface, Memory, ExportsBuffer):
     """The array interface over the object's own buffer."""
 
@@ -128,7 +119,7 @@ class _OwnBuffer(ExportsArrayInterface, Memory, ExportsBuffer):
 
 INTERFACES: dict[str, type[Memory]] = {
     "the array interface": Exports.ArrayInterface,
-    "the array interface of a buffer": _ExportedBuffer,
+    "the array interface of a buffer": BufferInDict,
     "the array interface of the own buffer": _OwnBuffer,
     "the array struct": Exports.ArrayStruct,
     "the buffer protocol": Exports.Buffer,
@@ -187,6 +178,39 @@ def test_a_live_array_that_disagrees_with_its_own_buffer_is_found() -> None:
     assert set(check(_Backwards("i", [1, 2, 3, 4])).failed) == {"XA-01", "XA-03"}
 
 
+class _DictForgetsThePadding(ExportsArrayInterface, ExportsDLPack, Memory):
+    """The array interface of padded rows without strides, which is wrong, next to DLPack, which is right."""
+
+    def array_interface(self) -> dict[str, Any]:
+        return {**super().array_interface(), "strides": None}
+
+
+class _RowsOf64Bytes(Reference):
+    array_type = _DictForgetsThePadding
+
+    def strides(self, plan: Plan, element: Element) -> tuple[int, ...]:
+        return (64, element.itemsize)[: plan.ndim]
+
+
+def test_dlpack_is_not_blamed_for_a_wrong_dict() -> None:
+    """Its stride in elements is the number that the dict implies in bytes."""
+    live = check(made(_DictForgetsThePadding, Oddity((3, 1), (64, 8))))
+    assert live.failed == () and live.outcomes["DL-09"] == "PASS"
+    assert live.outcomes["XA-03"] == "ADVISORY"
+    asked = check_plans(_RowsOf64Bytes(), [Plan(shape=(2, 1))], isolate=False)
+    assert asked.failed == ("XA-08",), "the dict does not reach the plan's elements"
+
+
+def test_a_read_only_array_of_the_2022_standard_is_advised_as_a_writable_one_is() -> None:
+    """It refuses each export: a legacy capsule has no read-only bit, and `max_version` is not taken."""
+    array = made(StandardOf2022.array_type, Oddity((3,), (8,), readonly=True))
+    report = check(array)
+    assert report.failed == () and report.outcomes["DP-14"] == "ADVISORY"
+    (found,) = (rule for rule in report.data["rules"] if rule["id"] == "DP-14")
+    assert found["failures"][0]["actual"] == "TypeError for max_version"
+    assert "no failure" in found["failures"][0]["note"]
+
+
 STANDARD: dict[str, Callable[[], Any]] = {
     "array": lambda: array.array("d", [1, 2, 3]),
     "array without elements": lambda: array.array("i"),
@@ -229,6 +253,9 @@ ODD_PLANS = (
     Plan(shape=(3, 5), alignment_size=7, aligned_index=(2, 3)),
     Plan(shape=(4, 3), halo=((4, 0), (0, 3))),
     Plan(shape=(2, 3, 4), layout=(1, 2, 0), dims=("10", "K", "2"), alignment_size=24),
+    Plan(
+        shape=(3, 4), dims=("étage", "Cell"), halo=((1, 0), (0, 2)), views=(("transpose", (1, 0)),)
+    ),
 )
 
 

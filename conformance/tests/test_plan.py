@@ -96,7 +96,13 @@ BAD = [
     ("aligned_index", {"shape": (3,), "aligned_index": (0, 0)}),
     ("aligned_index", {"shape": (0,), "aligned_index": (1,)}),
     ("dims", {"shape": (2, 2), "dims": ("I", "I")}),
-    ("dims", {"shape": (2,), "dims": ("L",)}),
+    ("dims", {"shape": (2,), "dims": ("two words",)}),
+    ("dims", {"shape": (2,), "dims": ("",)}),
+    ("dims", {"shape": (2,), "dims": ("2D",)}),
+    ("dims", {"shape": (2,), "dims": ("n" * 64,)}),
+    ("dims", {"shape": (2,), "dims": ("hauteur_e\u0301tage",)}),
+    ("dims", {"shape": (2,), "dims": (0,)}),
+    ("dims", {"shape": (2,), "dims": ("٣",)}),
     ("dims", {"shape": (2,), "dims": ("01",)}),
     ("dims", {"shape": (2,), "dims": ("-1",)}),
     ("dims", {"shape": (2, 2), "dims": ("I",)}),
@@ -110,6 +116,22 @@ BAD = [
     ("fill", {"shape": (UNTOUCHED_FROM_BYTES,), "dtype": "int8", "fill": 0}),
     ("views", {"views": "reverse"}),
 ]
+
+
+NAMES = ["I", "Cell", "E2V", "_half_levels", "étage", "高度", "n" * 63, "0", "10", "class"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_any_identifier_and_any_decimal_number_is_a_name(name):
+    plan = Plan(shape=(2, 3), dims=(name, "K"))
+    assert Plan.from_json(plan.to_json()) == plan
+    assert Draft202012Validator(SCHEMA).is_valid(plan.to_dict())
+
+
+@pytest.mark.parametrize("name", ["two words", "", "2D", "n" * 64, "a-b", "01", "-1"])
+def test_the_schema_refuses_other_names(name):
+    text = Plan(shape=(2,)).to_dict() | {"dims": [name]}
+    assert not Draft202012Validator(SCHEMA).is_valid(text)
 
 
 @pytest.mark.parametrize("key, changes", BAD)

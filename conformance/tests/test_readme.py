@@ -26,17 +26,9 @@ def test_the_code_is_the_examples():
 
 
 def _lasting(output: str) -> list[str]:
-    """The output without what differs between interpreters and between versions of the catalogue."""
-    lines = [
-        re.sub(r"on \d+ plans|\d+ of \d+ rules", "on some", line) for line in output.splitlines()
-    ]
-    begin = next(number for number, line in enumerate(lines) if line.startswith("✗"))
-    return lines[begin:]
-
-
-def _groups(output: str) -> list[tuple[str, ...]]:
-    """Each group of the table with its title and its number of rules."""
-    return re.findall(r"^([A-Z]{2,3})  +(\S.*?)  .* (\d+)$", output, re.MULTILINE)
+    """All lines but the first, which has the versions; how many plans are drawn depends on the version of Hypothesis."""
+    lines = [line.rstrip() for line in output.splitlines()[1:]]
+    return [re.sub(r"on \d+ of \d+ plans", "on some plans", line) for line in lines]
 
 
 def test_no_link_is_relative():
@@ -51,7 +43,6 @@ def test_the_output_is_the_commands():
     done = run(*arguments.split(), cwd=EXAMPLE.parent)
     assert done.returncode == 1, done.stdout + done.stderr
     assert _lasting(done.stdout) == _lasting(printed)
-    assert _groups(done.stdout) == _groups(printed)
 
 
 def test_the_correction_it_names_is_one(tmp_path):

@@ -169,6 +169,7 @@ def test_no_huge_plans_for_who_cannot_make_them():
         (lambda plan: -1 in plan.view_map.steps, Plan(views=(("reverse", 0),))),
         (lambda plan: plan.layout == (1, 0), Plan(shape=(1, 1), layout=(1, 0))),
         (lambda plan: plan.alignment_size >= 64, Plan(alignment_size=64)),
+        (lambda plan: "Cell" in (plan.dims or ()), Plan(dims=("Cell",))),
     ],
 )
 def test_failures_shrink_to_what_a_person_would_write(fails, smallest):
@@ -206,11 +207,24 @@ def test_each_declared_capability_is_asked_for():
         "alignment_bytes",
         "aligned_index",
         "dims",
+        "dims",
         "halo",
     ]
     for declared in strategies.declared_plans(SMALL) + everything:
         assert declared.used_by(declared.plan)
         assert not declared.used_by(Plan(dtype="bfloat16", byteorder="swapped"))
+
+
+def test_names_of_every_grid_are_drawn_and_declared() -> None:
+    named = [plan for plan in drawn(EVERYTHING, strategies.general_plans, 200) if plan.dims]
+    names = {name for plan in named for name in plan.dims}
+    assert names >= {*"IJK", "0", "10", "Cell", "Edge", "Vertex", "time", "tracer", "E2V"}
+    structured = [plan for plan in named if {*plan.dims} <= {*"IJK"} | {*map(str, range(65))}]
+    assert len(structured) > len(named) / 3, "GT-27 judges these only"
+    declared = [
+        one.plan.dims for one in strategies.declared_plans(EVERYTHING) if one.name == "dims"
+    ]
+    assert declared == [("I", "J", "K"), ("Cell", "Edge", "K")]
 
 
 def test_kinds_of_memory_are_drawn_and_declared() -> None:

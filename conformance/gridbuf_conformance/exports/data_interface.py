@@ -122,11 +122,6 @@ class EntriesVariant(Variant):
     is_plain_array: bool = False
 
 
-def _four_keys(entries: dict[Any, Any], observed: ObservedDataInterface) -> None:
-    """What the proposal lists, without the version that only array interfaces have."""
-    del entries[None]["version"]
-
-
 def _without(key: str) -> Callable[[dict[Any, Any], ObservedDataInterface], None]:
     def bend(entries: dict[Any, Any], observed: ObservedDataInterface) -> None:
         del entries[None][key]
@@ -136,6 +131,11 @@ def _without(key: str) -> Callable[[dict[Any, Any], ObservedDataInterface], None
 
 def _unknown_key(entries: dict[Any, Any], observed: ObservedDataInterface) -> None:
     entries[None]["conformance_suite"] = "this key means nothing"
+
+
+def _named(entries: dict[Any, Any], observed: ObservedDataInterface) -> None:
+    entry = entries[None]
+    entry["dims"] = ("Cell", "K", "Edge", "tracer", "E2V")[: len(entry["shape"])]
 
 
 def _forwarded(entries: dict[Any, Any], observed: ObservedDataInterface) -> None:
@@ -171,7 +171,7 @@ _VARIANTS: tuple[Variant, ...] = (
         "GT-02",
         "right",
         "the entry has shape, typestr, data and strides, and no version",
-        _four_keys,
+        _without("version"),
     ),
     *(
         _variant(
@@ -191,6 +191,9 @@ _VARIANTS: tuple[Variant, ...] = (
         "the entry does not have the key strides; the memory is in row-major order",
         _without("strides"),
         is_robust=True,
+    ),
+    EntriesVariant(
+        "other-names", ("GT-02",), "right-or-error", "dims are Cell, K, …", plans.plain, bend=_named
     ),
     _variant(
         "unknown-key",

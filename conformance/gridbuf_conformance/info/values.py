@@ -29,6 +29,8 @@ def describe(value: Any, depth: int = 0) -> Value:
         return NONE
     if kind in _SCALARS:
         return Value(_SCALARS[kind], value)
+    if isinstance(value, str):  # of a subclass, such as a dimension's name with a kind
+        return Value("str", str.__str__(value))
     if kind is bytes:
         return Value("bytes", value[:_TEXT_LIMIT].decode("latin-1"))
     sequence = next(

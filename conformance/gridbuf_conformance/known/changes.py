@@ -23,9 +23,8 @@ def print_changes(changes: Changes, path: str, console: Console) -> None:
         for known in entries:
             printer.line((f"{word:<8}", style), _named(known), wrap=False)
     kept = f"{plural(len(changes.kept), 'record')} kept as they were"
-    printer.line(
-        (clean(path), "bold"), f": {'updated' if changes else 'nothing to change'}, {kept}."
-    )
+    unchanged = "nothing to change" if changes.kept else "no failure to record"
+    printer.line((clean(path), "bold"), f": {'updated' if changes else unchanged}, {kept}.")
     unexplained = sum(not known.reason for known in changes.added)
     if unexplained:
         printer.line(

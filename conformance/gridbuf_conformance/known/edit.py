@@ -58,7 +58,7 @@ def update(path: Path, entries: Sequence[Known], reports: Mapping[str, Report]) 
     Raises KnownError if the file's text cannot be edited, OSError if it cannot be written.
     """
     changes = changes_by(entries, reports)
-    if changes:
+    if changes or not path.exists():
         text = path.read_text(encoding="utf-8") if path.exists() else _NEW_FILE
         _write(path, edited(text, path.name, changes))
     return changes

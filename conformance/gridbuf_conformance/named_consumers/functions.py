@@ -10,6 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 from importlib import import_module
+from operator import attrgetter
 from typing import Any
 
 __all__ = [
@@ -43,12 +44,12 @@ def gives_bytes(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return function
 
 
-def _calling(path: str) -> Callable[[Any], Any]:
-    """A consumer that is one function of one argument, without its keywords: "module:name"."""
+def _calling(path: str, **keywords: Any) -> Callable[[Any], Any]:
+    """A consumer that is one function, "module:name", of the exporter and these keywords."""
     module, _, name = path.partition(":")
 
     def consumer(exporter: Any) -> Any:
-        return getattr(import_module(module), name)(exporter)
+        return attrgetter(name)(import_module(module))(exporter, **keywords)
 
     return consumer
 
@@ -57,6 +58,7 @@ bytes_of = gives_bytes(_calling("builtins:bytes"))
 bytearray_of = gives_bytes(_calling("builtins:bytearray"))
 mlx_asarray = _calling("mlx.core:asarray")
 mpi4py_memory = gives_bytes(_calling("mpi4py.MPI:memory"))
+numpy_frombuffer = gives_bytes(_calling("numpy:frombuffer", dtype="uint8"))
 pyarrow_py_buffer = gives_bytes(_calling("pyarrow:py_buffer"))
 tensorflow_constant = _calling("tensorflow:constant")
 
@@ -78,14 +80,6 @@ def ctypes_from_buffer(exporter: Any) -> Any:
 
 
 # -- array libraries -------------------------------------------------------------------------------
-
-
-@gives_bytes
-def numpy_frombuffer(exporter: Any) -> Any:
-    """`numpy.frombuffer(exporter, numpy.uint8)`."""
-    import numpy
-
-    return numpy.frombuffer(exporter, numpy.uint8)
 
 
 @gives_bytes
@@ -111,20 +105,17 @@ def pyarrow_readinto(exporter: Any) -> Any:
     return memoryview(exporter)
 
 
-def jax_asarray(exporter: Any, *, copy: bool | None = None) -> Any:
-    """`jax.numpy.asarray(exporter)`, with numbers of 64 bits switched on."""
-    import jax
+def _of_jax(path: str) -> Callable[..., Any]:
+    """A function of JAX, with numbers of 64 bits switched on."""
 
-    jax.config.update("jax_enable_x64", True)
-    return jax.numpy.asarray(exporter, **_given(copy=copy))
+    def consumer(exporter: Any, *, copy: bool | None = None) -> Any:
+        import_module("jax").config.update("jax_enable_x64", True)
+        return _calling(path, **_given(copy=copy))(exporter)
+
+    return consumer
 
 
-def jax_from_dlpack(exporter: Any, *, copy: bool | None = None) -> Any:
-    """`jax.dlpack.from_dlpack(exporter)`, with numbers of 64 bits switched on."""
-    import jax
-
-    jax.config.update("jax_enable_x64", True)
-    return jax.dlpack.from_dlpack(exporter, **_given(copy=copy))
+jax_asarray, jax_from_dlpack = _of_jax("jax.numpy:asarray"), _of_jax("jax.dlpack:from_dlpack")
 
 
 def tensorflow_from_dlpack(exporter: Any) -> Any:
@@ -170,33 +161,19 @@ def pyzmq_frame(exporter: Any) -> Any:
     return zmq.Frame(exporter, copy=False).buffer
 
 
-@gives_bytes
-def zstandard_compress(exporter: Any) -> Any:
-    """`zstandard.compress(exporter)`, decompressed again."""
-    import zstandard
-
-    return zstandard.decompress(zstandard.compress(exporter))
+def _decompressed(prefix: str) -> Callable[[Any], Any]:
+    """The bytes of `compress(exporter)` of a module, decompressed again."""
+    compress, decompress = _calling(f"{prefix}compress"), _calling(f"{prefix}decompress")
+    return gives_bytes(lambda exporter: bytes(decompress(compress(exporter))))
 
 
-@gives_bytes
-def cramjam_zlib(exporter: Any) -> Any:
-    """`cramjam.zlib.compress(exporter)`, decompressed again."""
-    import cramjam
-
-    return bytes(cramjam.zlib.decompress(cramjam.zlib.compress(exporter)))
+zstandard_compress, cramjam_zlib = _decompressed("zstandard:"), _decompressed("cramjam:zlib.")
 
 
-@gives_bytes
-def pyqt6_bytearray(exporter: Any) -> Any:
-    """`PyQt6.QtCore.QByteArray(exporter)`."""
-    from PyQt6.QtCore import QByteArray
-
-    return QByteArray(exporter).data()
+def _qbytearray(module: str) -> Callable[[Any], Any]:
+    """The bytes of `QByteArray(exporter)` of a binding of Qt."""
+    array = _calling(f"{module}.QtCore:QByteArray")
+    return gives_bytes(lambda exporter: array(exporter).data())
 
 
-@gives_bytes
-def pyside6_bytearray(exporter: Any) -> Any:
-    """`PySide6.QtCore.QByteArray(exporter)`."""
-    from PySide6.QtCore import QByteArray
-
-    return QByteArray(exporter).data()
+pyqt6_bytearray, pyside6_bytearray = _qbytearray("PyQt6"), _qbytearray("PySide6")

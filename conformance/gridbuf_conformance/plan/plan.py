@@ -16,12 +16,14 @@ provide.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import cache, cached_property
 from math import prod
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
+from unicodedata import is_normalized
 
 from .dtypes import DTYPES, DType, fill_bytes
 from .views import ViewMap
@@ -39,6 +41,7 @@ __all__ = [
     "NoContent",
     "Plan",
     "fill_bytes",
+    "is_data_dimension",
 ]
 
 NDIM_LIMIT = 64
@@ -72,7 +75,8 @@ class Plan(Mapping[str, Any]):
     aligned_index : tuple of int or None
         Index of the aligned element. None: the lower halo, or 0.
     dims : tuple of str or None
-        Names of the dimensions, all different: "I", "J", "K", "0", "1", ….
+        Names of the dimensions, all different: identifiers of 1 to 63 characters (in Unicode's form
+        NFC), as "I", "Cell" and "K", or "0", "1", … for data dimensions.
     halo : tuple of pair of int or None
         (lower, upper) of each dimension; their sum is at most the extent.
     device : {None, "gpu", "pinned", "managed"}
@@ -387,7 +391,7 @@ class Plan(Mapping[str, Any]):
             named = len(self.dims) == self.ndim == len(set(self.dims)) and all(
                 map(_is_dim, self.dims)
             )
-            bound = f'{self.ndim} different names of "I", "J", "K", "0", "1", …, or null'
+            bound = f'{self.ndim} different identifiers (1..63 characters), "0", "1", …, or null'
             _require(named, "dims", self.dims, bound)
         if self.halo is not None:
             fits = len(self.halo) == self.ndim and all(
@@ -417,6 +421,11 @@ KEYS: tuple[str, ...] = Plan.keys_of()
 """The keys of every plan, in the order of its JSON."""
 
 
+def is_data_dimension(name: Any) -> bool:
+    """Whether a name is a decimal number: ASCII digits, without leading zeros."""
+    return isinstance(name, str) and re.fullmatch("0|[1-9][0-9]*", name) is not None
+
+
 def _require(holds: bool, key: str, value: Any, bound: str, action: str = "") -> None:
     if not holds:
         raise ValueError(
@@ -434,9 +443,8 @@ def _is_pair(value: Any) -> bool:
 
 
 def _is_dim(name: Any) -> bool:
-    if not isinstance(name, str):
-        return False
-    return name in ("I", "J", "K") or (name.isascii() and name.isdigit() and str(int(name)) == name)
+    is_text = isinstance(name, str) and len(name) <= 63 and is_normalized("NFC", name)
+    return is_text and (name.isidentifier() or is_data_dimension(name))
 
 
 def _as_tuples(value: Any) -> Any:

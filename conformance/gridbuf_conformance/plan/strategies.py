@@ -62,25 +62,15 @@ _ALIGNMENTS_BYTES = (
     *(3, 5, 6, 7, 12, 20, 24, 48, 96, 100, 1000, 3000),
 )
 _BOUNDARY_ALIGNMENTS_BYTES = (
-    1,
-    64,
-    63,
-    65,
-    128,
-    127,
-    129,
-    4096,
-    4095,
-    4097,
-    2**16,
-    2**20 - 1,
-    2**20,
+    *(1, 64, 63, 65, 128, 127, 129, 4096, 4095, 4097),
+    *(2**16, 2**20 - 1, 2**20),
 )
 _HUGE_BYTES = (2**31, 2**32, 2**33, 2**31 - 2**12, 2**31 + 2**12, 2**32 - 2**12, 2**32 + 2**12)
 _HUGE_SHAPES = (
     *((1024, 1024, 1024), (1025, 1024, 1024), (1024, 1024, 256), (1000, 1000, 300)),
     *((3, 1024, 1024, 256), (2, 2048, 1024, 1024)),  # the outermost stride reaches 2^31
 )
+_OTHER_NAMES = ("Cell", "Edge", "K", "Vertex", "time", "tracer", "E2V")
 _MAX_FILL = 2**16
 DRAWS_PER_PLAN = 3
 """How many draws `sample` makes for each plan it is to return."""
@@ -204,29 +194,26 @@ def _declared(simplest: Plan, change: dict[str, Any]) -> Declared:
     spec: if it asks for that key at all)."""
     key, value = next(iter(change.items()))
     default = getattr(Plan(), key)
-    names_value = key in ("dtype", "readonly", "device", "byteorder")
-    argument = {"layout": "layouts", "alignment_size": "alignment_bytes"}.get(key, key)
-    argument += "s" if key in ("dtype", "device", "byteorder") else ""
-    name = f"{argument}: {value}" if names_value else argument
-    if names_value:
-        return Declared(name, simplest.replaced(**change), lambda plan: plan[key] == value)
-    return Declared(name, simplest.replaced(**change), lambda plan: plan[key] != default)
+    argument = key + ("s" if key in ("dtype", "device", "byteorder", "layout") else "")
+    argument = "alignment_bytes" if key == "alignment_size" else argument
+    plan = simplest.replaced(**change)
+    if key in ("dtype", "readonly", "device", "byteorder"):
+        return Declared(f"{argument}: {value}", plan, lambda plan: plan[key] == value)
+    return Declared(argument, plan, lambda plan: plan[key] != default)
 
 
 def _declared_changes(can: Capabilities, simplest: Plan) -> list[dict[str, Any]]:
     """The part of `declared_plans` for the keys of the storage spec: what each changes."""
     ndim = simplest.ndim
     most_bytes = can.alignment_range_bytes[1]
-    fortran, rotated = (
-        tuple(reversed(range(ndim))),
-        tuple((axis + 1) % ndim for axis in range(ndim)),
-    )
+    fortran = tuple(reversed(range(ndim)))
+    rotated = tuple((axis + 1) % ndim for axis in range(ndim))
     last = tuple(max(extent - 1, 0) for extent in simplest.shape)
     cases: dict[str, list[dict[str, Any]]] = {
         "layout": [{"layout": fortran}] + ([] if can.layouts == "CF" else [{"layout": rotated}]),
         "alignment_size": [{"alignment_size": most_bytes}],
         "aligned_index": [{"aligned_index": last, "alignment_size": most_bytes}],
-        "dims": [{"dims": _names((0,) * ndim)}],
+        "dims": [{"dims": _names((key,) * ndim)} for key in (0, 1)],
         "halo": [{"halo": tuple((min(1, n), 0) for n in simplest.shape)}],
     }
     return [change for key, changes in cases.items() if key in can.asked_keys for change in changes]
@@ -253,9 +240,9 @@ def _axes(
 
 
 def _axis(extent: int, placing: int, naming: int) -> _Axis:
-    """An axis from an extent and two numbers of octal digits."""
+    """An axis from an extent and two numbers of octal digits; the name has four bits, one of them the halo's."""
     halo = (naming % 8, naming // 8 % 8)
-    return _Axis(extent, place=placing % 8, aligned=placing // 8, name=naming // 64, halo=halo)
+    return _Axis(extent, place=placing % 8, aligned=placing // 8, name=naming // 32, halo=halo)
 
 
 def _alignments(can: Capabilities, listed: Sequence[int]) -> st.SearchStrategy[int]:
@@ -379,18 +366,16 @@ def _layout_map(places: Sequence[int], can: Capabilities) -> tuple[int, ...]:
 
 
 def _names(keys: Sequence[int]) -> tuple[str, ...]:
-    """Different dimension names, picked by the keys; "10", which comes after "2", is one."""
-    decimal = [
-        "0",
-        "1",
-        "2",
-        "10",
-        *(str(n) for n in range(3, 10)),
-        *(str(n) for n in range(11, 65)),
-    ]
-    pool = ["I", "J", "K", *decimal]
-    nearest = max(len(keys), 5)
-    return tuple(pool.pop(key % (nearest - position)) for position, key in enumerate(keys))
+    """Different dimension names, picked by the keys; "10", which comes after "2", is one.
+
+    An odd first key adds the names of unstructured grids and of tracers. They are not in every plan, because rules
+    on the order of I, J, K and numbers do not judge them.
+    """
+    pool = [*"IJK", "0", "1", "2", "10", *map(str, range(3, 10)), *map(str, range(11, 65))]
+    if keys and keys[0] % 2:
+        pool = list(dict.fromkeys((*_OTHER_NAMES, *pool)))
+    nearest = max(len(keys), 8)
+    return tuple(pool.pop(key // 2 % (nearest - position)) for position, key in enumerate(keys))
 
 
 def _bounded_shape(extents: Sequence[int], limit: int) -> tuple[int, ...]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from pyglm import glm
@@ -21,11 +20,10 @@ _MATRIX_DTYPES = ("float64", "float32", "int32", "uint32")
 
 
 class _GlmProducer(HostProducer):
+    no_views = "its slices are copies"
+
     def version(self) -> str:
         return glm.__version__
-
-    def apply_view(self, obj: Any, operation: Sequence[Any]) -> Unsupported:
-        return Unsupported("glm: its slices are copies")
 
 
 class MatrixProducer(_GlmProducer):

@@ -36,7 +36,8 @@ _KEYS = frozenset({"layout", "alignment_size", "aligned_index", "dims"})
 
 def keywords(plan: Plan) -> dict[str, Any]:
     """gridbuf's keywords for the plan; what the plan does not ask is not passed."""
-    asked = {key: plan[key] for key in ("layout", "aligned_index", "dims") if plan[key] is not None}
+    keys = ("layout", "aligned_index", "dims", "halo")
+    asked = {key: plan[key] for key in keys if plan[key] is not None}
     if plan.alignment_size != 1:
         asked["alignment_size"] = plan.alignment_size
     return asked
@@ -105,6 +106,13 @@ class OnDevice(BufferProducer):
         """Puts the plan's content in; the host does it where it can."""
         write_content(np.asarray(_Described(result)), plan)
 
+    def copy_in(self, plan: Plan, address: int, strides: Sequence[int], stream: int) -> None:
+        """Lays the array out in host memory and copies its hull over, on the stream."""
+        hull_bytes = plan.itemsize + sum(s * (n - 1) for s, n in zip(strides, plan.shape))
+        image = np.zeros(hull_bytes, np.uint8)
+        write_content(np.ndarray(plan.shape, numpy_dtype(plan), image, 0, strides), plan)
+        TableAccess(self.device_table()).copy(address, image.ctypes.data, hull_bytes, stream)
+
 
 class PinnedProducer(OnDevice):
     """`gridbuf.allocate(memory="pinned")`."""
@@ -130,16 +138,10 @@ class DeviceProducer(OnDevice):
     capabilities = replace(BufferProducer.capabilities, devices=("gpu",))
 
     def write(self, result: gridbuf.Buffer, plan: Plan) -> None:
-        """Lays the array out in host memory and copies its hull over, on the buffer's own stream."""
-        if plan.fill is None or not plan.nbytes:
-            return
-        interface = result.__cuda_array_interface__
-        strides = result.strides
-        hull_bytes = plan.itemsize + sum(s * (n - 1) for s, n in zip(strides, plan.shape))
-        image = np.zeros(hull_bytes, np.uint8)
-        write_content(np.ndarray(plan.shape, numpy_dtype(plan), image, 0, strides), plan)
-        target, stream = interface["data"][0], interface["stream"]
-        TableAccess(self._table).copy(target, image.ctypes.data, hull_bytes, stream)
+        """Copies the content over, on the buffer's own stream."""
+        if plan.fill is not None and plan.nbytes:
+            interface = result.__cuda_array_interface__
+            self.copy_in(plan, interface["data"][0], result.strides, interface["stream"])
 
 
 class PlainProducer(HostProducer):

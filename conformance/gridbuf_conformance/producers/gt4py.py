@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from importlib.metadata import version
 from typing import Any
 
 import gt4py.storage
@@ -38,9 +37,6 @@ class GT4PyProducer(HostProducer):
         readonly=(False,),
         declares=frozenset({"layout", "alignment_size", "aligned_index"}),
     )
-
-    def version(self) -> str:
-        return version("gt4py")
 
     def make(self, plan: Plan) -> np.ndarray | Unsupported:
         if 0 in plan.shape:

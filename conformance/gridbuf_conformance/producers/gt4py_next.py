@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from importlib.metadata import version
 from typing import Any
 
 import numpy as np
@@ -19,13 +18,20 @@ from gt4py.next import common, custom_layout_allocators
 from gt4py.storage import allocators
 
 from ..plan import ALIGNMENT_LIMIT_BYTES, Plan
+from ..plan.plan import is_data_dimension
 from ..producer import Capabilities, Unsupported
 from .base import INTEGERS, HostProducer
 from .numpy import NumPyProducer, numpy_dtype, write_content
 
-__all__ = ["AllocatorProducer", "GT4PyNextProducer", "GridbufNextProducer"]
+__all__ = ["AllocatorProducer", "FieldProducer", "GT4PyNextProducer", "GridbufNextProducer"]
 
 LayoutMapper = Callable[[Sequence[gtx.Dimension]], Any]
+_DTYPES = ("float64", "float32", *INTEGERS, "bool")
+
+
+def _domain(dims: Sequence[gtx.Dimension], shape: Sequence[int]) -> Any:
+    starts = [(-1) ** axis * (axis + 2) for axis in range(len(shape))]
+    return gtx.domain({d: (start, start + n) for d, start, n in zip(dims, starts, shape)})
 
 
 class AllocatorProducer(HostProducer):
@@ -35,7 +41,7 @@ class AllocatorProducer(HostProducer):
     """
 
     capabilities = Capabilities(
-        dtypes=("float64", "float32", *INTEGERS, "bool"),
+        dtypes=_DTYPES,
         min_ndim=1,
         layouts="any",
         alignment_bytes=(1, ALIGNMENT_LIMIT_BYTES),
@@ -51,13 +57,11 @@ class AllocatorProducer(HostProducer):
     def make(self, plan: Plan) -> np.ndarray | Unsupported:
         layout = tuple(range(plan.ndim)) if plan.layout is None else plan.layout
         alignment = math.lcm(plan.alignment_size, plan.itemsize)
-        starts = {gtx.Dimension(f"D{axis}"): (-1) ** axis * (axis + 2) for axis in range(plan.ndim)}
-        domain = gtx.domain(
-            {dim: (start, start + n) for (dim, start), n in zip(starts.items(), plan.shape)}
-        )
+        domain = _domain([gtx.Dimension(f"D{axis}") for axis in range(plan.ndim)], plan.shape)
         # In reverse order, because the indices have names. An empty domain has no element to align.
         asked = () if 0 in plan.shape else plan.aligned_index or ()
-        index = [common.NamedIndex(d, starts[d] + i) for d, i in zip(starts, asked)][::-1] or None
+        places = zip(domain.dims, domain.ranges, asked)
+        index = [common.NamedIndex(d, r.start + i) for d, r, i in places][::-1] or None
         given = self.allocator(lambda dims: layout, alignment)
         dtype = definitions.dtype(numpy_dtype(plan))
         result = given.__gt_allocate__(domain, dtype, 0, index).ndarray
@@ -72,9 +76,6 @@ class GT4PyNextProducer(AllocatorProducer):
     """GT4Py's own allocator."""
 
     name = "gt4py.next"
-
-    def version(self) -> str:
-        return version("gt4py")
 
     def make(self, plan: Plan) -> np.ndarray | Unsupported:
         if 0 in plan.shape:
@@ -103,3 +104,26 @@ class GridbufNextProducer(AllocatorProducer):
         return gridbuf.gt4py.next.FieldAllocator(
             layout_mapper=layout_mapper, byte_alignment=alignment_size
         )
+
+
+class FieldProducer(HostProducer):
+    """Fields over any dimensions, with the interfaces that `gridbuf.gt4py.next` adds to those of GT4Py."""
+
+    name = "gridbuf.next.fields"
+    version = GridbufNextProducer.version
+    no_views = "the indices of a field are those of its domain"
+    capabilities = Capabilities(dtypes=_DTYPES, min_ndim=1, readonly=(False,), dims=True)
+
+    def make(self, plan: Plan) -> Any:
+        import gridbuf.gt4py.next
+
+        names = plan.dims or tuple(f"D{axis}" for axis in range(plan.ndim))
+        if any(map(is_data_dimension, names)):
+            return Unsupported(f"{self.name}: a field has no data dimensions")
+        kinds = {"K": gtx.DimensionKind.VERTICAL, "E2V": gtx.DimensionKind.LOCAL}
+        horizontal = gtx.DimensionKind.HORIZONTAL
+        dims = [gtx.Dimension(name, kinds.get(name, horizontal)) for name in names]
+        dtype = definitions.dtype(numpy_dtype(plan))
+        result = gridbuf.gt4py.next.empty(_domain(dims, plan.shape), dtype)
+        write_content(result.ndarray, plan)
+        return result

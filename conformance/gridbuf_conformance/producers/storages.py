@@ -10,12 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import gridbuf.storage
 import numpy as np
 
-from ..abi.device import TableAccess
 from ..plan import Plan
 from ..producer import python_view
 from .gridbuf import BufferProducer, OnDevice, keywords
@@ -34,14 +33,15 @@ _KEYS = replace(_BUFFERS, halo=True, declares=_BUFFERS.declares | {"halo"})
 
 
 class _Storages(OnDevice):
-    """What all have in common. `placement` gives the keywords that choose the type."""
+    """What all have in common. `placed` has the keywords that choose the type."""
+
+    placed: ClassVar[dict[str, Any]] = {}
 
     def placement(self, plan: Plan) -> dict[str, Any]:
-        raise NotImplementedError(f"{type(self).__name__} must define placement")
+        return self.placed
 
     def make(self, plan: Plan) -> gridbuf.storage.Storage:
-        more = {} if plan.halo is None else {"halo": plan.halo}
-        asked = {**keywords(plan), **self.placement(plan), **more}
+        asked = {**keywords(plan), **self.placement(plan)}
         result = gridbuf.storage.empty(plan.shape, numpy_dtype(plan), **asked)
         if plan.fill is not None and plan.nbytes:
             self.write(result, plan)
@@ -56,18 +56,8 @@ class _Storages(OnDevice):
         if side is None:
             write_content(np.asarray(SimpleNamespace(__array_interface__=entry)), plan)
         else:
-            self._write_on_the_device(entry, result.strides, plan)
+            self.copy_in(plan, entry["data"][0], result.strides, entry.get("stream") or 1)
         _call(entry, "touch")
-
-    def _write_on_the_device(
-        self, entry: dict[str, Any], strides: tuple[int, ...], plan: Plan
-    ) -> None:
-        """Lays the array out in host memory and copies its hull over, on the stream that the entry names."""
-        hull_bytes = plan.itemsize + sum(s * (n - 1) for s, n in zip(strides, plan.shape))
-        image = np.zeros(hull_bytes, np.uint8)
-        write_content(np.ndarray(plan.shape, numpy_dtype(plan), image, 0, strides), plan)
-        access = TableAccess(self.device_table())
-        access.copy(entry["data"][0], image.ctypes.data, hull_bytes, entry.get("stream") or 1)
 
     def apply_view(self, obj: gridbuf.storage.Storage, operation: Sequence[Any]) -> Any:
         return python_view(obj, operation)
@@ -84,18 +74,13 @@ class CpuStorageProducer(_Storages):
     name = "gridbuf.storage.cpu"
     capabilities = replace(_KEYS, devices=(None,))
 
-    def placement(self, plan: Plan) -> dict[str, Any]:
-        return {}
-
 
 class GpuStorageProducer(_Storages):
     """`GPUStorage`: a device buffer only."""
 
     name = "gridbuf.storage.gpu"
     capabilities = replace(_KEYS, devices=("gpu",))
-
-    def placement(self, plan: Plan) -> dict[str, Any]:
-        return {"device": "gpu", "managed": None}
+    placed: ClassVar = {"device": "gpu", "managed": None}
 
 
 class SyncedStorageProducer(_Storages):
@@ -106,9 +91,7 @@ class SyncedStorageProducer(_Storages):
 
     name = "gridbuf.storage.synced"
     capabilities = replace(_KEYS, devices=("gpu",), max_nbytes=2**24)
-
-    def placement(self, plan: Plan) -> dict[str, Any]:
-        return {"device": "gpu", "managed": "gt4py"}
+    placed: ClassVar = {"device": "gpu", "managed": "gt4py"}
 
 
 class ManagedStorageProducer(_Storages):
@@ -116,9 +99,7 @@ class ManagedStorageProducer(_Storages):
 
     name = "gridbuf.storage.managed"
     capabilities = replace(_KEYS, devices=("managed",))
-
-    def placement(self, plan: Plan) -> dict[str, Any]:
-        return {"device": "gpu", "managed": "cuda"}
+    placed: ClassVar = {"device": "gpu", "managed": "cuda"}
 
 
 class StorageProducer(_Storages):
@@ -129,8 +110,8 @@ class StorageProducer(_Storages):
 
     def placement(self, plan: Plan) -> dict[str, Any]:
         if plan.device is None:
-            return {}
+            return CpuStorageProducer.placed
         if plan.device == "managed":
-            return {"device": "gpu", "managed": "cuda"}
+            return ManagedStorageProducer.placed
         has_host_buffer = bool((plan.fill or 0) // 2 % 2)
-        return {"device": "gpu", "managed": "gt4py" if has_host_buffer else None}
+        return (SyncedStorageProducer if has_host_buffer else GpuStorageProducer).placed

@@ -1,9 +1,9 @@
 """The library's tests. pyproject.toml adds the rules of array exchange as tests."""
 
+# [fixture]
 from image import Image
 
 
-# [fixture]
 def test_a_small_image_is_what_it_says(gridbuf_check):
     gridbuf_check(Image(3, 5))
 

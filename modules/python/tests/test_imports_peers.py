@@ -124,14 +124,15 @@ def test_xarray():
     assert np.shares_memory(gridbuf.as_numpy(field), other)
 
 
-def test_xarray_other_names_need_dims():
+def test_xarray_other_names_are_taken_and_dims_renames():
     xarray = pytest.importorskip("xarray")
     import gridbuf.xarray  # noqa: F401
 
     field = xarray.DataArray(np.zeros((2, 3)), dims=("lat", "lon"))
     assert field.__gt_data_interface__[None]["dims"] == ("lat", "lon")
+    assert gridbuf.as_buffer(field).dims == ("lat", "lon")
     with pytest.raises(ValueError, match="pass dims="):
-        gridbuf.as_buffer(field)
+        gridbuf.as_buffer(field.rename(lat="along track"))
     assert gridbuf.as_buffer(field, dims="IJ").dims == ("I", "J")
     assert gridbuf.from_array(field, dims="IJ").shape == (2, 3)
     assert gridbuf.as_numpy(field).shape == (2, 3)

@@ -26,6 +26,9 @@ from ..verdicts import advise, drawing_of, fail, ok, unsupported, untested
 
 _STRICT = frozenset({"AI", "AS", "PB"})
 """The interfaces that must agree on form; no specification requires that of DLPack and the CUDA interface."""
+_RECOMMENDED = (
+    "the rule binds AI, AS and PB; for DLPack and CUDA's interface it is recommended: no failure"
+)
 _FEW = "fewer than two interfaces describe this array"
 
 
@@ -40,10 +43,12 @@ def _compare(
     *,
     strict_only: bool = False,
     one_memory: bool = False,
+    asked: str | None = None,
 ) -> Verdict:
     """FAIL at the first pair that differs; ADVISORY instead where the rule only binds `_STRICT` pairs.
 
-    `one_memory` leaves out pairs of a host and a device interface, which may speak of two mirrors (XA-17).
+    `one_memory` leaves out pairs of a host and a device interface, which may speak of two mirrors (XA-17). `asked`
+    is the plan's word: it says which of two is right. Without a plan ("") neither is.
     """
     verdict = unsupported(_FEW)
     for one, a, other, b in _pairs(s):
@@ -54,8 +59,14 @@ def _compare(
             verdict = ok() if not verdict.expected else verdict
             continue
         expected, actual = f"{difference[0]} ({one})", f"{difference[1]} ({other})"
+        if asked and asked == difference[1]:
+            expected, actual = f"{asked}, as the plan asks and {other} says", expected
+        elif asked and asked == difference[0]:
+            expected = f"{asked}, as the plan asks and {one} says"
+        elif asked is not None:
+            expected, actual = "the same in all interfaces", f"{expected}, {actual}"
         if strict_only and not {one, other} <= _STRICT:
-            verdict = advise(expected, actual)
+            verdict = advise(expected, actual, note=_RECOMMENDED)
             continue
         return fail(expected, actual)
     return verdict
@@ -132,7 +143,7 @@ def element_types_agree(s: Subject) -> Verdict:
             return None
         return str(a.element), str(b.element)
 
-    return _compare(s, differs)
+    return _compare(s, differs, asked=str(s.asked_element or ""))
 
 
 @check("XA-05")
@@ -152,10 +163,11 @@ def writability_agrees(s: Subject) -> Verdict:
     def differs(a: Descriptor, b: Descriptor) -> tuple[str, str] | None:
         if None in (a.readonly, b.readonly) or a.is_copy or b.is_copy or a.readonly == b.readonly:
             return None
-        words: dict[bool | None, str] = {True: "read-only", False: "writable"}
-        return words[a.readonly], words[b.readonly]
+        return words[a.readonly is True], words[b.readonly is True]
 
-    return _compare(s, differs, one_memory=True)
+    words = {True: "read-only", False: "writable"}
+    asked = words[s.plan.readonly] if s.plan is not None else ""
+    return _compare(s, differs, one_memory=True, asked=asked)
 
 
 @check("XA-07")

@@ -190,7 +190,14 @@ def bad_version_is_a_type_error(s: Subject) -> Verdict:
 
 @check("DP-14", needs="DLPACK")
 def four_keywords_are_taken(s: Subject) -> Verdict:
+    wanted = "keywords stream, max_version, dl_device, copy"
+    older = (
+        "the standard of 2022 had stream alone, and consumers call such producers again: no failure"
+    )
     if "stream=None" not in s.calls:
+        refusals = [_error(s, call) for call in ("legacy", "max_version=None")]
+        if [error is not None and _is(error, "TypeError") for error in refusals] == [False, True]:
+            return advise(wanted, "TypeError for max_version", note=older)
         return unsupported("every export is refused")
     taken = [keyword for keyword in _KEYWORDS if _takes(s, keyword)]
     refused = [name for name, one in s.calls.items() if one.error and _is(one.error, "TypeError")]
@@ -199,10 +206,9 @@ def four_keywords_are_taken(s: Subject) -> Verdict:
             return fail("keywords that are taken singly, together", f"TypeError for {call}")
     if len(taken) == len(_KEYWORDS):
         return ok()
-    wanted = "keywords stream, max_version, dl_device, copy"
     missing = ", ".join(k.partition("=")[0] for k in _KEYWORDS if k not in taken)
     if taken == ["stream=None"]:
-        return advise(wanted, "stream alone", note="a producer of the 2022 standard")
+        return advise(wanted, "stream alone", note=older)
     return fail(wanted, f"TypeError for {missing}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from math import gcd
 from typing import Any
@@ -18,16 +19,16 @@ from ...abi.elements import agree
 from ...info import NONE, CapsuleInfo, Value
 from ...outcomes import Verdict
 from ...plan import Plan
+from ...plan.plan import is_data_dimension
 from ..common import reach_verdict
 from ..dicts import shown
 from ..registry import check
 from ..scope import speaks_gt4py
 from ..subject import Subject, overlap
 from ..verdicts import advise, drawing_of, fail, ok, unsupported
-from .protocol import arrays_of, entries_of, names_of, pair_of
+from .protocol import arrays_of, entries_of, is_cartesian, names_of, names_of_entries, pair_of
 
 _NO_PLAN = "needs a producer: this object has no plan"
-_NAMES = ("I", "J", "K")
 _PAIR_LIMIT = 4096
 
 
@@ -112,19 +113,21 @@ def strides_follow_the_layout(s: Subject) -> Verdict:
 @check("GT-18", once=True)
 def dimension_names_are_the_plans(s: Subject) -> Verdict:
     value = s.observation.gt4py.get("__gt_dims__", NONE)
-    if value.t not in ("tuple", "list", "str"):
+    names = names_of(value)
+    if names is None:
         return unsupported("no __gt_dims__")
-    names = list(value.value) if value.t == "str" else [e.value for e in value.items]
-    for name in names:
-        decimal = (
-            isinstance(name, str) and name.isascii() and name.isdigit() and str(int(name)) == name
-        )
-        if name not in _NAMES and not decimal:
-            return fail("I, J, K and decimal integers", shown(value))
+    if not all(map(_is_name, names)):
+        return fail("text, with numbers in decimal digits", shown(value))
     asked = s.plan.dims if s.plan is not None else None
     if asked is not None and list(asked) != names:
         return fail(f"names {asked}", shown(value))
     return ok()
+
+
+def _is_name(name: Any) -> bool:
+    """Whether a value is text; a number must be written as data dimensions are."""
+    is_number = isinstance(name, str) and re.fullmatch(r"[+-]?\d+", name) is not None
+    return is_data_dimension(name) if is_number else isinstance(name, str)
 
 
 @check("GT-19", once=True)
@@ -145,7 +148,7 @@ def origin_is_the_negated_start(s: Subject) -> Verdict:
 def the_plan_is_met(s: Subject) -> Verdict:
     if s.plan is None:
         return unsupported(_NO_PLAN)
-    arrays = arrays_of(s)
+    arrays = {name: array for name, array in s.arrays.items() if not array.is_copy}
     if not arrays:
         return _narrow_plan_verdict(s)
     for expected, actual, met in _asked_and_given(s, arrays):
@@ -367,15 +370,11 @@ def _padded_strides(
 def entries_name_the_asked_dimensions(s: Subject) -> Verdict:
     if s.plan is None or s.plan.dims is None:
         return unsupported(_NO_PLAN if s.plan is None else "the plan asks for no names")
-    judged = False
-    for key, entry in entries_of(s).items():
-        dims = entry.item("dims")
-        if dims.t == "none":
-            continue
-        judged = True
-        if names_of(dims) != list(s.plan.dims):
-            return fail(f"dims {s.plan.dims}, as asked", f"{shown(dims)} (entry {key})")
-    return ok() if judged else unsupported("no entry has dims")
+    stated = names_of_entries(s)
+    for key, names in stated.items():
+        if names != list(s.plan.dims):
+            return fail(f"dims {s.plan.dims}, as asked", f"{tuple(names)} (entry {key})")
+    return ok() if stated else unsupported("no entry has dims")
 
 
 @check("GT-27", once=True)
@@ -385,6 +384,8 @@ def origin_is_the_lower_halo(s: Subject) -> Verdict:
     if _has_no_domain(s.plan):
         return unsupported("the halo leaves no domain that could have an origin")
     names = s.plan.dims or tuple(map(str, range(s.plan.ndim)))
+    if not all(map(is_cartesian, names)):
+        return unsupported("no text orders other names than I, J, K and numbers")
     order = sorted(range(s.plan.ndim), key=lambda axis: _annotation_rank(names[axis]))
     wanted = tuple(s.plan.halo[axis][0] for axis in order)
     judged = False
@@ -398,9 +399,9 @@ def origin_is_the_lower_halo(s: Subject) -> Verdict:
     return ok() if judged else unsupported("no __gt_origin__ and no default_origin")
 
 
-def _annotation_rank(name: str) -> int:
+def _annotation_rank(name: str) -> tuple[int, str]:
     """The place of a dimension in annotations: I, J, K, then data dimensions by number."""
-    return _NAMES.index(name) if name in _NAMES else len(_NAMES) + int(name)
+    return (int(name), "") if is_data_dimension(name) else (-1, name)
 
 
 @check("GT-28", needs="GTD")

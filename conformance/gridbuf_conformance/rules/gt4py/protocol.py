@@ -8,16 +8,17 @@ from ...abi.descriptors import Descriptor, Rejected, of_entry
 from ...abi.elements import agree
 from ...info import NONE, EntryInfo, Value
 from ...outcomes import Verdict
+from ...plan.plan import is_data_dimension
 from ..dicts import shown
 from ..registry import check
 from ..subject import Subject, overlap
 from ..verdicts import advise, fail, ok, unsupported, untested
 
-__all__ = ["arrays_of", "entries_of", "names_of", "pair_of"]
+__all__ = ["arrays_of", "entries_of", "is_cartesian", "names_of", "names_of_entries", "pair_of"]
 
 
 def arrays_of(s: Subject) -> dict[str, Descriptor]:
-    """The descriptors that can be held against the plan; raw bytes say nothing of shape and type."""
+    """The descriptors whose place and layout can be held against the plan; a buffer of bytes may be a fresh one each time."""
     return {name: a for name, a in s.arrays.items() if not a.is_raw and not a.is_copy}
 
 
@@ -90,8 +91,8 @@ def dims_are_ndim_strings(s: Subject) -> Verdict:
         if dims.t == "none":
             continue
         judged = True
-        names = [Value("str")] * len(dims.value) if dims.t == "str" else dims.items
-        if dims.t not in ("tuple", "list", "str") or any(n.t != "str" for n in names):
+        names = names_of(dims)
+        if names is None or not all(isinstance(name, str) for name in names):
             return fail(f"a sequence of {ndim} strings", f"{shown(dims)} (entry {key})")
         if len(names) != ndim:
             return fail(f"{ndim} names", f"{len(names)} in {shown(dims)} (entry {key})")
@@ -255,9 +256,8 @@ def _dims_verdict(s: Subject) -> Verdict:
     stated = s.observation.gt4py.get("__gt_dims__", NONE)
     if s.is_view or names_of(stated) is None:
         return ok()
-    for key, entry in entries_of(s).items():
-        names = names_of(entry.item("dims"))
-        if names is not None and names != names_of(stated):
+    for key, names in names_of_entries(s).items():
+        if names != names_of(stated):
             return fail(f"dims {shown(stated)}, as __gt_dims__", f"{names} (entry {key})")
     return ok()
 
@@ -266,12 +266,18 @@ def _dims_verdict(s: Subject) -> Verdict:
 
 
 def names_of(value: Value) -> list[Any] | None:
-    """The names in a described sequence, or None for anything else."""
+    """The names in a described sequence, or None for anything else. Bytes are not a name."""
     if value.t == "str":
         return list(value.value)
     if value.t in ("tuple", "list"):
-        return [entry.value for entry in value.items]
+        return [None if entry.t == "bytes" else entry.value for entry in value.items]
     return None
+
+
+def names_of_entries(s: Subject) -> dict[str, list[Any]]:
+    """The names in each entry that has them."""
+    stated = {key: names_of(entry.item("dims")) for key, entry in entries_of(s).items()}
+    return {key: names for key, names in stated.items() if names is not None}
 
 
 @check("GT-13", once=True)
@@ -292,7 +298,20 @@ def dimension_names_are_a_sequence(s: Subject) -> Verdict:
         return fail(f"{ndim} names", f"{len(names)} in {shown(value)}")
     if len(set(names)) != len(names):
         return fail("names without repeats", shown(value))
+    if _are_its_own(s) and not all(map(is_cartesian, names)):
+        return advise("I, J, K and decimal numbers, for cartesian stencils", shown(value))
     return ok()
+
+
+def _are_its_own(s: Subject) -> bool:
+    """Whether the object chose its names: not the plan, and not a text (fields and named arrays have any)."""
+    is_asked = s.plan is not None and s.plan.dims is not None
+    return not is_asked and s.observation.domain_starts is None and s.observation.naming is None
+
+
+def is_cartesian(name: str) -> bool:
+    """Whether the stencils of GT4Py cartesian know a name."""
+    return name in ("I", "J", "K") or is_data_dimension(name)
 
 
 def _ndim(s: Subject) -> int | None:

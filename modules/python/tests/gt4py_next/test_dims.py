@@ -13,7 +13,7 @@ import pytest
 
 gtx = pytest.importorskip("gt4py.next")
 
-import gridbuf.gt4py  # noqa: E402
+import gridbuf.gt4py.next  # noqa: E402
 import gridbuf.storage as gs  # noqa: E402
 from gt4py.next.ffront import fbuiltins  # noqa: E402
 

@@ -105,7 +105,7 @@ def test_what_is_refused_says_what_was_wanted() -> None:
     for keywords, error, words in (
         ({"extents": {}}, ValueError, "extents is empty"),
         ({"extents": {"I": 0}}, ValueError, r"extents\['I'\] is 0"),
-        ({"extents": {"X": 4}}, ValueError, "X"),
+        ({"extents": {"X-": 4}}, ValueError, "X-"),
         ({"extents": {"I": 2.5}}, TypeError, "float"),
         ({"extents": {"I": 8}, "ranks": {"I": 3}}, ValueError, "3 parts.* 4 ranks"),
         ({"extents": {"I": 8}, "ranks": {"J": 2}}, ValueError, "ranks names 'J'"),
