@@ -108,8 +108,9 @@ def device_capsule(storage: Any, stream: int = LEGACY_STREAM) -> Foreign:
     capsule = storage.__dlpack__(stream=stream, **_NEWEST)
     info = Exported(capsule, Memory()).info()
     assert info.device[0] in (2, 13), info
-    assert isinstance(info.strides, list), info
-    strides = tuple(storage.dtype.itemsize * stride for stride in info.strides)
+    stated = info.strides if info.extents else []  # A scalar needs none.
+    assert isinstance(stated, list), info
+    strides = tuple(storage.dtype.itemsize * stride for stride in stated)
     address = info.data + info.byte_offset
     return Foreign(address, tuple(info.extents), strides, storage.dtype, stream, capsule)
 
