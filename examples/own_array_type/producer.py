@@ -27,6 +27,8 @@ class Producer(gc.Producer):
     def produce(self, plan):
         shape, dtype = plan["shape"], plan["dtype"]
         dims = plan["dims"] or gridbuf.plan(shape).dims
+        if not all(name in ("I", "J", "K") or name.isdigit() for name in dims):
+            return gc.Unsupported("a ModelField is over I, J, K and numbers")
         field = self.kind(shape, dims, plan["halo"], dtype)
         field.values[...] = np.frombuffer(plan.content(), dtype).reshape(shape)
         return field
