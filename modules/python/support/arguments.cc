@@ -471,8 +471,12 @@ py::object by_position(PyObject* object, const Dims& dims, std::string_view what
                        const py::object& missing) {
   if (PyDict_Check(object) == 0) return share(object);
   std::vector<py::object> entries(static_cast<std::size_t>(dims.size()), missing);
-  for (const auto& [name, entry] : py::reinterpret_borrow<py::dict>(object)) {
-    entries[static_cast<std::size_t>(axis_of(name.ptr(), dims, {what}))] = share(entry.ptr());
+  // A copy: reading a name can run Python, which can change the dict.
+  const py::object items = steal(PySequence_Tuple(steal(PyDict_Items(object)).ptr()));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.ptr()); ++i) {
+    PyObject* const item = PyTuple_GET_ITEM(items.ptr(), i);
+    const int axis = axis_of(PyTuple_GET_ITEM(item, 0), dims, {what});
+    entries[static_cast<std::size_t>(axis)] = share(PyTuple_GET_ITEM(item, 1));
   }
   return tuple_of(dims.size(), [&](std::size_t axis) { return entries[axis]; });
 }

@@ -172,6 +172,37 @@ def test_halo_and_aligned_index_by_name() -> None:
             gs.zeros((10, 5), dims=("Cell", "K"), **wrong)
 
 
+class Emptying:
+    """A name that empties the dict in which it is the only reference to itself, while it is read."""
+
+    def __init__(self, names: dict[Any, Any]) -> None:
+        self.names = names
+
+    @property
+    def kind(self) -> str:
+        self.names.clear()
+        return "horizontal"
+
+    value = "I"
+
+
+def test_a_dict_may_change_while_its_names_are_read() -> None:
+    field = gs.zeros((4, 4))
+
+    def names(entry: Any) -> dict[Any, Any]:
+        made: dict[Any, Any] = {}
+        made[Emptying(made)] = entry
+        made["J"] = entry
+        return made
+
+    for _ in range(50):
+        assert gs.zeros((4, 4), halo=names((1, 0))).halo == ((1, 0), (1, 0))
+        assert gs.zeros((4, 4), aligned_index=names(10**3 - 997)).aligned_index == (3, 3)
+        assert field[names(slice(0, 2))].shape == (2, 2)
+        assert gridbuf.allocate((4, 4))[names(slice(0, 2))].shape == (2, 2)
+        field[names(slice(0, 2))] = 1.0
+
+
 def test_a_layout_is_also_the_names_from_the_largest_stride() -> None:
     for names in itertools.permutations(("Cell", "K", "0")):
         buffer = gridbuf.allocate((3, 4, 5), dims=("Cell", "K", "0"), layout=names)

@@ -9,6 +9,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import gridbuf
@@ -72,6 +73,8 @@ VALUES: list[Any] = [
     (1, 1), (2**62, 2**62), ((1, 2), (3, 4)), ((1,), 2), [], [[]], {}, {"a": 1}, object(), Hostile(), Changing([1, 1]),
     Self(), np.zeros((2, 3)), np.zeros(0), np.float64(3), slice(None), ..., int, len, lambda *a: a, lambda dims: (1, 0),
     gs.SyncState(), memoryview(b"abc"), range(3), iter([1, 2]), np.ma.masked_array([1, 2], [0, 1]),
+    {"I": (1, 1)}, {"I": Hostile()}, {Hostile(): 1}, gridbuf.Dim("I", "local"), SimpleNamespace(value="I", kind=Hostile()),
+    [SimpleNamespace(value=5, kind="local")], (SimpleNamespace(value="I", kind="up"),), ("I", Hostile()), ("Cell", "K"),
 ]  # fmt: skip
 
 KEYWORDS = ["backend", "defaults", "device", "layout", "alignment_size", "aligned_index", "dims", "populate", "halo", "managed"]  # fmt: skip
