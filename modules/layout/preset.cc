@@ -151,8 +151,8 @@ absl::Status unknown_preset(std::string_view name) {
           : absl::StrCat("did you mean \"", absl::StrJoin(matches, "\" or \""), "\"?");
   return make_error(
       ErrorClass::kValue,
-      absl::StrCat("there is no preset ", quoted_name(name), "; ", hint,
-                   (matches.empty() ? ";" : ""), " presets() lists all; register_preset adds one"));
+      absl::StrCat("unknown preset ", quoted_name(name), "; ", hint, (matches.empty() ? ";" : ""),
+                   " presets() lists all; register_preset adds one"));
 }
 
 // The horizontal dimension that stands for I.

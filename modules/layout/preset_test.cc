@@ -58,7 +58,7 @@ TEST(Preset, OlderNamesAreTheSamePresets) {
 TEST(Preset, UnknownNamesListCloseMatches) {
   expect_value_error(find_preset("gt:cpu_ifrst").status(), "did you mean \"gt:cpu_ifirst\"");
   expect_value_error(find_preset("NUMPY").status(), "did you mean \"numpy\"");
-  expect_value_error(find_preset("").status(), "there is no preset \"\"");
+  expect_value_error(find_preset("").status(), "unknown preset \"\"");
   expect_value_error(find_preset("qqqqqqqq").status(), "there are debug, numpy, ");
   EXPECT_EQ(find_preset("qqqqqqqq").status().message().find("did you mean"),
             std::string_view::npos);

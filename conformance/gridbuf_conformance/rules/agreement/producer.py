@@ -26,9 +26,7 @@ from ..verdicts import advise, drawing_of, fail, ok, unsupported, untested
 
 _STRICT = frozenset({"AI", "AS", "PB"})
 """The interfaces that must agree on form; no specification requires that of DLPack and the CUDA interface."""
-_RECOMMENDED = (
-    "the rule binds AI, AS and PB; for DLPack and CUDA's interface it is recommended: no failure"
-)
+_RECOMMENDED = "the rule binds AI, AS and PB; for DLPack and CUDA's interface it is recommended, so this does not fail"
 _FEW = "fewer than two interfaces describe this array"
 
 

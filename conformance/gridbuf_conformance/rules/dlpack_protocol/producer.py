@@ -191,9 +191,7 @@ def bad_version_is_a_type_error(s: Subject) -> Verdict:
 @check("DP-14", needs="DLPACK")
 def four_keywords_are_taken(s: Subject) -> Verdict:
     wanted = "keywords stream, max_version, dl_device, copy"
-    older = (
-        "the standard of 2022 had stream alone, and consumers call such producers again: no failure"
-    )
+    older = "the standard of 2022 had stream alone, and consumers call such producers again: this does not fail"
     if "stream=None" not in s.calls:
         refusals = [_error(s, call) for call in ("legacy", "max_version=None")]
         if [error is not None and _is(error, "TypeError") for error in refusals] == [False, True]:
