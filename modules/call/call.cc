@@ -275,7 +275,8 @@ std::optional<MemoryFault> layout_fault(const LayoutMap& layout, const BoundFiel
   for (const int axis : axes) {
     if (field.memory.shape[axis] == 1) continue;
     if (outer >= 0 && stride_length(field, axis) > stride_length(field, outer)) {
-      return MemoryFault{axis, "its strides", to_string(field.memory.strides_bytes) + " bytes",
+      return MemoryFault{axis, "the tuple of its strides",
+                         to_string(field.memory.strides_bytes) + " bytes",
                          "in the order of the layout map " + to_string(layout)};
     }
     outer = axis;
@@ -395,10 +396,9 @@ absl::Status wrong_dtype(const FieldRule& rule, const std::string& found) {
 absl::Status check_memory(const FieldRule& rule, const BoundField& field, std::uintptr_t address) {
   const auto fault = memory_fault(rule.relied_on, field, address);
   if (!fault) return absl::OkStatus();
-  return value_error(
-      fault_place(rule, *fault), fault->what, fault->found,
-      fault->wanted + ", on which the stencil relies",
-      "allocate it so (layout=, alignment_size=, aligned_index=), or do not annotate it");
+  return value_error(fault_place(rule, *fault), fault->what, fault->found,
+                     fault->wanted + ", on which the stencil relies",
+                     "allocate it so, or do not annotate it");
 }
 
 std::string slow_memory(const FieldRule& rule, const BoundField& field, std::uintptr_t address) {

@@ -245,7 +245,7 @@ def _names_for(
     if own is not None and tuple(own) != names:
         raise ValueError(
             f"dims are {names}, but must be {tuple(own)}, as the array names them (GT-11); leave dims away, or transpose the "
-            'array. A coordinate may have another name than its dimension: coords={"lat": ("I", values)}'
+            'array. A coordinate may have another name: coords={"lat": ("I", values)}'
         )
     if len(names) != data.ndim:
         raise ValueError(

@@ -45,8 +45,7 @@ ErrorClass to_error_class(py::handle name) {
     if (row.python_name == text) return row.error_class;
     known.append(known.empty() ? "" : ", ").append(row.python_name);
   }
-  raise(ErrorClass::kValue, {"error", std::string(text), "one of " + known,
-                             "pass an exception class that gridbuf raises"});
+  raise(ErrorClass::kValue, {"error", std::string(text), "one of " + known, "pass one of these"});
 }
 
 /// The handle of a stream from a Python integer. TypeError for other kinds (bool too), ValueError

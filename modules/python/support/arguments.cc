@@ -489,7 +489,7 @@ LayoutMap to_layout(PyObject* object, const Dims& dims) {
     object = returned.ptr();
   }
   if (!is_sequence(object)) {
-    raise_kind({"layout"}, object, "a sequence of integers or a callable of the dims",
+    raise_kind({"layout"}, object, "a sequence of ranks or of names, or a callable of the dims",
                PyUnicode_Check(object) != 0
                    ? "pass the name of a preset as backend, such as backend=\"F\""
                    : "pass one rank per dimension, 0 for the largest stride");

@@ -159,12 +159,11 @@ absl::StatusOr<bool> SyncState::mark(Side side, const Box& box) {
     if (is_empty(common)) continue;
     const std::string name(to_string(side));
     const std::string other_name(to_string(other(side)));
-    return make_error(
-        ErrorClass::kSyncConflict,
-        {"the region marked as modified on the " + name, to_string(box),
-         "clean on the " + other_name + ", which holds newer data in " + to_string(common),
-         "synchronize() first, or discard one side's changes: " + other_name + "_to_" + name +
-             "(force=True), set_synchronized()"});
+    return make_error(ErrorClass::kSyncConflict,
+                      {"the region marked on the " + name, to_string(box),
+                       "clean on the " + other_name + ", which is newer in " + to_string(common),
+                       "synchronize() first, or discard one side's changes: " + other_name +
+                           "_to_" + name + "(force=True), set_synchronized()"});
   }
   if (!of(side).dirty.add(box, forbidden_to(side))) return false;
   ++of(side).marks;
