@@ -5,7 +5,7 @@ the coverage instrumentation of libFuzzer and the address and undefined-behaviou
 instrumented (the corpus grows with the code that it reaches), and no other build changes.
 
 The test first runs every file of the corpus once, so that a fixed bug stays fixed. Then it looks for new inputs. It drops
-them, except a failing input: it prints that as base64. Add it to the corpus with its fix.
+them (`tools/attack --fuzz` keeps them), except a failing input: it prints that as base64. Add it to the corpus with its fix.
 """
 
 load(":cc_module.bzl", "cc_module_binary")
@@ -47,13 +47,14 @@ _instrumented = transition(
 )
 
 _SCRIPT = """#!/bin/bash
-# Replays the corpus, then fuzzes for {seconds} seconds.
+# Replays the corpus, then fuzzes for {seconds} seconds, or as `tools/attack --fuzz` says.
 set -euo pipefail
 export ASAN_OPTIONS="allocator_may_return_null=1:detect_leaks=1"
 # A shared runtime that a sanitized test would be given must not come before the program's own.
 unset LD_PRELOAD
 work="$TEST_TMPDIR"
-mkdir -p "$work/found"
+found="${{GRIDBUF_FUZZ_CORPORA:-$work}}/{name}"
+mkdir -p "$found"
 options=(-artifact_prefix="$work/" -timeout=20 -rss_limit_mb=2048 -print_final_stats=1 {dictionary})
 show() {{
   for artifact in "$work"/crash-* "$work"/timeout-* "$work"/oom-* "$work"/leak-*; do
@@ -63,7 +64,7 @@ show() {{
 }}
 trap show EXIT
 "{program}" "${{options[@]}}" {corpus}
-"{program}" "${{options[@]}}" -max_total_time={seconds} -max_len={max_bytes} "$work/found" $(dirname {first} )
+"{program}" "${{options[@]}}" -max_total_time="${{GRIDBUF_FUZZ_SECONDS:-{seconds}}}" -max_len={max_bytes} "$found" $(dirname {first} )
 """
 
 def _fuzz_test_impl(ctx):
@@ -75,6 +76,7 @@ def _fuzz_test_impl(ctx):
     ctx.actions.write(
         script,
         _SCRIPT.format(
+            name = ctx.label.name,
             program = program.short_path,
             corpus = " ".join(["'%s'" % seed.short_path for seed in ctx.files.corpus]),
             first = "'%s'" % ctx.files.corpus[0].short_path,
