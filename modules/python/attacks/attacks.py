@@ -200,8 +200,8 @@ class Arguments(Attack):
             warnings.simplefilter("ignore")
             try:
                 result = function(*arguments, **{name: self.value(draw) for name in names})
-                if draw.random() < 0.2:
-                    repr(result)
+                if draw.random() < 0.2 and getattr(result, "dtype", np.dtype(int)).kind != "U":
+                    repr(result)  # Bytes of `empty` need not be characters, and NumPy says so with a SystemError.
             except SystemError:
                 raise
             except ACCEPTED:
