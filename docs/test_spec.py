@@ -38,3 +38,13 @@ def test_item_names_a_test_that_exists(number, text):
     for package, target, name in references:
         assert is_target(package, target), f"item {number}: //{package}:{target} is not a target"
         assert find_test(package, name), f"item {number}: no test {name} below {package}"
+
+
+def test_each_promise_of_reliability_names_its_rules():
+    page = (ROOT / "docs/reliability.md").read_text()
+    promises = re.findall(r"^\| .+ \| .+ \| ([^|]+) \|$", page, re.MULTILINE)
+    promises = [rules for rules in promises if rules != "rules"]
+    known = {number for number, _ in ITEMS}
+    assert len(promises) > 15
+    for rules in promises:
+        assert not set(rules.split(", ")) - known, rules

@@ -122,7 +122,7 @@ class Producers(Attack):
             self.take_a_mutant(draw)
 
     def take_a_mutant(self, draw: random.Random) -> None:
-        """Only what describes the array is asked for: a producer that lies about its memory cannot be told from another."""
+        """Only what describes the array is asked for: a wrong address cannot be told from a right one."""
         mutant = draw.choice(self.mutants)
         plan = draw.choice(mutant.plans)
         if mutant.__module__.endswith(".dying"):
