@@ -81,10 +81,12 @@ absl::Status with_request(const absl::Status& status, const Layout& layout,
 }
 
 // In poison mode no thread may touch the padding of the rows.
-absl::StatusOr<Block> allocate_block(const Layout& layout, const ArrayOptions& options) {
+absl::StatusOr<Block> allocate_block(const Layout& layout, const DType& dtype,
+                                     const ArrayOptions& options) {
   const bool on_host = options.memory == DeviceType::kHost;
   const bool padding_alone =
-      options.zeroed_padding && !options.zeroed && on_host && layout.total_bytes() > kFewBytes;
+      options.zeroed_padding && !options.zeroed && on_host && layout.total_bytes() > kFewBytes &&
+      dtype.parts() == nullptr;
   const bool zeroed = options.zeroed || (options.zeroed_padding && !padding_alone);
   absl::StatusOr<Block> block =
       block_of(options, {.total_bytes = layout.total_bytes(),
@@ -113,7 +115,7 @@ absl::StatusOr<ArrayMemory> Array::allocate_memory(const Layout& layout, const D
         options.dtype_name.empty() ? dtype.name() : std::string(options.dtype_name);
     return with_request(status, layout, name, options.memory);
   };
-  absl::StatusOr<Block> block = allocate_block(layout, options);
+  absl::StatusOr<Block> block = allocate_block(layout, dtype, options);
   if (!block.ok()) return failed(block.status());
   std::byte* const data = block->data();
   ArrayInfo info{.block = block->info(), .allocation_bytes = block->allocation_bytes()};
@@ -297,16 +299,18 @@ absl::Status enqueue_copy(DeviceDriver& driver, const CopyEnd& to, const CopyEnd
   if (!repeated.ok()) return repeated.status();
   const SideElements target{to.memory.block, to.memory.view};
   const SideElements source{from.memory.block, *repeated};
+  const ElementParts* const parts = to.memory.dtype.parts();
   if (from.by_host == to.by_host) {
-    return copy_elements_on(driver, target.block, target.view, source.block, source.view, stream);
+    return copy_elements_on(driver, target.block, target.view, source.block, source.view, stream,
+                            parts);
   }
-  if (to.by_host) return copy_to_host(driver, target, source, stream);
+  if (to.by_host) return copy_to_host(driver, target, source, stream, parts);
   if (checked::product(from.memory.view.shape.span()) == 1) {
     const std::span element(from.memory.first_element(),
                             static_cast<std::size_t>(from.memory.view.itemsize_bytes));
-    return fill_elements_on(driver, target.block, target.view, element, stream);
+    return fill_elements_on(driver, target.block, target.view, element, stream, parts);
   }
-  return copy_to_device(driver, target, source, stream);
+  return copy_to_device(driver, target, source, stream, parts);
 }
 
 StreamHandle Array::stream() const {
@@ -345,7 +349,8 @@ absl::Status Array::copy_from(const Array& source) const {
   for (const Array* array : {this, &source}) {
     if (absl::Status status = array->wait(); !status.ok()) return status;
   }
-  return copy_elements(memory_.block, memory_.view, from.block, *repeated);
+  return copy_elements(memory_.block, memory_.view, from.block, *repeated,
+                       {.parts = memory_.dtype.parts()});
 }
 
 absl::Status Array::copy_by_device(const Array& source) const {
@@ -375,11 +380,12 @@ absl::Status Array::copy_by_device(const Array& source) const {
 absl::Status Array::fill(std::span<const std::byte> element) const {
   if (memory_.is_empty()) return absl::OkStatus();
   if (is_host_readable(memory_.device.type)) {
-    return fill_elements(memory_.block, memory_.view, element);
+    return fill_elements(memory_.block, memory_.view, element, {.parts = memory_.dtype.parts()});
   }
   const absl::StatusOr<DeviceDriver*> driver = device_driver();
   if (!driver.ok()) return driver.status();
-  return fill_elements_on(**driver, memory_.block, memory_.view, element, stream());
+  return fill_elements_on(**driver, memory_.block, memory_.view, element, stream(),
+                          memory_.dtype.parts());
 }
 
 // --- Elements ------------------------------------------------------------------------------------

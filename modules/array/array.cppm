@@ -46,7 +46,7 @@ export namespace gridbuf {
 struct ArrayOptions {
   DeviceType memory = DeviceType::kHost;  // or one of CUDA's types
   bool zeroed = false;                    // elements and padding
-  bool zeroed_padding = false;            // only the bytes outside all elements
+  bool zeroed_padding = false;            // only the bytes without a value: see has_padding
   bool populate = false;                  // commit the pages now
   MemoryResource* resource = nullptr;     // of `memory`; null: the library's
   std::string_view dtype_name = {};       // only for messages; empty: the element type's
@@ -74,6 +74,10 @@ struct ArrayMemory {
 /// Whether some bytes do not belong to an element.
 constexpr bool has_padding(const Layout& layout) noexcept {
   return layout.total_bytes() != layout.nbytes();
+}
+/// Whether some bytes do not hold a value: padding, or the gaps of elements.
+inline bool has_padding(const Layout& layout, const DType& dtype) {
+  return has_padding(layout) || dtype.parts() != nullptr;
 }
 
 /// The C++ types of elements: numbers, and complex numbers of floats.

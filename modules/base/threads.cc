@@ -14,8 +14,10 @@ module;
 #include <cstdlib>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <mutex>
 #include <new>
+#include <span>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -55,8 +57,6 @@ int default_count() {
 
 // ---- The loop. ----
 
-thread_local bool inside_a_job = false;
-
 // A thread's part of the range: its end, and the next chunk, which its thread or other threads
 // take. Each share has a separate cache line, because threads that share a line slow each other.
 struct alignas(64) Share {
@@ -68,30 +68,31 @@ struct alignas(64) Share {
 
 class Job {
  public:
-  Job(std::int64_t total, std::int64_t chunk, int thread_count, ChunkFunction work)
-      : total_(total), chunk_(chunk), thread_count_(thread_count), work_(work) {
+  // The shares are not in the object, which is on the caller's stack: that may be small.
+  Job(std::int64_t total, std::int64_t chunk, std::span<Share> shares, ChunkFunction work)
+      : total_(total), chunk_(chunk), shares_(shares), work_(work) {
     const std::int64_t chunks = (total - 1) / chunk + 1;
+    const auto count = std::ssize(shares);
     std::int64_t first = 0;
-    for (int i = 0; i < thread_count; ++i) {
-      shares_[static_cast<std::size_t>(i)].next.store(first, std::memory_order_relaxed);
-      first += chunks / thread_count + (i < chunks % thread_count ? 1 : 0);
-      shares_[static_cast<std::size_t>(i)].end = first;
+    for (std::ptrdiff_t i = 0; i < count; ++i) {
+      Share& share = shares[static_cast<std::size_t>(i)];
+      share.next.store(first, std::memory_order_relaxed);
+      first += chunks / count + (i < chunks % count ? 1 : 0);
+      share.end = first;
     }
   }
 
-  int helper_count() const { return thread_count_ - 1; }
+  int helper_count() const { return static_cast<int>(shares_.size()) - 1; }
 
   // Works through the thread's share, then through the rest of the other shares.
-  void work_from(int own) {
-    inside_a_job = true;
+  void work_from(std::size_t own) {
     try {
-      for (int i = 0; i < thread_count_; ++i) {
-        work_through(shares_[static_cast<std::size_t>((own + i) % thread_count_)]);
+      for (std::size_t i = 0; i < shares_.size(); ++i) {
+        work_through(shares_[(own + i) % shares_.size()]);
       }
     } catch (...) {
       if (!failed_.test_and_set()) failure_ = std::current_exception();
     }
-    inside_a_job = false;
   }
 
   // Throws what a chunk threw, if one did. Requires that no helper is inside.
@@ -101,6 +102,7 @@ class Job {
 
   // Of `Helpers`, which guards them.
   Job* next = nullptr;
+  const pthread_t caller = pthread_self();
   std::bitset<kMaxThreadCount> joined;  // helpers that take or took part
   // Relaxed: changed with the mutex held. The caller spins on it, then reads it with the mutex.
   std::atomic<int> helpers_inside = 0;
@@ -119,9 +121,8 @@ class Job {
   std::exception_ptr failure_;  // the first one; published to the caller by the mutex of `Helpers`
   const std::int64_t total_;
   const std::int64_t chunk_;
-  const int thread_count_;
+  const std::span<Share> shares_;  // one for each thread
   const ChunkFunction work_;
-  std::array<Share, kMaxThreadCount> shares_;
 };
 
 // The threads that help callers. They are kept: a start takes some 30 µs and an end 20 µs, and in
@@ -138,10 +139,11 @@ class Helpers {
   }
 
   // Runs the job on the caller's thread and on helpers. Does not wait for helpers that have not
-  // begun.
-  void run(Job& job) {
+  // begun. False, without work, if the caller is inside a job.
+  bool run(Job& job) {
     {
       const std::lock_guard lock(mutex_);
+      if (is_inside(job.caller)) return false;
       start(job.helper_count());
       job.next = jobs_;
       jobs_ = &job;
@@ -160,6 +162,7 @@ class Helpers {
     left_.wait(lock, [&] { return job.helpers_inside.load(std::memory_order_relaxed) == 0; });
     lock.unlock();
     job.rethrow_failure();
+    return true;
   }
 
  private:
@@ -188,6 +191,19 @@ class Helpers {
     bool runs = false;   // or is about to
     bool ended = false;  // and was not joined
   };
+
+  // Whether the thread works in a job. (A thread-local variable of a loaded library takes memory at
+  // its first use in a thread. The C library ends the process if there is none.)
+  bool is_inside(pthread_t thread) const {
+    for (const Job* job = jobs_; job != nullptr; job = job->next) {
+      if (pthread_equal(job->caller, thread) != 0) return true;
+    }
+    for (const Helper& helper : helpers_) {
+      if (helper.crew == nullptr) return false;  // not started yet, nor those after it
+      if (helper.runs && pthread_equal(helper.thread, thread) != 0) return true;
+    }
+    return false;
+  }
 
   // Starts as many as the system allows. The program's threads handle signals, so helpers start
   // with all signals blocked. (pthread_create, because std::thread allocates and throws.)
@@ -234,7 +250,7 @@ class Helpers {
       job->joined.set(static_cast<std::size_t>(helper.number));
       job->helpers_inside.fetch_add(1, std::memory_order_relaxed);
       lock.unlock();
-      job->work_from(1 + helper.number);
+      job->work_from(1 + static_cast<std::size_t>(helper.number));
       lock.lock();
       ++idle_;
       // With the mutex held, so the caller has not yet left.
@@ -303,11 +319,13 @@ std::string thread_count_origin() {
 void parallel_for(std::int64_t total, std::int64_t chunk, ChunkFunction work) {
   if (total <= 0) return;
   const std::int64_t chunks = (total - 1) / chunk + 1;
-  const int most = inside_a_job ? 1 : thread_count();
-  const int count = static_cast<int>(std::min<std::int64_t>(most, chunks));
+  const auto count = static_cast<std::size_t>(std::min<std::int64_t>(thread_count(), chunks));
   if (count > 1) {
-    Job job(total, chunk, count, work);
-    return Helpers::get().run(job);
+    const std::unique_ptr<Share[]> shares(new (std::nothrow) Share[count]);
+    if (shares != nullptr) {
+      Job job(total, chunk, {shares.get(), count}, work);
+      if (Helpers::get().run(job)) return;
+    }
   }
   for (std::int64_t begin = 0; begin < total;) {
     const std::int64_t end = begin + std::min(chunk, total - begin);

@@ -124,6 +124,7 @@ struct DTypeText {
   std::string typestr;
   std::string format;  // PEP 3118
   std::string descr;   // the array interface's list, as a Python literal
+  std::optional<ElementParts> parts;  // of a type with gaps
 
   friend bool operator==(const DTypeText&, const DTypeText&) = default;
 };
@@ -408,7 +409,7 @@ absl::StatusOr<DType> DType::from_dlpack(const DlpackType& type) {
 }
 
 absl::StatusOr<DType> DType::structured(std::int64_t itemsize_bytes, std::string format,
-                                        std::string descr) {
+                                        std::string descr, std::optional<ElementParts> parts) {
   if (itemsize_bytes < 0 || !checked::mul(itemsize_bytes, CHAR_BIT)) {
     return make_error(ErrorClass::kValue, {"itemsize_bytes", std::to_string(itemsize_bytes),
                                            "from 0 to 2^60", "check how the fields were added up"});
@@ -418,6 +419,7 @@ absl::StatusOr<DType> DType::structured(std::int64_t itemsize_bytes, std::string
   text.name = "structured(" + std::to_string(itemsize_bytes) + ")";
   text.format = std::move(format);
   text.descr = std::move(descr);
+  if (parts && !is_whole(*parts, itemsize_bytes)) text.parts = std::move(parts);
   return DTypeMaker::with_text(Kind::kStructured, ByteOrder::kIrrelevant, itemsize_bytes,
                                std::move(text));
 }
@@ -426,6 +428,10 @@ std::int64_t DType::swap_unit_bytes() const {
   if (order_ == ByteOrder::kIrrelevant) return 1;
   if (kind_ == Kind::kComplex) return itemsize_bytes_ / 2;
   return kind_ == Kind::kText ? 4 : itemsize_bytes_;
+}
+
+const ElementParts* DType::parts() const {
+  return text_ && text_->parts ? &*text_->parts : nullptr;
 }
 
 DType DType::byteswapped() const {

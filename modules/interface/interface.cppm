@@ -101,10 +101,12 @@ class DType {
   /// than 1 (DL-23, DL-26).
   static absl::StatusOr<DType> from_dlpack(const DlpackType& type);
 
-  /// A type of fields. With an empty `format` it does not have a buffer format. Error kValue:
+  /// A type of fields. With an empty `format` it does not have a buffer format. Without `parts`,
+  /// as readers make it from a foreign text, all of its bytes count as values. Error kValue:
   /// itemsize_bytes < 0.
   static absl::StatusOr<DType> structured(std::int64_t itemsize_bytes, std::string format,
-                                          std::string descr);
+                                          std::string descr,
+                                          std::optional<ElementParts> parts = {});
 
   Kind kind() const { return kind_; }
   /// Value bits of one element; less than 8 × itemsize for types shorter than a byte.
@@ -115,6 +117,10 @@ class DType {
   /// The length of the unit in which bytes are swapped between byte orders. It is half an element
   /// for complex, a character for text, and 1 for structured types and for types without an order.
   std::int64_t swap_unit_bytes() const;
+
+  /// The bytes of an element that hold values, if it has gaps between its fields. Null: all bytes.
+  /// This is the one place that knows of gaps; a copy passes it on (CopyOptions::parts).
+  const ElementParts* parts() const;
 
   /// This type in the opposite byte order; unchanged where order does not matter.
   DType byteswapped() const;

@@ -222,7 +222,7 @@ absl::StatusOr<Storage> Storage::copy() const {
   GRIDBUF_ASSIGN_OR_RETURN(auto& made, allocate({.layout = layout,
                                                  .dtype = dtype(),
                                                  .kind = base_->kind,
-                                                 .zeroed = has_padding(layout)}));
+                                                 .zeroed = has_padding(layout, dtype())}));
   GRIDBUF_RETURN_IF_ERROR(made.copy_from(*this));
   return std::move(made);
 }
@@ -247,7 +247,8 @@ absl::Status Storage::copy_on_host(const Storage& source) const {
   GRIDBUF_RETURN_IF_ERROR(begin_write(Side::kHost, Coverage::kAll));
   const BufferDescriptor to = memory(Side::kHost);
   const BufferDescriptor from = source.memory(Side::kHost);
-  const absl::Status status = copy_elements(to.block, to.view, from.block, from.view);
+  const absl::Status status =
+      copy_elements(to.block, to.view, from.block, from.view, {.parts = to.dtype.parts()});
   end_write(Side::kHost);
   return status;
 }

@@ -179,8 +179,9 @@ absl::Status StorageBase::copy_box(const Box& box, Side target) const {
   }
   const SideElements on_host{host.memory().block, box_view(box, Side::kHost)};
   const SideElements on_device{device.memory().block, box_view(box, Side::kDevice)};
-  return target == Side::kHost ? copy_to_host(*driver, on_host, on_device, stream)
-                               : copy_to_device(*driver, on_device, on_host, stream);
+  const ElementParts* const parts = to.dtype.parts();
+  return target == Side::kHost ? copy_to_host(*driver, on_host, on_device, stream, parts)
+                               : copy_to_device(*driver, on_device, on_host, stream, parts);
 }
 
 // Hold order->transfers.

@@ -6,6 +6,7 @@ module;
 #include <cfenv>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <optional>
 #include <span>
@@ -79,6 +80,13 @@ absl::StatusOr<Apart> keep(const std::byte* block, const StridedView& view,
   return Apart{kept->data(), *packed, *std::move(kept)};
 }
 
+// One element, seen in the shape of the target.
+StridedView repeated(const StridedView& target) {
+  return {.shape = target.shape,
+          .strides_bytes = Extents(target.ndim(), 0),
+          .itemsize_bytes = target.itemsize_bytes};
+}
+
 absl::Status check_pair(const StridedView& target, const StridedView& source) {
   if (target.shape != source.shape) {
     return make_error(ErrorClass::kValue,
@@ -94,6 +102,28 @@ absl::Status check_pair(const StridedView& target, const StridedView& source) {
   return absl::OkStatus();
 }
 
+// Between views that do not share bytes.
+absl::Status copy_apart(std::byte* target_block, const StridedView& target,
+                        const std::byte* source_block, const StridedView& source,
+                        const CopyOptions& options) {
+  return for_parts(
+      options.parts,
+      [&](const StridedView& to, const StridedView& from) {
+        loops::copy_view(target_block, to, source_block, from, options.swap_unit_bytes);
+        return absl::OkStatus();
+      },
+      target, source);
+}
+
+absl::Status fill_apart(std::byte* target_block, const StridedView& target,
+                        std::span<const std::byte> element, const CopyOptions& options) {
+  if (options.parts == nullptr) {
+    loops::fill_view(target_block, target, element);
+    return absl::OkStatus();
+  }
+  return copy_apart(target_block, target, element.data(), repeated(target), options);
+}
+
 }  // namespace
 
 absl::Status copy_elements(std::byte* target_block, const StridedView& target,
@@ -106,8 +136,7 @@ absl::Status copy_elements(std::byte* target_block, const StridedView& target,
   if (target_hull.length_bytes() == 0 || target.itemsize_bytes == 0) return absl::OkStatus();
   if (!loops::overlap(loops::range_of(target_block, target_hull),
                       loops::range_of(source_block, source_hull))) {
-    loops::copy_view(target_block, target, source_block, source, options.swap_unit_bytes);
-    return absl::OkStatus();
+    return copy_apart(target_block, target, source_block, source, options);
   }
   const bool keeps_bytes = options.swap_unit_bytes <= 1;
   if (keeps_bytes && !loops::may_overlap_itself(target) &&
@@ -115,8 +144,7 @@ absl::Status copy_elements(std::byte* target_block, const StridedView& target,
     return absl::OkStatus();
   }
   GRIDBUF_ASSIGN_OR_RETURN(const auto& kept, keep(source_block, source, options.scratch));
-  loops::copy_view(target_block, target, kept.block, kept.view, options.swap_unit_bytes);
-  return absl::OkStatus();
+  return copy_apart(target_block, target, kept.block, kept.view, options);
 }
 
 absl::Status fill_elements(std::byte* target_block, const StridedView& target,
@@ -132,15 +160,13 @@ absl::Status fill_elements(std::byte* target_block, const StridedView& target,
   const auto element_begin = reinterpret_cast<std::uintptr_t>(element.data());
   const loops::AddressRange element_range{element_begin, element_begin + element.size()};
   if (!loops::overlap(loops::range_of(target_block, hull), element_range)) {
-    loops::fill_view(target_block, target, element);
-    return absl::OkStatus();
+    return fill_apart(target_block, target, element, options);
   }
   const absl::StatusOr<Block> kept =
       resource_of(options.scratch).allocate({.total_bytes = target.itemsize_bytes});
   if (!kept.ok()) return with_context(kept.status(), "fill with an element of the target itself");
   std::memcpy(kept->data(), element.data(), element.size());
-  loops::fill_view(target_block, target, {kept->data(), element.size()});
-  return absl::OkStatus();
+  return fill_apart(target_block, target, {kept->data(), element.size()}, options);
 }
 
 // ==== Casts and masked copies: cutting views into boxes, and the work on a box. ====
@@ -172,7 +198,8 @@ absl::Status check_view(std::string_view role, const std::byte* block, const Str
 // The largest size of a box in one view. A longer element is a box.
 constexpr std::int64_t kBoxBytes = std::int64_t{1} << 16;
 constexpr std::int64_t kBoxElements = std::int64_t{1} << 13;
-using Scratch = std::array<std::byte, kBoxBytes>;
+// That of boxes whose scratch memory is on the stack.
+constexpr std::int64_t kSmallBoxBytes = std::int64_t{1} << 11;
 
 // Rows of a box should be several cache lines long in the target and in the source.
 constexpr std::int64_t kBoxRowBytes = 4 * loops::kLineBytes;
@@ -185,7 +212,7 @@ constexpr loops::CopyLimits kStreamed{.stream_bytes = 0, .stream_rows_bytes = 0}
 // target share bytes.
 class Boxes {
  public:
-  Boxes(const StridedView& target, const StridedView& source)
+  Boxes(const StridedView& target, const StridedView& source, std::int64_t box_bytes = kBoxBytes)
       : in_order_(loops::may_overlap_itself(target)) {
     for (int axis = 0; axis < target.ndim(); ++axis) {
       if (target.shape[axis] != 1) axes_.push_back(axis);
@@ -201,7 +228,7 @@ class Boxes {
       extents_.push_back(target.shape[axis]);
       turned_.push_back(!in_order_ && target.strides_bytes[axis] < 0);
     }
-    choose_shape(target, source);
+    choose_shape(target, source, box_bytes);
     for (int i = 0; i < axes_.size(); ++i) {
       counts_.push_back((extents_[i] - 1) / box_[i] + 1);
       total_ *= counts_[i];
@@ -239,12 +266,12 @@ class Boxes {
   }
 
  private:
-  void choose_shape(const StridedView& target, const StridedView& source) {
+  void choose_shape(const StridedView& target, const StridedView& source, std::int64_t box_bytes) {
     const int innermost = axes_.size() - 1;
     box_ = Extents(axes_.size(), 1);
     if (innermost < 0) return;
     const std::int64_t itemsize = std::max(target.itemsize_bytes, source.itemsize_bytes);
-    std::int64_t room = std::clamp(kBoxBytes / itemsize, std::int64_t{1}, kBoxElements);
+    std::int64_t room = std::clamp(box_bytes / itemsize, std::int64_t{1}, kBoxElements);
     // Parts of an extent have about equal lengths, so that a box is never a rest of a few elements.
     const auto grow = [&](int axis, std::int64_t most) {
       most = std::clamp(most, std::int64_t{1}, std::min(room, extents_[axis]));
@@ -282,6 +309,66 @@ class Boxes {
   std::int64_t total_ = 1;
 };
 
+// Memory for the boxes of two views. A box is too long for the stack: threads may have stacks of
+// some 64 KiB. So the memory is allocated, and a few blocks are kept for the next job of any thread.
+// If there is none, boxes are small.
+class Scratch {
+ public:
+  explicit Scratch(std::int64_t box_bytes) {
+    if (box_bytes <= kSmallBoxBytes) return;
+    for (std::atomic<std::byte*>& spare : spares_) {
+      if (block_ == nullptr) block_ = spare.exchange(nullptr);
+    }
+    if (block_ == nullptr) {
+      block_ = static_cast<std::byte*>(std::aligned_alloc(loops::kLineBytes, 2 * kBoxBytes));
+    }
+    is_short_ = block_ == nullptr;
+  }
+  ~Scratch() {
+    for (std::atomic<std::byte*>& spare : spares_) {
+      std::byte* none = nullptr;
+      if (block_ != nullptr && spare.compare_exchange_strong(none, block_)) block_ = nullptr;
+    }
+    std::free(block_);
+  }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+
+  // Whether the boxes must be cut into small boxes.
+  bool is_short() const { return is_short_; }
+  std::int64_t box_bytes() const { return block_ == nullptr ? kSmallBoxBytes : kBoxBytes; }
+  std::byte* read() { return block_ == nullptr ? small_.data() : block_; }
+  std::byte* written() { return read() + box_bytes(); }
+
+ private:
+  static inline std::array<std::atomic<std::byte*>, 8> spares_ = {};
+
+  alignas(loops::kLineBytes) std::array<std::byte, 2 * kSmallBoxBytes> small_;
+  std::byte* block_ = nullptr;
+  bool is_short_ = false;
+};
+
+// Calls `work` with scratch memory and the views' parts of each box.
+template <class Work, class... Views>
+void for_boxes(const Boxes& boxes, std::int64_t begin, std::int64_t end, const Work& work,
+               const StridedView& target, const StridedView& source, const Views&... others) {
+  Scratch scratch(boxes.elements_of_a_box() *
+                  std::max(target.itemsize_bytes, source.itemsize_bytes));
+  for (std::int64_t box = begin; box < end; ++box) {
+    const StridedView to = boxes.part(target, box);
+    const StridedView from = boxes.part(source, box);
+    if (!scratch.is_short()) {
+      work(scratch, to, from, boxes.part(others, box)...);
+      continue;
+    }
+    const Boxes small(to, from, kSmallBoxBytes);
+    for (std::int64_t i = 0; i < small.total(); ++i) {
+      work(scratch, small.part(to, i), small.part(from, i),
+           small.part(boxes.part(others, box), i)...);
+    }
+  }
+}
+
 // Calls `work` with ranges of boxes, on all threads if that pays.
 template <class Work>
 void for_ranges_of(const Boxes& boxes, std::int64_t element_bytes, const Work& work) {
@@ -294,11 +381,11 @@ void for_ranges_of(const Boxes& boxes, std::int64_t element_bytes, const Work& w
 }
 
 // A view's part of a box, packed: without a copy if it is packed already, else in `scratch`.
-const std::byte* packed_in(Scratch& scratch, const std::byte* block, const StridedView& part,
+const std::byte* packed_in(std::byte* scratch, const std::byte* block, const StridedView& part,
                            std::int64_t swap_unit_bytes = 1) {
   if (swap_unit_bytes <= 1 && is_c_contiguous(part)) return block + part.offset_bytes;
-  loops::copy_view(scratch.data(), *loops::packed(part), block, part, swap_unit_bytes);
-  return scratch.data();
+  loops::copy_view(scratch, *loops::packed(part), block, part, swap_unit_bytes);
+  return scratch;
 }
 
 absl::StatusOr<Apart> apart_from(const std::byte* target_block, const StridedView& target,
@@ -335,46 +422,43 @@ struct CastOperand {
 };
 
 struct CastLoop {
-  const Boxes& boxes;
   casts::CastRow cast_row;
   const CastOperand& target;
   const CastOperand& source;
   bool streams;
-  Scratch& read;
-  Scratch& written;
   loops::MoveRows stream_rows = loops::stream_rows_with(simd());
 
-  ConversionFlags run_box(std::int64_t box) {
-    const StridedView to = boxes.part(target.view, box);
-    const StridedView from = boxes.part(source.view, box);
-    const std::byte* const numbers = packed_in(read, source.block, from, source.swap_unit_bytes);
+  ConversionFlags run_box(Scratch& scratch, const StridedView& to, const StridedView& from) const {
+    const std::byte* const numbers =
+        packed_in(scratch.read(), source.block, from, source.swap_unit_bytes);
     const std::int64_t count = *checked::product(to.shape.span());
     if (target.swap_unit_bytes == 1 && is_c_contiguous(to)) {
       std::byte* const run = target.block + to.offset_bytes;
-      return streams ? stream(run, numbers, count) : cast_row(run, numbers, count);
+      return streams ? stream(scratch, run, numbers, count) : cast_row(run, numbers, count);
     }
-    const ConversionFlags flags = cast_row(written.data(), numbers, count);
-    loops::copy_view(target.block, to, written.data(), *loops::packed(to), target.swap_unit_bytes,
-                     streams ? kStreamed : loops::CopyLimits());
+    const ConversionFlags flags = cast_row(scratch.written(), numbers, count);
+    loops::copy_view(target.block, to, scratch.written(), *loops::packed(to),
+                     target.swap_unit_bytes, streams ? kStreamed : loops::CopyLimits());
     return flags;
   }
 
   // Writes a run of the target by non-temporal stores, in pieces that fit in the nearest cache.
-  ConversionFlags stream(std::byte* run, const std::byte* numbers, std::int64_t count) {
-    constexpr std::int64_t kPieceBytes = 128 * loops::kLineBytes;
+  ConversionFlags stream(Scratch& scratch, std::byte* run, const std::byte* numbers,
+                         std::int64_t count) const {
+    const std::int64_t piece_bytes = std::min(scratch.box_bytes(), 128 * loops::kLineBytes);
     const std::int64_t itemsize = target.view.itemsize_bytes;
     ConversionFlags flags;
     while (count > 0) {
       // The next piece begins at a cache line.
       const auto behind_line = static_cast<std::int64_t>(
           reinterpret_cast<std::uintptr_t>(run) % static_cast<std::uintptr_t>(loops::kLineBytes));
-      const std::int64_t length = std::min(count, (kPieceBytes - behind_line) / itemsize);
-      flags |= cast_row(written.data(), numbers, length);
+      const std::int64_t length = std::min(count, (piece_bytes - behind_line) / itemsize);
+      flags |= cast_row(scratch.written(), numbers, length);
       stream_rows({.extent = length,
                    .itemsize_bytes = itemsize,
                    .target_stride_bytes = itemsize,
                    .source_stride_bytes = itemsize},
-                  run, written.data());
+                  run, scratch.written());
       run += length * itemsize;
       numbers += length * source.view.itemsize_bytes;
       count -= length;
@@ -396,11 +480,14 @@ ConversionFlags cast_views(casts::CastRow cast_row, const CastOperand& target,
   for_ranges_of(boxes, target.view.itemsize_bytes + source.view.itemsize_bytes,
                 [&](std::int64_t begin, std::int64_t end) {
                   const DefaultFloats floats;
-                  alignas(loops::kLineBytes) Scratch read;
-                  alignas(loops::kLineBytes) Scratch written;
-                  CastLoop loop{boxes, cast_row, target, source, streams, read, written};
+                  const CastLoop loop{cast_row, target, source, streams};
                   ConversionFlags flags;
-                  for (; begin < end; ++begin) flags |= loop.run_box(begin);
+                  for_boxes(
+                      boxes, begin, end,
+                      [&](Scratch& scratch, const StridedView& to, const StridedView& from) {
+                        flags |= loop.run_box(scratch, to, from);
+                      },
+                      target.view, source.view);
                   if (flags.invalid) invalid = true;
                   if (flags.overflow) overflow = true;
                 });
@@ -474,22 +561,20 @@ void copy_views_where(std::byte* target_block, const StridedView& target,
                       const std::byte* mask_block, const StridedView& mask,
                       std::int64_t swap_unit_bytes) {
   const Boxes boxes(target, source);
-  for_ranges_of(boxes, 2 * target.itemsize_bytes, [&](std::int64_t begin, std::int64_t end) {
-    alignas(loops::kLineBytes) Scratch read;
-    alignas(loops::kLineBytes) Scratch chosen;
-    for (std::int64_t box = begin; box < end; ++box) {
-      const StridedView to = boxes.part(target, box);
-      const StridedView from = boxes.part(source, box);
-      const std::byte* const where = packed_in(chosen, mask_block, boxes.part(mask, box));
-      const std::int64_t count = *checked::product(to.shape.span());
-      const std::int64_t zeros = zeros_of(where, count);
-      if (zeros == 0) {  // also a box of one element, which may be longer than the scratch memory
-        loops::copy_view(target_block, to, source_block, from, swap_unit_bytes);
-      } else if (zeros < count) {
-        put_part_where(target_block, to, packed_in(read, source_block, from, swap_unit_bytes),
-                       where);
-      }
+  const auto copy_box = [&](Scratch& scratch, const StridedView& to, const StridedView& from,
+                            const StridedView& chosen) {
+    const std::byte* const where = packed_in(scratch.written(), mask_block, chosen);
+    const std::int64_t count = *checked::product(to.shape.span());
+    const std::int64_t zeros = zeros_of(where, count);
+    if (zeros == 0) {  // also a box of one element, which may be longer than the scratch memory
+      loops::copy_view(target_block, to, source_block, from, swap_unit_bytes);
+    } else if (zeros < count) {
+      put_part_where(target_block, to,
+                     packed_in(scratch.read(), source_block, from, swap_unit_bytes), where);
     }
+  };
+  for_ranges_of(boxes, 2 * target.itemsize_bytes, [&](std::int64_t begin, std::int64_t end) {
+    for_boxes(boxes, begin, end, copy_box, target, source, mask);
   });
 }
 
@@ -546,9 +631,19 @@ absl::Status copy_elements_where(std::byte* target_block, const StridedView& tar
                            apart_from(target_block, target, source_block, source, options.scratch));
   GRIDBUF_ASSIGN_OR_RETURN(const auto& where,
                            apart_from(target_block, target, mask_block, mask, options.scratch));
-  copy_views_where(target_block, target, from.block, from.view, where.block, where.view,
-                   options.swap_unit_bytes);
-  return absl::OkStatus();
+  return for_parts(
+      options.parts,
+      [&](const StridedView& to, const StridedView& read) {
+        StridedView chosen = options.parts == nullptr ? where.view : *part_of_each(where.view, {});
+        while (chosen.ndim() < to.ndim()) {  // subarrays
+          chosen.strides_bytes.push_back(0);
+          chosen.shape.push_back(to.shape[chosen.ndim()]);
+        }
+        copy_views_where(target_block, to, from.block, read, where.block, chosen,
+                         options.swap_unit_bytes);
+        return absl::OkStatus();
+      },
+      target, from.view);
 }
 
 }  // namespace gridbuf

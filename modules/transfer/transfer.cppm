@@ -54,6 +54,9 @@ struct CopyOptions {
   /// (DType::swap_unit_bytes). 0 and 1: not.
   std::int64_t swap_unit_bytes = 1;
 
+  /// The bytes of each element that are copied, one part after another. Null: all of them.
+  const ElementParts* parts = nullptr;
+
   /// The source of scratch memory of overlapping copies. Null: the host's memory.
   MemoryResource* scratch = nullptr;
 };

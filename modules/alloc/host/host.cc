@@ -1,6 +1,7 @@
 module;
 
 #include <malloc.h>
+#include <pthread.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -33,15 +34,28 @@ constexpr std::size_t kLongestSpareBytes = std::size_t{1} << 15;
 // Freed blocks of a few kilobytes, for the next requests of their length (or up to an eighth
 // shorter) on this thread. The C library has such a list only for blocks up to a kilobyte; longer
 // blocks take three to six times as many instructions.
+//
+// Not a thread-local variable: in a loaded library these take memory at their first use in a thread,
+// and the C library ends the process if there is none.
 class SpareBlocks {
  public:
-  constexpr SpareBlocks() noexcept = default;
+  SpareBlocks() noexcept = default;
   SpareBlocks(const SpareBlocks&) = delete;
   SpareBlocks& operator=(const SpareBlocks&) = delete;
-  // An ending thread may still release blocks. It must not keep them.
-  ~SpareBlocks() {
-    clear();
-    closed_ = true;
+  ~SpareBlocks() { clear(); }
+
+  // Those of this thread; null if it does not have any.
+  static SpareBlocks* of_thread() noexcept {
+    return static_cast<SpareBlocks*>(pthread_getspecific(key()));
+  }
+
+  // As above, made if there are none. Null without memory.
+  static SpareBlocks* make_of_thread() noexcept {
+    if (SpareBlocks* const made = of_thread(); made != nullptr) return made;
+    auto* const made = new (std::nothrow) SpareBlocks;
+    if (made == nullptr || pthread_setspecific(key(), made) == 0) return made;
+    delete made;
+    return nullptr;
   }
 
   void* take(std::size_t bytes) noexcept {
@@ -52,14 +66,9 @@ class SpareBlocks {
     return nullptr;
   }
 
-  // False if the block is not kept.
-  bool give(void* block) noexcept {
-    const std::size_t length = malloc_usable_size(block);
-    if (length < kShortestSpareBytes || length > kLongestSpareBytes) return false;
-    if (kSanitized || closed_) return false;
+  void give(void* block, std::size_t length) noexcept {
     if (count_ == kCapacity) std::free(remove(0));
     blocks_[count_++] = {block, length};
-    return true;
   }
 
   void clear() noexcept {
@@ -67,6 +76,16 @@ class SpareBlocks {
   }
 
  private:
+  // The C library deletes the blocks when a thread ends, also those that are made meanwhile.
+  static pthread_key_t key() noexcept {
+    static const pthread_key_t key = [] {
+      pthread_key_t made{};
+      pthread_key_create(&made, [](void* blocks) { delete static_cast<SpareBlocks*>(blocks); });
+      return made;
+    }();
+    return key;
+  }
+
   struct Spare {
     void* block;
     std::size_t length_bytes;
@@ -81,17 +100,24 @@ class SpareBlocks {
   static constexpr int kCapacity = 4;
   Spare blocks_[kCapacity] = {};
   int count_ = 0;
-  bool closed_ = false;
 };
-
-thread_local SpareBlocks spare_blocks;
 
 void* allocate_from_libc(std::size_t bytes, bool zeroed) {
   if (bytes >= kShortestSpareBytes && bytes <= kLongestSpareBytes) {
-    void* const spare = spare_blocks.take(bytes);
+    SpareBlocks* const blocks = SpareBlocks::of_thread();
+    void* const spare = blocks != nullptr ? blocks->take(bytes) : nullptr;
     if (spare != nullptr) return zeroed ? std::memset(spare, 0, bytes) : spare;
   }
   return zeroed ? std::calloc(bytes, 1) : std::malloc(bytes);
+}
+
+// False if the block is not kept.
+bool keep(void* block) noexcept {
+  const std::size_t length = malloc_usable_size(block);
+  if (kSanitized || length < kShortestSpareBytes || length > kLongestSpareBytes) return false;
+  SpareBlocks* const blocks = SpareBlocks::make_of_thread();
+  if (blocks != nullptr) blocks->give(block, length);
+  return blocks != nullptr;
 }
 
 // kMemory. Without memory for its message the status is bare.
@@ -143,11 +169,13 @@ absl::StatusOr<Block> HostResource::allocate_small(const AllocationRequest& requ
 }
 
 void HostResource::release_small(void* self, void* allocation) noexcept {
-  if (static_cast<HostResource*>(self)->keeps_blocks() && spare_blocks.give(allocation)) return;
+  if (static_cast<HostResource*>(self)->keeps_blocks() && keep(allocation)) return;
   std::free(allocation);
 }
 
-void HostResource::free_spare_blocks() noexcept { spare_blocks.clear(); }
+void HostResource::free_spare_blocks() noexcept {
+  if (SpareBlocks* const blocks = SpareBlocks::of_thread(); blocks != nullptr) blocks->clear();
+}
 
 HostResource& host_resource() {
   static HostResource& resource = *[] {

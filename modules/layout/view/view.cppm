@@ -38,6 +38,7 @@ module;
 #include <span>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -339,6 +340,35 @@ absl::StatusOr<V> broadcast_to(const V& value, const Extents& target) {
 
 /// "shape (3, 4), strides (32, 8) bytes, offset 16 bytes, itemsize 8 bytes".
 std::string to_string(const StridedView& view);
+
+/// The bytes of an element that hold values, as views inside one element. The axes of a part are
+/// those of subarrays. Bytes outside all parts are gaps.
+using ElementParts = std::vector<StridedView>;
+
+/// The error of for_parts.
+absl::Status too_many_axes();
+
+/// Whether the parts are one run of all bytes of the element.
+bool is_whole(const ElementParts& parts, std::int64_t itemsize_bytes) noexcept;
+
+/// The view of a part of each element of `view`: its axes that are longer than 1, then the part's.
+/// Nothing if these are more than kMaxNdim.
+std::optional<StridedView> part_of_each(const StridedView& view, const StridedView& part);
+
+/// Calls `work`, which returns a status, with each part of the elements of both views; with the
+/// views if `parts` is null. Error kValue for more than kMaxNdim axes.
+template <class Work>
+absl::Status for_parts(const ElementParts* parts, const Work& work, const StridedView& target,
+                       const StridedView& source) {
+  if (parts == nullptr) return work(target, source);
+  for (const StridedView& part : *parts) {
+    const std::optional<StridedView> to = part_of_each(target, part);
+    const std::optional<StridedView> from = part_of_each(source, part);
+    if (!to || !from) return too_many_axes();
+    if (absl::Status status = work(*to, *from); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
 
 // ---- Layouts through maps. ----
 

@@ -44,8 +44,10 @@ void copy_memory(std::byte* target_block, const StridedView& target, const std::
 /// Whether other threads get the GIL while the elements are written.
 bool is_long_copy(const StridedView& target);
 
-/// Writes `element` (of the view's item size) to every element. The caller keeps the block alive.
-void fill_memory(std::byte* target_block, const StridedView& target, const std::byte* element);
+/// Writes `element` (of the view's item size) to every element; of types with gaps, their `parts`
+/// alone. The caller keeps the block alive.
+void fill_memory(std::byte* target_block, const StridedView& target, const std::byte* element,
+                 const ElementParts* parts = nullptr);
 
 /// Whether the elements of the two types are the same bytes.
 bool is_same_type(const DTypePtr& a, const DTypePtr& b);

@@ -33,6 +33,7 @@ struct Job {
   Elements target;
   Elements source;
   std::optional<Elements> mask;
+  const ElementParts* parts;  // of the target's type
 };
 
 Elements elements_of(const NdarrayFields& fields, std::int64_t itemsize_bytes) {
@@ -91,7 +92,8 @@ Job make_job(PyObject* target, const DTypePtr& to, PyObject* source, const DType
   }
   Job job{.target = elements_of(fields, to->type.itemsize_bytes()),
           .source = elements_of(fields_of(source), from->type.itemsize_bytes()),
-          .mask = {}};
+          .mask = {},
+          .parts = to->type.parts()};
   const Extents& shape = job.target.view.shape;
   StridedView& seen = job.source.view;
   // As in NumPy, leading extents of 1 that are too many are dropped, of the source alone.
@@ -212,7 +214,7 @@ std::optional<Number> number_of(const DType& type) {
 ConversionFlags convert(const Job& job, const DType& to_type, const DType& from_type) {
   const Number to = *number_of(to_type);
   const Number from = *number_of(from_type);
-  const auto& [target, source, mask] = job;
+  const auto& [target, source, mask, parts] = job;
   const ConvertOptions options{.target_is_swapped = !to_type.is_native(),
                                .source_is_swapped = !from_type.is_native()};
   if (!repeats_one_element(source.view)) {
@@ -253,7 +255,7 @@ bool is_converted_here(const DType& to, const DType& from) {
 // ---- Which of them. ----
 
 enum class Way : std::uint8_t {
-  kBytes,    // the elements of both are the same bytes
+  kBytes,    // the elements of both are the same bytes, in the same places
   kSwapped,  // … in the other order
   kNumbers,  // gridbuf.transfer converts them
   kNumPy,    // NumPy does
@@ -276,11 +278,11 @@ Way way_between(PyObject* target_dtype, const DTypePtr& target, PyObject* source
 }
 
 void copy_bytes(const Job& job, std::int64_t swap_unit_bytes) {
-  const auto& [target, source, mask] = job;
+  const auto& [target, source, mask, parts] = job;
   if (!mask && swap_unit_bytes == 1 && repeats_one_element(source.view)) {
-    return fill_memory(target.first, target.view, source.first);
+    return fill_memory(target.first, target.view, source.first, parts);
   }
-  const CopyOptions options{.swap_unit_bytes = swap_unit_bytes};
+  const CopyOptions options{.swap_unit_bytes = swap_unit_bytes, .parts = parts};
   check(moved(target.view, [&] {
     return mask ? copy_elements_where(target.first, target.view, source.first, source.view,
                                       mask->first, mask->view, options)
@@ -330,9 +332,11 @@ void copy_memory(std::byte* target_block, const StridedView& target, const std::
   check(moved(target, [&] { return copy_elements(target_block, target, source_block, source); }));
 }
 
-void fill_memory(std::byte* target_block, const StridedView& target, const std::byte* element) {
+void fill_memory(std::byte* target_block, const StridedView& target, const std::byte* element,
+                 const ElementParts* parts) {
   const std::span bytes(element, static_cast<std::size_t>(target.itemsize_bytes));
-  check(moved(target, [&] { return fill_elements(target_block, target, bytes); }));
+  check(moved(target,
+              [&] { return fill_elements(target_block, target, bytes, {.parts = parts}); }));
 }
 
 void copy_arrays(PyObject* target, PyObject* source, const CopyRule& rule) {

@@ -20,6 +20,8 @@ py::object allocate_for(const Request& request, const ArrayOptions& zeroes) {
   return allocate_buffer(request.layout, request.dtype, options);
 }
 
+bool pads(const Request& request) { return has_padding(request.layout, request.dtype->type); }
+
 /// A plain array in memory that only a GPU reads is CuPy's.
 bool is_for_cupy(const Request& request) { return request.memory == DeviceType::kCuda; }
 
@@ -31,13 +33,13 @@ py::object make_full(const Request& request, PyObject* fill_value) {
   }
   if (!is_scalar(fill_value)) {
     const py::object buffer =
-        allocate_for(request, {.zeroed_padding = has_padding(request.layout)});
+        allocate_for(request, {.zeroed_padding = pads(request)});
     py::object array = ndarray_of(buffer.ptr());
     copy_arrays(array.ptr(), as_ndarray(fill_value).ptr());  // Broadcasts, as numpy.full does.
     return array;
   }
   const py::object element = make_element(request.dtype->numpy.ptr(), fill_value);
-  const py::object buffer = allocate_for(request, {.zeroed_padding = has_padding(request.layout)});
+  const py::object buffer = allocate_for(request, {.zeroed_padding = pads(request)});
   const BufferDescriptor& memory = array_in(buffer.ptr()).memory();
   fill_memory(memory.block, memory.view, fields_of(element.ptr()).first_element);
   return ndarray_of(buffer.ptr());
@@ -75,7 +77,7 @@ py::object make_buffer_only(const Request& request) { return allocate_for(reques
 py::object make_copy(const Request& request, const py::object& array) {
   if (is_for_cupy(request)) return make_full(request, array.ptr());
   py::object target =
-      ndarray_of(allocate_for(request, {.zeroed_padding = has_padding(request.layout)}).ptr());
+      ndarray_of(allocate_for(request, {.zeroed_padding = pads(request)}).ptr());
   copy_arrays(target.ptr(), array.ptr());
   return target;
 }

@@ -74,7 +74,7 @@ py::object allocate_storage(const KindRequest& request, bool zeroed) {
 }
 
 py::object allocate_storage(const KindRequest& request) {
-  return allocate_storage(request, has_padding(request.layout));
+  return allocate_storage(request, has_padding(request.layout, request.dtype->type));
 }
 
 void add_storage_functions(PyObject* module) {

@@ -38,9 +38,12 @@ py::object attribute(PyObject* object, const char* name) {
   return steal(PyObject_GetAttrString(object, name));
 }
 
-/// A new array of no dimensions.
+/// A new array of no dimensions. The gaps of a record are zero: its bytes fill new memory.
 py::object make_0d_array(PyObject* dtype) {
-  Py_INCREF(dtype);  // Stolen by the next call.
+  Py_INCREF(dtype);  // Stolen by the next calls.
+  if (PyDataType_HASFIELDS(descr_of(dtype))) {
+    return steal(PyArray_Zeros(0, nullptr, descr_of(dtype), 0));
+  }
   return steal(PyArray_NewFromDescr(&PyArray_Type, descr_of(dtype), 0, nullptr, nullptr, nullptr, 0,
                                     nullptr));
 }
@@ -95,12 +98,62 @@ std::string record_format(PyObject* dtype) {
   return format;
 }
 
+/// Joins parts without axes that touch or overlap.
+ElementParts joined(ElementParts parts) {
+  std::ranges::sort(parts, {}, [](const StridedView& part) {
+    return std::pair(part.ndim() > 0, part.offset_bytes);
+  });
+  ElementParts result;
+  for (const StridedView& part : parts) {
+    if (part.itemsize_bytes == 0) continue;
+    const bool follows = !result.empty() && part.ndim() == 0 &&
+                         part.offset_bytes <= result.back().offset_bytes + result.back().itemsize_bytes;
+    if (!follows) {
+      result.push_back(part);
+      continue;
+    }
+    std::int64_t& length = result.back().itemsize_bytes;
+    length = std::max(length, part.offset_bytes + part.itemsize_bytes - result.back().offset_bytes);
+  }
+  return result;
+}
+
+/// The bytes of the type's fields, down to those of nested records; a plain type is one part.
+ElementParts parts_of(PyArray_Descr* type) {
+  const std::int64_t bytes = PyDataType_ELSIZE(type);
+  const ElementParts whole = {{.itemsize_bytes = bytes}};
+  if (PyDataType_HASSUBARRAY(type)) {
+    PyArray_Descr* const base = PyDataType_SUBARRAY(type)->base;
+    const std::int64_t base_bytes = PyDataType_ELSIZE(base);
+    ElementParts parts = parts_of(base);
+    if (is_whole(parts, base_bytes)) return whole;
+    for (StridedView& part : parts) {
+      if (bytes == base_bytes) break;
+      part.shape.insert(0, bytes / base_bytes);
+      part.strides_bytes.insert(0, base_bytes);
+    }
+    return bytes > 0 ? parts : ElementParts();
+  }
+  if (!PyDataType_HASFIELDS(type)) return whole;
+  ElementParts parts;
+  PyObject* const names = PyDataType_NAMES(type);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(names); ++i) {
+    PyObject* const field = PyDict_GetItem(PyDataType_FIELDS(type), PyTuple_GET_ITEM(names, i));
+    const std::int64_t offset = PyLong_AsLongLong(PyTuple_GET_ITEM(field, 1));
+    for (StridedView& part : parts_of(descr_of(PyTuple_GET_ITEM(field, 0)))) {
+      part.offset_bytes += offset;
+      parts.push_back(std::move(part));
+    }
+  }
+  return joined(std::move(parts));
+}
+
 DType interface_type(PyObject* dtype, const py::object& descr, const py::object& typestr) {
   if (PyDataType_HASFIELDS(descr_of(dtype))) {
     std::string text;
     if (descr) text = utf8(steal(PyObject_Repr(descr.ptr())).ptr());
     return value_of(DType::structured(PyDataType_ELSIZE(descr_of(dtype)), record_format(dtype),
-                                      std::move(text)));
+                                      std::move(text), parts_of(descr_of(dtype))));
   }
   if (descr_of(dtype)->type_num >= kFirstUserType) {
     absl::StatusOr<DType> named = DType::from_name(utf8(attribute(dtype, "name").ptr()));

@@ -253,7 +253,16 @@ void keep_the_last(StridedView& target, StridedView& source) {
 
 // Copies between blocks that do not share bytes.
 absl::Status copy_apart(DeviceDriver& driver, std::byte* target_block, StridedView target,
-                        const std::byte* source_block, StridedView source, StreamHandle stream) {
+                        const std::byte* source_block, StridedView source, StreamHandle stream,
+                        const ElementParts* parts = nullptr) {
+  if (parts != nullptr) {
+    return for_parts(
+        parts,
+        [&](const StridedView& to, const StridedView& from) {
+          return copy_apart(driver, target_block, to, source_block, from, stream);
+        },
+        target, source);
+  }
   keep_the_last(target, source);
   Walk walk = loops::make_walk(target_block, target, source_block, source);
   const std::int64_t itemsize_bytes = target.itemsize_bytes;
@@ -277,7 +286,8 @@ absl::Status copy_apart(DeviceDriver& driver, std::byte* target_block, StridedVi
 
 absl::Status copy_overlapping(DeviceDriver& driver, std::byte* target_block,
                               const StridedView& target, const std::byte* source_block,
-                              const StridedView& source, StreamHandle stream) {
+                              const StridedView& source, StreamHandle stream,
+                              const ElementParts* parts) {
   const std::optional<StridedView> between = loops::packed(source);
   const std::optional<checked::ByteHull> hull = between ? byte_hull(*between) : std::nullopt;
   if (!hull) {
@@ -290,14 +300,15 @@ absl::Status copy_overlapping(DeviceDriver& driver, std::byte* target_block,
   if (!scratch.ok()) return with_context(scratch.status(), "copy between overlapping views");
   GRIDBUF_RETURN_IF_ERROR(
       copy_apart(driver, scratch->data(), *between, source_block, source, stream));
-  return copy_apart(driver, target_block, target, scratch->data(), *between, stream);
+  return copy_apart(driver, target_block, target, scratch->data(), *between, stream, parts);
 }
 
 }  // namespace
 
 absl::Status copy_elements_on(DeviceDriver& driver, std::byte* target_block,
                               const StridedView& target, const std::byte* source_block,
-                              const StridedView& source, StreamHandle stream) {
+                              const StridedView& source, StreamHandle stream,
+                              const ElementParts* parts) {
   for (const absl::Status& status :
        {check_pair(target, source), check_view("the target", target_block, target),
         check_view("the source", source_block, source), driver.check_stream(stream)}) {
@@ -306,13 +317,13 @@ absl::Status copy_elements_on(DeviceDriver& driver, std::byte* target_block,
   if (is_empty(target.shape) || target.itemsize_bytes == 0) return absl::OkStatus();
   if (!loops::overlap(loops::range_of(target_block, target),
                       loops::range_of(source_block, source))) {
-    return copy_apart(driver, target_block, target, source_block, source, stream);
+    return copy_apart(driver, target_block, target, source_block, source, stream, parts);
   }
   if (!loops::may_overlap_itself(target) &&
       loops::same_elements(target_block, target, source_block, source)) {
     return absl::OkStatus();
   }
-  return copy_overlapping(driver, target_block, target, source_block, source, stream);
+  return copy_overlapping(driver, target_block, target, source_block, source, stream, parts);
 }
 
 namespace {
@@ -350,7 +361,7 @@ absl::StatusOr<bool> fill_on_device(DeviceDriver& driver, const Walk& unordered,
 
 absl::Status fill_elements_on(DeviceDriver& driver, std::byte* target_block,
                               const StridedView& target, std::span<const std::byte> element,
-                              StreamHandle stream) {
+                              StreamHandle stream, const ElementParts* parts) {
   if (std::ssize(element) != target.itemsize_bytes) {
     return make_error(ErrorClass::kValue,
                       {"the element", std::to_string(element.size()) + " bytes long",
@@ -369,15 +380,15 @@ absl::Status fill_elements_on(DeviceDriver& driver, std::byte* target_block,
   keep_the_last(once, source);
   const Walk walk = loops::make_walk(target_block, once, element.data(), source);
   GRIDBUF_ASSIGN_OR_RETURN(const bool on_device, is_devices(driver, walk.target));
-  if (on_device && !loops::may_overlap_itself(once)) {
+  if (on_device && parts == nullptr && !loops::may_overlap_itself(once)) {
     GRIDBUF_ASSIGN_OR_RETURN(const bool done, fill_on_device(driver, walk, element, stream));
     if (done) return absl::OkStatus();
   }
   if (is_plain(driver, walk.target)) {
     GRIDBUF_RETURN_IF_ERROR(driver.synchronize(stream));
-    return fill_elements(target_block, target, element);
+    return fill_elements(target_block, target, element, {.parts = parts});
   }
-  return copy_elements_on(driver, target_block, once, element.data(), source, stream);
+  return copy_elements_on(driver, target_block, once, element.data(), source, stream, parts);
 }
 
 bool has_narrow_rows(const StridedView& view) {
@@ -455,7 +466,8 @@ absl::Status in_pieces(const SideElements& host, const SideElements& device, con
 }
 
 absl::Status copy_staged(DeviceDriver& driver, const Staging& staging, const SideElements& host,
-                         const SideElements& device, bool to_device, StreamHandle stream) {
+                         const SideElements& device, bool to_device, StreamHandle stream,
+                         const ElementParts* parts) {
   const StridedView dense = *loops::packed(host.view);
   std::byte* const pinned = staging.pinned.data();
   std::byte* const between = staging.device.data();
@@ -464,24 +476,25 @@ absl::Status copy_staged(DeviceDriver& driver, const Staging& staging, const Sid
     GRIDBUF_RETURN_IF_ERROR(driver.synchronize(stream));
     GRIDBUF_RETURN_IF_ERROR(copy_elements(pinned, dense, host.block, host.view));
     GRIDBUF_RETURN_IF_ERROR(driver.copy(between, pinned, nbytes(dense), stream));
-    return copy_elements_on(driver, device.block, device.view, between, dense, stream);
+    return copy_elements_on(driver, device.block, device.view, between, dense, stream, parts);
   }
   GRIDBUF_RETURN_IF_ERROR(
       copy_elements_on(driver, between, dense, device.block, device.view, stream));
   GRIDBUF_RETURN_IF_ERROR(driver.copy(pinned, between, nbytes(dense), stream));
   GRIDBUF_RETURN_IF_ERROR(driver.synchronize(stream));
-  return copy_elements(host.block, host.view, pinned, dense);
+  return copy_elements(host.block, host.view, pinned, dense, {.parts = parts});
 }
 
 absl::Status copy_between(DeviceDriver& driver, const SideElements& host,
-                          const SideElements& device, bool to_device, StreamHandle stream) {
+                          const SideElements& device, bool to_device, StreamHandle stream,
+                          const ElementParts* parts) {
   if (packs_on_host(host, device)) {
     const absl::StatusOr<Staging> staging = make_staging(driver, nbytes(host.view), stream);
     if (staging.ok()) {
       return in_pieces(in_order_of(host.view, host), in_order_of(host.view, device),
                        [&](const SideElements& of_host, const SideElements& of_device) {
                          return copy_staged(driver, *staging, of_host, of_device, to_device,
-                                            stream);
+                                            stream, parts);
                        });
     }
     if (error_class_of(staging.status()) != ErrorClass::kMemory) return staging.status();
@@ -489,19 +502,21 @@ absl::Status copy_between(DeviceDriver& driver, const SideElements& host,
   // This call reports the errors of unsound views.
   const SideElements& to = to_device ? device : host;
   const SideElements& from = to_device ? host : device;
-  return copy_elements_on(driver, to.block, to.view, from.block, from.view, stream);
+  return copy_elements_on(driver, to.block, to.view, from.block, from.view, stream, parts);
 }
 
 }  // namespace
 
 absl::Status copy_to_device(DeviceDriver& driver, const SideElements& device,
-                            const SideElements& host, StreamHandle stream) {
-  return copy_between(driver, host, device, /*to_device=*/true, stream);
+                            const SideElements& host, StreamHandle stream,
+                            const ElementParts* parts) {
+  return copy_between(driver, host, device, /*to_device=*/true, stream, parts);
 }
 
 absl::Status copy_to_host(DeviceDriver& driver, const SideElements& host,
-                          const SideElements& device, StreamHandle stream) {
-  return copy_between(driver, host, device, /*to_device=*/false, stream);
+                          const SideElements& device, StreamHandle stream,
+                          const ElementParts* parts) {
+  return copy_between(driver, host, device, /*to_device=*/false, stream, parts);
 }
 
 }  // namespace gridbuf

@@ -41,10 +41,11 @@ export namespace gridbuf {
 ///
 /// Errors: kValue, before any work is enqueued, if a view is malformed, shapes or item sizes
 /// differ, or the stream is not alive; kMemory for overlapping views without scratch memory; those
-/// of the driver, after which a part of the target may be written.
+/// of the driver, after which a part of the target may be written. `parts` as in CopyOptions.
 absl::Status copy_elements_on(DeviceDriver& driver, std::byte* target_block,
                               const StridedView& target, const std::byte* source_block,
-                              const StridedView& source, StreamHandle stream);
+                              const StridedView& source, StreamHandle stream,
+                              const ElementParts* parts = nullptr);
 
 /// Enqueues writing `element` to every element of `target`. `element` is memory of the host and is
 /// not used after return. A kernel fills memory of the device. For memory of the host this function
@@ -52,7 +53,7 @@ absl::Status copy_elements_on(DeviceDriver& driver, std::byte* target_block,
 /// not as long as the items.
 absl::Status fill_elements_on(DeviceDriver& driver, std::byte* target_block,
                               const StridedView& target, std::span<const std::byte> element,
-                              StreamHandle stream);
+                              StreamHandle stream, const ElementParts* parts = nullptr);
 
 /// Elements on one side. The offsets of the view count from the block.
 struct SideElements {
@@ -68,10 +69,12 @@ struct SideElements {
 /// Without memory for staging the rows are copied one by one. Errors: as copy_elements_on; a part
 /// of the target may then be written.
 absl::Status copy_to_device(DeviceDriver& driver, const SideElements& device,
-                            const SideElements& host, StreamHandle stream);
+                            const SideElements& host, StreamHandle stream,
+                            const ElementParts* parts = nullptr);
 /// The opposite copy.
 absl::Status copy_to_host(DeviceDriver& driver, const SideElements& host,
-                          const SideElements& device, StreamHandle stream);
+                          const SideElements& device, StreamHandle stream,
+                          const ElementParts* parts = nullptr);
 
 }  // namespace gridbuf
 

@@ -6,6 +6,7 @@ module;
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -378,9 +379,17 @@ void for_every_thread(const gridbuf_kernel_plan& plan, const Work& work) {
   });
 }
 
+// The memory that a GPU shares between the threads of a block. One for all kernels, which take turns:
+// it is too long for small stacks, and a thread-local variable takes memory in each thread.
+struct TileMemory {
+  std::mutex mutex;
+  alignas(16) std::uint8_t bytes[kernel_code::kTileBytes];
+} tile_memory;
+
 template <int kItem>
 void run_tiles(const gridbuf_kernel_plan& plan) {
-  alignas(16) static thread_local std::uint8_t memory[kernel_code::kTileBytes];
+  const std::lock_guard lock(tile_memory.mutex);
+  std::uint8_t* const memory = tile_memory.bytes;
   for_every_piece(plan, [&](std::uint64_t piece) {
     const kernel_code::Tile tile = kernel_code::tile_of(plan, piece);
     for (std::uint32_t thread = 0; thread < kernel_code::kThreads; ++thread) {
