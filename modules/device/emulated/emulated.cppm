@@ -369,6 +369,9 @@ class EmulatedDriver final : public DeviceDriver {
 
   /// Enqueues a kernel of a test. The kernel finds its operands through KernelMemory.
   absl::Status launch(StreamHandle stream, Kernel kernel);
+  /// Enqueues a kernel and waits for it. At the return it has run, or will never run: it may refer
+  /// to the caller's variables.
+  absl::Status run(StreamHandle stream, const Kernel& kernel);
   EmulatedStatistics statistics();
   /// Sets the memory of the device in bytes; allocations beyond it are kMemory.
   void set_capacity(std::int64_t capacity_bytes) { memory_.set_capacity(capacity_bytes); }
