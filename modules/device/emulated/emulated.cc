@@ -1,6 +1,7 @@
 module;
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -20,6 +21,7 @@ module;
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "modules/base/fork.h"
 #include "modules/base/status_macros.h"
 
 module gridbuf.device.emulated;
@@ -95,6 +97,11 @@ using emulated::Work;
 // The limit of released memory that waits for streams. Beyond it, a release runs the pending work.
 constexpr std::int64_t kHeldBytes = std::int64_t{256} << 20;
 
+namespace {
+// Held while the process's driver is made, which must not be half made at a fork.
+ForkSafe<std::mutex>& starting = *new ForkSafe<std::mutex>;
+}  // namespace
+
 // The data of a block until its release.
 struct EmulatedDriver::BlockRecord {
   EmulatedDriver* driver;
@@ -103,8 +110,12 @@ struct EmulatedDriver::BlockRecord {
 };
 
 EmulatedDriver& emulated_driver() {
-  static EmulatedDriver& driver = *new EmulatedDriver;
-  return driver;
+  static std::atomic<EmulatedDriver*> driver = nullptr;
+  if (driver == nullptr) {
+    const std::lock_guard lock(starting);
+    if (driver == nullptr) driver = new EmulatedDriver;
+  }
+  return *driver;
 }
 
 // --- Blocks --------------------------------------------------------------------------------------
