@@ -57,7 +57,9 @@ TEST(ForkSafe, AChildFindsTheLockFreeAndWhatItGuardsWhole) {
 TEST(ForkSafe, LocksComeAndGo) {
   for (int i = 0; i < 3; ++i) {
     const ForkSafe<std::mutex> first;
-    { const ForkSafe<std::mutex> second; }
+    {
+      const ForkSafe<std::mutex> second;
+    }
     EXPECT_EQ(status_of_child([] { return 0; }), 0);
   }
 }

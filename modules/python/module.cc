@@ -26,8 +26,8 @@ py::dict build_info() {
                   "array interface"_a = std::to_string(kArrayInterfaceVersion));
 }
 
-/// Objects without a C++ value: pybind11 ends the process where one is made, also by protocols 0 and
-/// 1 of pickle.
+/// Objects without a C++ value: pybind11 ends the process where one is made, also by protocols 0
+/// and 1 of pickle.
 PyObject* refuse_to_make(PyTypeObject* type) {
   PyErr_Format(PyExc_TypeError, "a %s can neither be made nor pickled: it has no value",
                type->tp_name);

@@ -33,8 +33,8 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "modules/device/cuda/runtime/runtime.h"
 #include "modules/base/fork.h"
+#include "modules/device/cuda/runtime/runtime.h"
 
 export module gridbuf.device.cuda;
 
@@ -145,7 +145,7 @@ class CudaDriver final : public DeviceDriver {
   const gridbuf_cuda_runtime& runtime_;
   DriverProcess process_;
   PinnedPages pinned_;
-  ForkSafe<std::mutex> mutex_;                             // of what follows
+  ForkSafe<std::mutex> mutex_;                   // of what follows
   std::map<std::uintptr_t, RecordPtr> records_;  // by begin of the allocation
   std::map<int, gridbuf_cuda_device> devices_;
   std::set<StreamHandle> own_streams_;

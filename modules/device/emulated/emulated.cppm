@@ -400,7 +400,7 @@ class EmulatedDriver final : public DeviceDriver {
   emulated::Memory memory_;
   emulated::LateStreams streams_;
   emulated::Faults faults_;
-  ForkSafe<std::mutex> mutex_;                                           // of what follows
+  ForkSafe<std::mutex> mutex_;                                 // of what follows
   std::unordered_map<std::uintptr_t, emulated::Points> uses_;  // by range: uses on other streams
   std::atomic<std::int64_t> host_to_device_bytes_ = 0;
   std::atomic<std::int64_t> device_to_host_bytes_ = 0;

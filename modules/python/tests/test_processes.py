@@ -186,11 +186,10 @@ if answer is None:
     except gridbuf.DeviceUnavailableError:
         pass
     os._exit(0)
-sys.exit(answer)
+os._exit(answer)
 """
     done = run("copy", 0, code)
     assert (done.returncode, done.stderr) == (0, "")
-
 
 
 # ---- Objects without a value. ----
