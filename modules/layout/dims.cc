@@ -1,5 +1,7 @@
 module;
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <array>
 #include <compare>
@@ -8,6 +10,7 @@ module;
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
@@ -86,6 +89,15 @@ bool is_identifier(std::string_view text) {
 // that a Dim is valid in the whole process.
 class Names {
  public:
+  // A fork waits for other threads' calls. The child makes the lock again, because a lock knows the
+  // thread that holds it by a number, which a fork changes.
+  static Names* make() {
+    static Names* const made = new Names;
+    pthread_atfork([] { made->mutex_.lock(); }, [] { made->mutex_.unlock(); },
+                   [] { std::construct_at(&made->mutex_); });
+    return made;
+  }
+
   // The place of `name`, or -1 if the table is full.
   int index(std::string_view name) {
     const std::unique_lock lock(mutex_);
@@ -124,7 +136,7 @@ class Names {
 
 // Never destroyed: threads may still name dimensions while the process exits.
 Names& table() {
-  static Names& names = *new Names;
+  static Names& names = *Names::make();
   return names;
 }
 

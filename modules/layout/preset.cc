@@ -1,11 +1,14 @@
 module;
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
@@ -69,6 +72,14 @@ std::optional<Preset> find_builtin(std::string_view name) {
 // The presets that users registered.
 class Registry {
  public:
+  // As for the names of dimensions (dims.cc).
+  static Registry* make() {
+    static Registry* const made = new Registry;
+    pthread_atfork([] { made->mutex_.lock(); }, [] { made->mutex_.unlock(); },
+                   [] { std::construct_at(&made->mutex_); });
+    return made;
+  }
+
   std::optional<Preset> find(std::string_view name) const {
     const std::shared_lock lock(mutex_);
     const auto found = presets_.find(name);
@@ -93,7 +104,7 @@ class Registry {
 
 // Never destroyed: threads may still allocate while the process exits.
 Registry& registry() {
-  static Registry& instance = *new Registry;
+  static Registry& instance = *Registry::make();
   return instance;
 }
 

@@ -24,7 +24,7 @@ import gridbuf.transfer.device;
 namespace gridbuf {
 namespace {
 
-using Lock = std::lock_guard<std::recursive_mutex>;
+using Lock = std::lock_guard<DeviceOrder>;
 
 }  // namespace
 
@@ -74,7 +74,7 @@ absl::Status Storage::prepare(Side side) const {
 absl::Status Storage::read(Side side) const {
   GRIDBUF_RETURN_IF_ERROR(check_side(side));
   if (is_ready(side)) return absl::OkStatus();
-  const Lock lock(base_->order->transfers);
+  const Lock lock(*base_->order);
   GRIDBUF_RETURN_IF_ERROR(base_->finish());
   if (base_->sync != nullptr) {
     GRIDBUF_RETURN_IF_ERROR(base_->bring(side, hull()));
@@ -94,7 +94,7 @@ absl::Status Storage::begin_write(Side side, Coverage coverage) const {
   if (is_empty(box)) return absl::OkStatus();
   // Held until the box is taken over. Else another thread's transfer, planned before or in between,
   // could write to the box.
-  const Lock lock(base.order->transfers);
+  const Lock lock(*base.order);
   if (coverage == Coverage::kPart || !is_dense(map_)) {
     GRIDBUF_RETURN_IF_ERROR(read(side));
   } else {
@@ -108,7 +108,7 @@ absl::Status Storage::begin_write(Side side, Coverage coverage) const {
 
 absl::Status Storage::take_over(Side side, const Box& box) const {
   while (const std::optional<Side> full = base_->sync->take_over(side, box)) {
-    const Lock lock(base_->order->transfers);
+    const Lock lock(*base_->order);
     GRIDBUF_RETURN_IF_ERROR(base_->empty_out(*full));
   }
   return absl::OkStatus();
@@ -180,7 +180,7 @@ absl::Status Storage::transfer(Side target, bool force) const {
   if (!force && !on_another_stream && base_->sync->is_surely_current(target)) {
     return absl::OkStatus();
   }
-  const Lock lock(base_->order->transfers);
+  const Lock lock(*base_->order);
   GRIDBUF_RETURN_IF_ERROR(base_->bring_all(target, force));
   return on_another_stream ? base_->enter_stream() : absl::OkStatus();
 }
@@ -202,7 +202,7 @@ absl::Status Storage::mark(Side side) const {
   while (true) {
     GRIDBUF_ASSIGN_OR_RETURN(const auto& marked, base_->sync->mark(side, box));
     if (marked) return absl::OkStatus();
-    const Lock lock(base_->order->transfers);
+    const Lock lock(*base_->order);
     GRIDBUF_RETURN_IF_ERROR(base_->empty_out(side));
   }
 }

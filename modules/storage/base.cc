@@ -106,7 +106,7 @@ void StorageBase::drop_export(Side side, const Box& box) const noexcept {
 
 // --- Order on the device -------------------------------------------------------------------------
 
-// Work on the current stream comes after the last work. Hold order->transfers.
+// Work on the current stream comes after the last work. Hold *order.
 absl::Status StorageBase::enter_stream() const {
   const StreamHandle current = current_stream();
   const StreamHandle last = order->stream;
@@ -129,7 +129,7 @@ absl::Status StorageBase::enter_stream() const {
   return absl::OkStatus();
 }
 
-// Waits for foreign work on any stream. Hold order->transfers.
+// Waits for foreign work on any stream. Hold *order.
 absl::Status StorageBase::wait_for_foreign_work() const {
   const bool exported =
       sync != nullptr ? sync->has_exports(Side::kDevice) : order->device_exports.load() > 0;
@@ -140,7 +140,7 @@ absl::Status StorageBase::wait_for_foreign_work() const {
   return status;
 }
 
-// Managed memory: the host waits for the device's work on it. Hold order->transfers.
+// Managed memory: the host waits for the device's work on it. Hold *order.
 absl::Status StorageBase::wait_for_device() const {
   GRIDBUF_RETURN_IF_ERROR(wait_for_foreign_work());
   if (order->busy) {
@@ -150,7 +150,7 @@ absl::Status StorageBase::wait_for_device() const {
   return absl::OkStatus();
 }
 
-// Waits for the work that a failed transfer has left. Hold order->transfers.
+// Waits for the work that a failed transfer has left. Hold *order.
 absl::Status StorageBase::finish() const {
   if (!order->unfinished) return absl::OkStatus();
   GRIDBUF_RETURN_IF_ERROR(driver->synchronize(order->stream));
@@ -184,7 +184,7 @@ absl::Status StorageBase::copy_box(const Box& box, Side target) const {
                                : copy_to_device(*driver, on_device, on_host, stream, parts);
 }
 
-// Hold order->transfers.
+// Hold *order.
 absl::Status StorageBase::carry_out(const TransferPlan& plan) const {
   if (plan.boxes.empty()) return absl::OkStatus();
   if (order->copying) {
@@ -197,6 +197,8 @@ absl::Status StorageBase::carry_out(const TransferPlan& plan) const {
                       {"the " + std::string(to_string(plan.target)) + "'s buffer", "read-only",
                        "writable to be brought up to date", "wrap writable memory"});
   }
+  // The error in a child after fork, where nothing is enqueued that a later access must wait for.
+  GRIDBUF_RETURN_IF_ERROR(driver->current_device().status());
   GRIDBUF_RETURN_IF_ERROR(enter_stream());
   GRIDBUF_RETURN_IF_ERROR(wait_for_foreign_work());
   const Copying copying(*order);
@@ -245,7 +247,7 @@ absl::Status StorageBase::bring_all(Side target, bool force) const {
   return absl::OkStatus();
 }
 
-// Hold order->transfers.
+// Hold *order.
 absl::Status StorageBase::empty_out(Side side) const {
   return bring(other(side), whole_box(host.shape()));
 }

@@ -321,7 +321,7 @@ struct StorageBase {
   void add_export(Side side, const Box& box) const noexcept;
   void drop_export(Side side, const Box& box) const noexcept;
 
-  // With order->transfers held:
+  // With *order held:
 
   /// Orders the current stream after the last work.
   absl::Status enter_stream() const;

@@ -33,6 +33,7 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "modules/base/fork.h"
 #include "modules/device/cuda/runtime/runtime.h"
 
 export module gridbuf.device.cuda;
@@ -80,7 +81,7 @@ class PinnedPages {
   void drop(const MappingCache::Victims& victims) noexcept;
 
   PageLock lock_;
-  std::mutex mutex_;
+  ForkSafe<std::mutex> mutex_;
   MappingCache cache_;
 };
 
@@ -144,7 +145,7 @@ class CudaDriver final : public DeviceDriver {
   const gridbuf_cuda_runtime& runtime_;
   DriverProcess process_;
   PinnedPages pinned_;
-  std::mutex mutex_;                             // of what follows
+  ForkSafe<std::mutex> mutex_;                   // of what follows
   std::map<std::uintptr_t, RecordPtr> records_;  // by begin of the allocation
   std::map<int, gridbuf_cuda_device> devices_;
   std::set<StreamHandle> own_streams_;

@@ -11,6 +11,7 @@ module;
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "modules/base/fork.h"
 #include "modules/base/status_macros.h"
 #include "modules/device/cuda/runtime/runtime.h"
 
@@ -238,14 +239,14 @@ absl::Status find_cuda_device(const gridbuf_cuda_runtime* runtime) {
 
 namespace {
 std::atomic<CudaDriver*> started = nullptr;
+ForkSafe<std::mutex>& starting = *new ForkSafe<std::mutex>;
 }  // namespace
 
 CudaDriver* started_cuda_driver() noexcept { return started.load(); }
 
 absl::StatusOr<CudaDriver*> cuda_driver() {
   if (CudaDriver* driver = started.load()) return driver;
-  static std::mutex& mutex = *new std::mutex;
-  const std::lock_guard lock(mutex);
+  const std::lock_guard lock(starting);
   if (CudaDriver* driver = started.load()) return driver;
   const gridbuf_cuda_runtime* runtime = gridbuf_cuda_runtime_table();
   GRIDBUF_RETURN_IF_ERROR(find_cuda_device(runtime));

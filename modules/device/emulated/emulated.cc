@@ -1,10 +1,12 @@
 module;
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -19,6 +21,7 @@ module;
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "modules/base/fork.h"
 #include "modules/base/status_macros.h"
 
 module gridbuf.device.emulated;
@@ -94,6 +97,11 @@ using emulated::Work;
 // The limit of released memory that waits for streams. Beyond it, a release runs the pending work.
 constexpr std::int64_t kHeldBytes = std::int64_t{256} << 20;
 
+namespace {
+// Held while the process's driver is made, which must not be half made at a fork.
+ForkSafe<std::mutex>& starting = *new ForkSafe<std::mutex>;
+}  // namespace
+
 // The data of a block until its release.
 struct EmulatedDriver::BlockRecord {
   EmulatedDriver* driver;
@@ -102,8 +110,12 @@ struct EmulatedDriver::BlockRecord {
 };
 
 EmulatedDriver& emulated_driver() {
-  static EmulatedDriver& driver = *new EmulatedDriver;
-  return driver;
+  static std::atomic<EmulatedDriver*> driver = nullptr;
+  if (driver == nullptr) {
+    const std::lock_guard lock(starting);
+    if (driver == nullptr) driver = new EmulatedDriver;
+  }
+  return *driver;
 }
 
 // --- Blocks --------------------------------------------------------------------------------------
@@ -289,8 +301,8 @@ absl::Status unknown_to_device(std::string_view role) {
                      "allocate it as pinned, managed or device memory"});
 }
 
-// A copy from or to ordinary memory of the host is complete when the call returns. If the wait
-// fails (out of memory), the enqueued copy must not run later, because that memory may be freed.
+// A call whose work refers to memory of its caller, and is complete when the call returns. If the
+// wait fails, the enqueued work must not run later, because that memory may be freed.
 class Call {
  public:
   explicit Call(bool waits) : state_(waits ? std::make_shared<State>() : nullptr) {}
@@ -302,13 +314,24 @@ class Call {
     state_->is_over = true;
   }
 
-  struct State {
-    std::mutex mutex;  // held while bytes are moved
-    bool is_over = false;
-  };
-  const std::shared_ptr<State>& state() const { return state_; }
+  // `work` while the call lasts, then nothing.
+  template <class... Arguments, class W>
+  auto bound(W work) const {
+    return [state = state_, work = std::move(work)](Arguments... arguments) -> absl::Status {
+      std::unique_lock<std::mutex> running;
+      if (state != nullptr) {
+        running = std::unique_lock(state->mutex);
+        if (state->is_over) return absl::OkStatus();
+      }
+      return work(arguments...);
+    };
+  }
 
  private:
+  struct State {
+    std::mutex mutex;  // held while the work runs
+    bool is_over = false;
+  };
   std::shared_ptr<State> state_;
 };
 
@@ -397,20 +420,14 @@ absl::Status EmulatedDriver::copy_rows(const RowCopy& rows, StreamHandle stream)
   if (waits && emulated::inside_work()) return enter_waiting(Operation::kCopy);
   const std::vector<RangePtr> used{target.range, source.range};
   const Call call(waits);
-  const auto work = [this, rows, target = std::move(target), source = std::move(source),
-                     state = call.state()] {
-    std::unique_lock<std::mutex> moving;
-    if (state != nullptr) {
-      moving = std::unique_lock(state->mutex);
-      if (state->is_over) return absl::OkStatus();
-    }
+  const auto work = [this, rows, target = std::move(target), source = std::move(source)] {
     GRIDBUF_ASSIGN_OR_RETURN(const auto& to, bytes_of(memory_, target));
     GRIDBUF_ASSIGN_OR_RETURN(const auto& from, bytes_of(memory_, source));
     move_rows(to, from, rows);
     count_moved(target.range.get(), source.range.get(), rows.row_bytes * rows.row_count);
     return absl::OkStatus();
   };
-  GRIDBUF_RETURN_IF_ERROR(enqueue(stream, verdict, work, used));
+  GRIDBUF_RETURN_IF_ERROR(enqueue(stream, verdict, call.bound(work), used));
   return waits ? streams_.synchronize(stream) : absl::OkStatus();
 }
 
@@ -458,6 +475,13 @@ absl::Status EmulatedDriver::launch(StreamHandle stream, Kernel kernel) {
     return kernel(memory);
   };
   return enqueue(stream, verdict, work, {});
+}
+
+absl::Status EmulatedDriver::run(StreamHandle stream, const Kernel& kernel) {
+  if (emulated::inside_work()) return enter_waiting(Operation::kLaunch);
+  const Call call(/*waits=*/true);
+  GRIDBUF_RETURN_IF_ERROR(launch(stream, call.bound<KernelMemory&>(std::cref(kernel))));
+  return synchronize(stream);
 }
 
 absl::Status EmulatedDriver::launch(const DeviceKernel& kernel, StreamHandle stream) {

@@ -37,6 +37,7 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "modules/base/fork.h"
 
 export module gridbuf.device.emulated;
 
@@ -108,7 +109,7 @@ class Faults {
     Fault fault;
     std::int64_t seen = 0;
   };
-  std::mutex mutex_;
+  ForkSafe<std::mutex> mutex_;
   std::int64_t last_number_ = 0;
   std::vector<Armed> armed_;
   std::array<std::int64_t, kOperationNames.size()> calls_{};
@@ -209,7 +210,7 @@ class Memory {
   const Record* record_around(std::uintptr_t address) const;
   void give_back(const Range& range, std::uintptr_t mapping, std::int64_t mapped_bytes) noexcept;
 
-  std::mutex mutex_;
+  ForkSafe<std::mutex> mutex_;
   std::map<std::uintptr_t, Record> records_;  // by begin
   std::deque<Quarantined> quarantine_;        // the oldest first
   std::int64_t quarantine_bytes_ = 0;
@@ -288,7 +289,7 @@ class LateStreams {
   void bound_lateness(Lock& lock, const std::shared_ptr<Queue>& queue);
   absl::Status take_error();
 
-  std::mutex mutex_;
+  ForkSafe<std::mutex> mutex_;
   std::condition_variable progress_;
   std::uint64_t id_;  // of this object: threads cache their queue by it
   StreamHandle next_handle_;
@@ -369,6 +370,9 @@ class EmulatedDriver final : public DeviceDriver {
 
   /// Enqueues a kernel of a test. The kernel finds its operands through KernelMemory.
   absl::Status launch(StreamHandle stream, Kernel kernel);
+  /// Enqueues a kernel and waits for it. At the return it has run, or will never run: it may refer
+  /// to the caller's variables.
+  absl::Status run(StreamHandle stream, const Kernel& kernel);
   EmulatedStatistics statistics();
   /// Sets the memory of the device in bytes; allocations beyond it are kMemory.
   void set_capacity(std::int64_t capacity_bytes) { memory_.set_capacity(capacity_bytes); }
@@ -396,7 +400,7 @@ class EmulatedDriver final : public DeviceDriver {
   emulated::Memory memory_;
   emulated::LateStreams streams_;
   emulated::Faults faults_;
-  std::mutex mutex_;                                           // of what follows
+  ForkSafe<std::mutex> mutex_;                                 // of what follows
   std::unordered_map<std::uintptr_t, emulated::Points> uses_;  // by range: uses on other streams
   std::atomic<std::int64_t> host_to_device_bytes_ = 0;
   std::atomic<std::int64_t> device_to_host_bytes_ = 0;

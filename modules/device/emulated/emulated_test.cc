@@ -248,6 +248,25 @@ TEST_F(EmulatedDriverTest, KernelsFindTheirBytesAndNothingElse) {
   }
 }
 
+TEST_F(EmulatedDriverTest, AKernelDoesNotOutliveTheCallThatWaitsForIt) {
+  int runs = 0;
+  const Kernel count = [&runs](KernelMemory&) {
+    ++runs;
+    return absl::OkStatus();
+  };
+  EXPECT_TRUE(driver.run(kLegacyDefaultStream, count).ok());
+  EXPECT_EQ(runs, 1);
+  driver.faults().inject({.operation = Operation::kSynchronize,
+                          .error = make_error(ErrorClass::kInternal, "injected")});
+  EXPECT_FALSE(driver.run(kLegacyDefaultStream, count).ok());
+  // Inside work it is refused, and leaves nothing behind either.
+  const Kernel nested = [&](KernelMemory&) { return driver.run(kLegacyDefaultStream, count); };
+  const absl::Status status = driver.run(kLegacyDefaultStream, nested);
+  EXPECT_NE(status.message().find("waits for a stream"), std::string::npos) << status;
+  EXPECT_TRUE(driver.synchronize(kLegacyDefaultStream).ok());
+  EXPECT_EQ(runs, 1);
+}
+
 // The host's form of a kernel: adds its argument to the first byte of each operand.
 void add_to_operands(const void* arguments, std::span<std::byte* const> operands) {
   for (std::byte* operand : operands) {

@@ -7,6 +7,7 @@ module;
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <string>
 #include <unordered_map>
 #include <utility>
@@ -239,7 +240,11 @@ void LateStreams::run_front(Lock& lock, Queue& queue) {
   if (work != nullptr) {
     lock.unlock();
     ++work_depth;
-    status = work();
+    try {
+      status = work();
+    } catch (const std::bad_alloc&) {
+      status = absl::Status(absl::StatusCode::kResourceExhausted, "");
+    }
     work = nullptr;  // destroys its captures without the lock
     --work_depth;
     lock.lock();

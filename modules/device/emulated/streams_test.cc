@@ -1,5 +1,6 @@
 #include <atomic>
 #include <cstdint>
+#include <new>
 #include <string>
 #include <thread>
 #include <utility>
@@ -76,6 +77,14 @@ TEST_F(LateStreamsTest, AnEventCoversOnlyWhatWasPendingWhenItWasRecorded) {
   put(b, 'c');
   EXPECT_TRUE(streams.synchronize(b).ok());
   EXPECT_EQ(log.text(), "pc");
+}
+
+TEST_F(LateStreamsTest, WorkThatRunsOutOfMemoryIsAnErrorOfTheNextWait) {
+  ASSERT_TRUE(streams.enqueue(a, []() -> absl::Status { throw std::bad_alloc(); }).ok());
+  put(a, '1');
+  EXPECT_EQ(error_class_of(streams.synchronize(a)), ErrorClass::kMemory);
+  EXPECT_EQ(log.text(), "1");
+  EXPECT_TRUE(streams.synchronize(a).ok());
 }
 
 TEST_F(LateStreamsTest, FollowsChainsOfEvents) {

@@ -19,7 +19,8 @@ module gridbuf.python;
 namespace gridbuf::python::storages {
 namespace {
 
-/// One array as a kernel sees it: the same shape and strides where the device's bytes are.
+/// One array as a kernel sees it: the same shape and strides where the device's bytes are. An empty
+/// array begins at other memory, because NumPy may read its first byte.
 py::object array_in_kernel(PyObject* array, KernelMemory& memory) {
   if (!is_ndarray(array)) return share(array);
   const NdarrayFields fields = fields_of(array);
@@ -28,8 +29,10 @@ py::object array_in_kernel(PyObject* array, KernelMemory& memory) {
                    .strides_bytes = fields.strides_bytes,
                    .itemsize_bytes = dtype->type.itemsize_bytes()};
   const auto hull = byte_hull(view);
-  if (!hull || is_empty(view.shape) || !emulated_driver().owns(fields.first_element)) {
-    return share(array);
+  if (!hull || !emulated_driver().owns(fields.first_element)) return share(array);
+  if (is_empty(view.shape)) {
+    alignas(64) static constinit std::byte nothing[64] = {};
+    return make_ndarray(*dtype, view, nothing, fields.readonly, array);
   }
   std::byte* const lowest =
       value_of(memory.at(fields.first_element + hull->lowest_bytes, hull->length_bytes()));
@@ -76,13 +79,8 @@ py::object run_kernel(const py::args& arguments) {
     if (!value) error.emplace();  // Takes the exception that is set.
     return absl::OkStatus();
   };
-  const StreamHandle stream = current_stream();
-  const absl::Status status = run_without_gil([&]() -> absl::Status {
-    EmulatedDriver& driver = emulated_driver();
-    // Everything that the kernel refers to lives until this function returns, as it waits.
-    absl::Status launched = driver.launch(stream, kernel);
-    return launched.ok() ? driver.synchronize(stream) : launched;
-  });
+  const absl::Status status =
+      run_without_gil([&] { return emulated_driver().run(current_stream(), kernel); });
   if (error) throw py::error_already_set(*error);
   check(status);
   return value;

@@ -1,5 +1,6 @@
 module;
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -14,6 +15,7 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "modules/base/fork.h"
 
 module gridbuf.storage.sync;
 
@@ -32,7 +34,33 @@ absl::Status no_memory() {
                     "no memory for the state of a storage; free some arrays and try again");
 }
 
+// Few locks for many states, so that a fork takes few.
+auto& locks_of_states = *new std::array<ForkSafe<std::mutex>, 16>;
+
+ForkSafe<std::mutex>& lock_for_a_state() {
+  static std::atomic<std::size_t> states = 0;  // relaxed: it only spreads them
+  return locks_of_states[states.fetch_add(1, std::memory_order_relaxed) % locks_of_states.size()];
+}
+
+// Held while the lock of a DeviceOrder is made again.
+ForkSafe<std::mutex>& renewing = *new ForkSafe<std::mutex>;
+
 }  // namespace
+
+// In a child after fork the thread that held the lock may not exist. Nor does the work that its
+// transfer had enqueued.
+void DeviceOrder::lock() {
+  if (generation_ != fork_generation()) {
+    const std::lock_guard guard(renewing);
+    if (generation_ != fork_generation()) {
+      std::construct_at(&transfers_);
+      copying = false;
+      unfinished = false;
+      generation_ = fork_generation();
+    }
+  }
+  transfers_.lock();
+}
 
 std::string_view to_string(Side side) { return side == Side::kHost ? "host" : "device"; }
 
@@ -54,7 +82,8 @@ struct SyncState::Record {
 
 // --- Life ----------------------------------------------------------------------------------------
 
-SyncState::SyncState(int initial_state) : initial_state_(initial_state) {}
+SyncState::SyncState(int initial_state)
+    : initial_state_(initial_state), mutex_(lock_for_a_state()) {}
 SyncState::~SyncState() = default;
 
 SyncState::SideRecord& SyncState::of(Side side) const {

@@ -20,9 +20,13 @@
 //
 // Two locks. `mutex_` guards the record. It is held for a few comparisons and never during a wait,
 // so a thread with Python's lock may take it: an export ends on the thread where an array dies.
-// DeviceOrder::transfers is held while a transfer is planned, copied and committed. Wait for it
+// DeviceOrder is itself a lock, held while a transfer is planned, copied and committed. Wait for it
 // only without Python's lock, because the emulated device runs kernels in Python. Marks during a
 // transfer are counted, and the commit does not clear marks that are newer than the plan.
+//
+// Fork. A fork waits for `mutex_`, but not for a transfer: that may need Python's lock, which the
+// thread that forks has. So in the child a transfer of another thread's has not been committed, and
+// DeviceOrder is free.
 module;
 
 #include <array>
@@ -38,6 +42,7 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "modules/base/fork.h"
 
 export module gridbuf.storage.sync;
 
@@ -101,12 +106,15 @@ inline constexpr int kSyncHostDirty = 1;
 inline constexpr int kSyncDeviceDirty = 2;
 
 /// The order of a storage's device work: each access comes after the previous access.
-struct DeviceOrder {
+class DeviceOrder {
+ public:
   /// Held during transfers and changes of stream. Never wait for it with Python's lock. Recursive,
   /// because a kernel of the emulated device runs on the thread that waits for it. If the kernel
   /// uses the storage that waits, it must get an error instead of a deadlock.
-  std::recursive_mutex transfers;
-  /// Detects that case. Guarded by `transfers`.
+  void lock();
+  void unlock() { transfers_.unlock(); }
+
+  /// Detects that case. Guarded by the lock.
   bool copying = false;
   /// Of the last device work.
   std::atomic<StreamHandle> stream = kLegacyDefaultStream;
@@ -120,6 +128,10 @@ struct DeviceOrder {
   /// Managed memory: the number of live device exports. Exports without a known end are never
   /// subtracted.
   std::atomic<std::int64_t> device_exports = 0;
+
+ private:
+  std::recursive_mutex transfers_;
+  std::atomic<int> generation_ = fork_generation();  // that may hold the lock
 };
 
 /// The identity of the two buffers of a base.
@@ -199,7 +211,7 @@ class SyncState {
   bool has_exports(Side side) const noexcept;
 
   /// The boxes to copy so that `target` is current in `hull`. Throws std::bad_alloc. Hold
-  /// order().transfers until the commit.
+  /// order() until the commit.
   TransferPlan plan(Side target, const Box& hull) const;
   /// Records that all boxes of the plan were copied. With kDone they are clean.
   enum class Commit : std::uint8_t {
@@ -226,7 +238,7 @@ class SyncState {
 
   DeviceOrder order_;
   const int initial_state_;
-  mutable std::mutex mutex_;        // of what follows
+  ForkSafe<std::mutex>& mutex_;     // of what follows; shared with other states
   std::unique_ptr<Record> record_;  // null until attached
   SyncedBuffers buffers_;
   // Of the record, for reads without a lock. Released, so that a thread that sees a side become

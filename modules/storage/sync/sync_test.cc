@@ -1,7 +1,14 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <cstdint>
+#include <cstdlib>
+#include <latch>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -136,6 +143,33 @@ TEST(SyncState, BelongsToItsBuffersForGood) {
   EXPECT_EQ(error_class_of(sync->attach(others)), ErrorClass::kValue);
   others.shape = {100};
   EXPECT_TRUE(sync->attach(others).ok());
+}
+
+// Transfers may be long, so a fork does not wait for them.
+TEST(DeviceOrder, IsFreeInAChildAlthoughAnotherThreadHoldsIt) {
+  DeviceOrder order;
+  std::latch held(1);
+  std::latch done(1);
+  std::thread transfer([&] {
+    const std::lock_guard lock(order);
+    order.copying = true;
+    order.unfinished = true;
+    held.count_down();
+    done.wait();
+  });
+  held.wait();
+  const pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    const std::lock_guard lock(order);
+    const std::lock_guard recursive(order);
+    std::_Exit(order.copying || order.unfinished ? 1 : 0);
+  }
+  int status = -1;
+  EXPECT_EQ(waitpid(child, &status, 0), child);
+  EXPECT_EQ(status, 0);
+  done.count_down();
+  transfer.join();
 }
 
 }  // namespace

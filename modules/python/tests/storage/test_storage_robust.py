@@ -18,6 +18,7 @@ import gridbuf.storage as gs
 import numpy as np
 import pytest
 from foreign import KINDS, emulated
+from gridbuf import testing
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -344,3 +345,42 @@ def test_arrays_of_a_side_are_current_and_no_exports() -> None:
         gs.zeros(3)._read_array("device")
     with pytest.raises(gridbuf.GTNoSuchBufferError):
         gs.zeros(3)._write_array("device")
+
+
+# ---- Kernels of calls that failed. ----
+
+
+def test_a_kernel_does_not_outlive_a_call_that_failed() -> None:
+    storage = gs.ones((4, 5), device="gpu")
+    storage.host_to_device()
+    with testing.failing("synchronize"), pytest.raises(RuntimeError, match="injected"):
+        np.add(storage, storage, out=storage)
+    testing.synchronize()  # Before, it ran the kernel, which referred to the stack of that call.
+    assert float(storage[0, 0]) == 1.0
+
+
+def test_a_stencil_that_computes_with_another_device_storage_leaves_no_kernel() -> None:
+    field, other = gs.ones((4, 5, 6), device="gpu"), gs.ones((4, 5, 6), device="gpu")
+    other.host_to_device()
+
+    @gridbuf.stencil(backend="gt:gpu", writes="out")
+    def computes(out: gridbuf.Field[np.float64], *, origin: object, domain: object) -> None:
+        out[...] = np.asarray((other + other).to_cupy())
+
+    with pytest.raises(RuntimeError, match="kernel"):
+        computes(field)
+    testing.synchronize()
+    assert float((other + other)[0, 0, 0]) == 2.0
+
+
+@pytest.mark.parametrize("managed", [None, "gt4py", "cuda"])
+def test_masked_casts_into_empty_parts_of_a_device(managed: str | None) -> None:
+    target = gs.zeros((4, 5), device="gpu", dtype=np.float32, managed=managed)
+    source = gs.ones((4, 5), device="gpu", managed=managed)
+    mask = gs.ones((4, 5), device="gpu", dtype=bool, managed=managed)
+    for array in (target, source, mask):
+        array.host_to_device(force=True)
+        array.set_device_modified()
+    for part in (np.s_[:0], np.s_[2:2], np.s_[4:], np.s_[:, :0], np.s_[:, 5:]):
+        gridbuf.copyto(target[part], source[part], casting="unsafe", where=mask[part])
+    testing.synchronize()
