@@ -11,19 +11,22 @@ The driver handles only the written form; the worker imports the object.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import importlib.util
 import inspect
 import os
 import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
 
+from .info.values import text_of
 from .plan.consumer import Consumer, version_of
 from .plan.producer import Producer
 
-__all__ = ["CannotLoad", "Target", "WrongSide", "load", "name_of", "shown"]
+__all__ = ["CannotLoad", "Target", "WrongSide", "load", "loading", "name_of", "shown"]
 
 _DEFAULT_ATTRIBUTE = {"producer": "Producer", "consumer": "consume"}
 
@@ -34,6 +37,17 @@ class CannotLoad(Exception):
 
 class WrongSide(CannotLoad):
     """A consumer was named where a producer is expected, or the reverse (wrong usage, exit code 2)."""
+
+
+@contextlib.contextmanager
+def loading(what: str) -> Iterator[None]:
+    """Turns what the code of a target raises into CannotLoad."""
+    try:
+        yield
+    except (CannotLoad, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise CannotLoad(f"{what}: {type(error).__name__}: {text_of(error)}") from error
 
 
 @dataclass(frozen=True)
@@ -102,13 +116,9 @@ def load(target: Target | str) -> Any:
     target = Target(target) if isinstance(target, str) else target
     if target.side == "consumer":
         return _consumer(target)
-    try:
+    with loading(target.written):
         found = _find(target)
         producer = found() if isinstance(found, type) else found
-    except CannotLoad:
-        raise
-    except BaseException as error:
-        raise CannotLoad(f"{target.written}: {type(error).__name__}: {error}") from error
     if inspect.isroutine(producer):
         raise WrongSide(f"{target.written} is a consumer: add --consumer")
     if not callable(getattr(producer, "produce", None)):
@@ -124,14 +134,10 @@ def _consumer(target: Target) -> Consumer:
     from . import named_consumers  # only consumers need their registry
 
     entry = named_consumers.entries().get(target.written)
-    try:
+    with loading(target.written):
         function = _find(target)
         if entry is not None and entry.needs:
             importlib.import_module(entry.needs)  # here, where an import may take its time
-    except CannotLoad:
-        raise
-    except BaseException as error:
-        raise CannotLoad(f"{target.written}: {type(error).__name__}: {error}") from error
     if not callable(function):
         raise CannotLoad(
             f"{target.written} is {type(function).__name__}, which cannot be called; "

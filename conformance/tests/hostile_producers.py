@@ -6,8 +6,12 @@ They are loaded by the worker, by path.
 from __future__ import annotations
 
 import array
+import contextlib
 import ctypes
+import json
 import os
+import stat
+import struct
 import sys
 import time
 from pathlib import Path
@@ -89,6 +93,80 @@ class HangsInC(Good):
 class CallsExit(Good):
     def produce(self, plan):
         sys.exit(3)
+
+
+class _Acts(Good):
+    """Makes what `Good` makes, and something else first."""
+
+    def produce(self, plan):
+        self.act()
+        return super().produce(plan)
+
+
+class ShrinksFiles(_Acts):
+    def act(self):
+        for name in os.listdir("/proc/self/fd"):
+            with contextlib.suppress(OSError):
+                os.ftruncate(int(name), 0)
+
+
+class ReplacesJson(_Acts):
+    def act(self):
+        json.dumps = json.loads = json.JSONEncoder.encode = lambda *_, **__: "{"
+
+
+def _writing(message):
+    """A producer that writes to every socket of its process: bytes, or what is sent as the body of a message."""
+
+    def act(self):
+        body = message if isinstance(message, bytes) else json.dumps(message).encode()
+        for name in os.listdir("/proc/self/fd"):
+            with contextlib.suppress(OSError):
+                if stat.S_ISSOCK(os.fstat(int(name)).st_mode):
+                    os.write(int(name), struct.pack("<Q", len(body)) + body)
+
+    return type("_Writes", (_Acts,), {"act": act})
+
+
+WritesNoJson = _writing(b"{")
+WritesNoText = _writing(b"\xff")
+WritesDeepLists = _writing(b"[" * 100_000)
+WritesALongNumber = _writing(b'{"number": ' + b"9" * 5000 + b"}")
+WritesAList = _writing([1])
+WritesNoKind = _writing({"number": 1})
+WritesAnAnswer = _writing({"kind": "unsupported", "reason": "forged"})
+WritesNoObservation = _writing({"kind": "observation", "observation": 5, "number": 1})
+WritesAnotherForm = _writing({"kind": "observation", "observation": {"live": []}, "number": 1})
+
+
+class AnnouncesAHugeMessage(_Acts):
+    def act(self):
+        for name in os.listdir("/proc/self/fd"):
+            with contextlib.suppress(OSError):
+                if stat.S_ISSOCK(os.fstat(int(name)).st_mode):
+                    os.write(int(name), struct.pack("<Q", 2**62))
+
+
+class ExitsInVersion(Good):
+    def version(self):
+        sys.exit(2)
+
+
+class ExitsInCapabilities(Good):
+    @property
+    def capabilities(self):
+        sys.exit(2)
+
+
+class ExitsInDeviceTable(Good):
+    def device_table(self):
+        sys.exit(2)
+
+
+class ExitsInApplyView(Good):
+    @property
+    def apply_view(self):
+        sys.exit(2)
 
 
 class Raises(Good):

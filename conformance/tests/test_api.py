@@ -114,6 +114,96 @@ def test_an_object_without_interfaces_is_a_usage_error(obj):
         gc.check(obj, rules="AI-*")
 
 
+_HUGE = 10**5000
+_NUMBERS = array.array("d", range(6))
+_DESCRIBED = {
+    "version": 3,
+    "shape": (6,),
+    "typestr": "<f8",
+    "data": (_NUMBERS.buffer_info()[0], False),
+}
+
+
+def _exits(*_: object, **__: object) -> None:
+    sys.exit(1)
+
+
+class _ExitsAnywhere:
+    """Its attributes, and what it says of its class, raise SystemExit."""
+
+    __getattribute__ = _exits
+
+
+class _ExitingTuple(tuple):
+    __getitem__ = __len__ = __iter__ = _exits
+
+
+class _ExitingKey(str):
+    __repr__ = __str__ = _exits
+    __hash__ = str.__hash__
+
+
+class _ExitingText(Exception):
+    __str__ = _exits
+
+
+def _raises(_: object) -> None:
+    raise _ExitingText
+
+
+class _ExitingType(type):
+    def __getattribute__(cls, name: str) -> object:
+        return (
+            _exits() if name in ("__qualname__", "__module__") else super().__getattribute__(name)
+        )
+
+
+def _object(metaclass: type = type, **attributes: object) -> object:
+    kept = {"__array_interface__": _DESCRIBED, **attributes}
+    return metaclass("Object", (), kept)()
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        _object(metaclass=_ExitingType),
+        _object(__array_interface__=property(_exits)),
+        _object(__array_interface__=property(_raises)),
+        _object(__array_interface__={**_DESCRIBED, "shape": _ExitingTuple((6,))}),
+        _object(__array_interface__={**_DESCRIBED, _ExitingKey("x"): 1}),
+        _object(__gt_dims__=_ExitingTuple("I")),
+        _object(__gt_data_interface__={_ExitingKey("gpu"): {}}),
+        _object(__gt_data_interface__={None: {**_DESCRIBED, "acquire": _exits}}),
+        _object(__dlpack__=_exits, __dlpack_device__=lambda _: _ExitingTuple((1, 0))),
+        _object(__array_struct__=property(_exits), __dlpack_c_exchange_api__=property(_exits)),
+    ],
+)
+def test_an_object_that_calls_sys_exit_is_judged(obj):
+    report = gc.check(obj)
+    assert set(report.outcomes.values()) & {"PASS", "FAIL"}
+    assert "ERROR" not in report.outcomes.values()
+
+
+def test_an_object_whose_every_attribute_exits_is_judged():
+    assert "ERROR" not in gc.check(_ExitsAnywhere()).outcomes.values()
+
+
+@pytest.mark.parametrize(
+    ("rule", "changes"),
+    [
+        ("AI-27", {"version": _HUGE}),
+        ("AI-03", {"shape": (_HUGE,)}),
+        ("AI-21", {"strides": (-_HUGE,)}),
+        ("AI-14", {"data": (_HUGE, False)}),
+        ("AI-18", {"data": bytearray(48), "offset": _HUGE}),
+        ("AI-11", {"descr": [("a", "<f8", _HUGE)]}),
+    ],
+)
+def test_a_number_too_long_to_write_fails_its_rule(rule, changes):
+    report = gc.check(_object(__array_interface__={**_DESCRIBED, **changes}), rules="AI")
+    assert (report.outcomes[rule], "ERROR" in report.outcomes.values()) == ("FAIL", False), report
+
+
 def test_an_object_whose_attribute_raises_is_judged():
     assert gc.check(RefusesAll(), rules="DP-*").exit_code == 0
     assert gc.check(Describes(shape="(3,)")).exit_code == 1

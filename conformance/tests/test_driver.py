@@ -75,6 +75,46 @@ def test_a_death_is_a_result_with_its_place(name, how):
         assert "in hostile_producers.py:" in result.reason and "produce" in result.reason
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("WritesNoJson", "WritesNoText", "WritesDeepLists", "WritesALongNumber", "WritesAList"),
+        *("WritesNoKind", "WritesAnAnswer", "WritesNoObservation", "WritesAnotherForm"),
+        "AnnouncesAHugeMessage",
+    ],
+)
+def test_what_is_no_answer_counts_as_a_death(name):
+    result = one_result(name)
+    assert (result.kind, result.reason.partition(" at step")[0]) == (
+        "crash",
+        "the process wrote something else than its answers to the suite's socket",
+    )
+
+
+def test_files_that_shrink_do_not_hurt_the_driver():
+    """Its next step is unknown then: SIGBUS ends the worker."""
+    result = one_result("ShrinksFiles")
+    assert (result.kind, result.step) == ("crash", "")
+    assert "SIGBUS" in result.reason
+
+
+def test_a_producer_may_replace_json():
+    assert one_result("ReplacesJson").kind == "observation"
+
+
+@pytest.mark.parametrize("isolate", [True, False])
+@pytest.mark.parametrize("name", ["Version", "Capabilities", "DeviceTable", "ApplyView"])
+def test_sys_exit_in_an_attribute_is_a_clear_outcome(name, isolate):
+    name = target(f"ExitsIn{name}")
+    try:
+        with driver.opened(name, isolate, 20.0) as worker:
+            result = worker.run(PLAN, GROUPS)
+    except CannotLoad as error:
+        assert "SystemExit: 2" in str(error)
+    else:
+        assert (result.kind, result.reason) == ("raised", "SystemExit: 2")
+
+
 @pytest.mark.parametrize("name", ["Sleeps", "Spins", "HangsInC"])
 def test_a_hang_ends_at_the_time_limit_and_again_with_more_time(name):
     begin = time.monotonic()

@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import mmap
 import os
 import platform
 import re
@@ -50,6 +49,8 @@ _PATIENCE = 3
 """A plan that hung runs again with this many times its time."""
 _ABORT_LIMIT_S = 1.0
 _TAIL_BYTES = 16_384
+_NOT_A_MESSAGE = "wrote something else than its answers to the suite's socket"
+_ANSWERS = frozenset({"observation", "unsupported", "raised", "error"})
 
 
 @dataclass(frozen=True)
@@ -216,10 +217,10 @@ class _Process:
             opened.callback(theirs.close)
             read_fd, write_fd = os.pipe()
             opened.callback(os.close, write_fd)
-            slot_file = opened.enter_context(tempfile.TemporaryFile())
+            self._slot_file = slot_file = tempfile.TemporaryFile()  # noqa: SIM115
             slot_file.truncate(steps.SLOT_BYTES)
             self._channel, self._output_fd = ours, read_fd
-            self._slot = mmap.mmap(slot_file.fileno(), steps.SLOT_BYTES)
+            self._number = 0
             self._tail = b""
             self._deadline = time.monotonic() + START_LIMIT_S
             self._popen = _spawn(target, theirs.fileno(), slot_file.fileno(), write_fd)
@@ -230,18 +231,22 @@ class _Process:
     def request(self, message: dict[str, Any], limit_s: float) -> None:
         """Sends one plan; that the process has died meanwhile is found by `reply`."""
         self._deadline = time.monotonic() + limit_s
+        self._number += 1
         self._channel.setblocking(True)
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            messages.send(self._channel, message)
+            messages.send(self._channel, {**message, "number": self._number})
         self._channel.setblocking(False)
 
     def reply(self) -> Result:
-        """Waits for the answer, until the process dies or the time is over."""
+        """Waits for the answer, until the process dies or the time is over. A process that writes anything else to its
+        socket counts as dead."""
         try:
             message = self._receive()
+            return self._died() if message is None else _result(message, self._number)
         except TimeoutError:
             return self._timed_out()
-        return _result(message) if message is not None else self._died()
+        except (AttributeError, TypeError, ValueError):
+            return self._described("crash", _NOT_A_MESSAGE)
 
     def leave(self) -> Result | None:
         """Ends the process normally; returns a result if it dies while it ends."""
@@ -261,30 +266,29 @@ class _Process:
                 os.killpg(self._popen.pid, signal.SIGKILL)
             self._popen.wait()
         self._channel.close()
-        self._slot.close()
+        self._slot_file.close()
         self._close_output()
 
     def _loaded(self, target: Target) -> Description:
-        result: dict[str, Any] | None
         try:
             result = self._receive()
             if result is None:
-                died = self._died()
-                result = {"kind": "cannot_load", "reason": f"{target.written}: {died.reason}"}
-        except TimeoutError:
-            late = f"{target.written}: the import took longer than {START_LIMIT_S:g} s"
-            result = {"kind": "cannot_load", "reason": late}
+                raise CannotLoad(f"{target.written}: {self._died().reason}")
+            error = {"cannot_load": CannotLoad, "wrong_side": WrongSide}.get(result.pop("kind"))
+            if error is not None:
+                raise error(result["reason"])
+            return _description(result)
+        except (AttributeError, KeyError, TimeoutError, TypeError, ValueError) as problem:
+            self.kill()
+            is_late = isinstance(problem, TimeoutError)
+            what = f"the import took longer than {START_LIMIT_S:g} s" if is_late else _NOT_A_MESSAGE
+            raise CannotLoad(f"{target.written}: {what}") from None
         except BaseException:
             self.kill()
             raise
-        error = {"cannot_load": CannotLoad, "wrong_side": WrongSide}.get(result.pop("kind"))
-        if error is not None:
-            self.kill()
-            raise error(result["reason"])
-        return _description(result)
 
     def _receive(self) -> dict[str, Any] | None:
-        """One message; None if the process died; raises TimeoutError at the deadline."""
+        """One message; None if the process died; raises TimeoutError at the deadline, ValueError for anything else."""
         received = bytearray()
         wanted = messages.HEADER.size
         while len(received) < wanted:
@@ -306,7 +310,7 @@ class _Process:
                 return None
             received += chunk
             if len(received) >= messages.HEADER.size:
-                wanted = messages.HEADER.size + messages.HEADER.unpack_from(received)[0]
+                wanted = messages.HEADER.size + messages.body_bytes(received)
         return messages.decode(bytes(received[messages.HEADER.size :]))
 
     def _wait(self, at_most_s: float) -> None:
@@ -367,9 +371,11 @@ class _Process:
         self._wait_for_exit(_ABORT_LIMIT_S)
         return self._described("timeout")
 
-    def _described(self, kind: str) -> Result:
-        step, text = steps.read(self._slot), self._tail.decode(errors="replace")
-        what = "gave no answer in time" if kind == "timeout" else _ending(self._exit_code())
+    def _described(self, kind: str, what: str = "") -> Result:
+        step = steps.read(self._slot_file.fileno())
+        text = self._tail.decode(errors="replace")
+        if not what:
+            what = "gave no answer in time" if kind == "timeout" else _ending(self._exit_code())
         frame = _innermost_frame(text)
         place = f" at step {step}" + (f", in {frame}" if frame else "")
         return Result(kind, reason=f"the process {what}{place}", step=step, diagnosis=text)
@@ -409,9 +415,12 @@ def _request(plan: Plan, groups: Iterable[str]) -> dict[str, Any]:
     return {"plan": plan.to_dict(), "groups": sorted(groups)}
 
 
-def _result(message: dict[str, Any]) -> Result:
-    """The worker's answer to a plan."""
+def _result(message: dict[str, Any], number: int) -> Result:
+    """The worker's answer to the plan of that number; raises ValueError or TypeError for anything else."""
     raw = message.pop("observation", None)
+    has_form = isinstance(raw, dict) if message.get("kind") == "observation" else raw is None
+    if message.pop("number", None) != number or message.get("kind") not in _ANSWERS or not has_form:
+        raise ValueError("not the answer to this plan")
     if raw is None:
         return Result(**message)
     observation: Observation | ConsumerObservation

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from .. import producers
 from ..abi.device import Devices, TableAccess
 from ..info import Observation
+from ..info.values import attempt, type_name
 from ..outcomes import Outcome, Verdict
 from ..plan import Plan
 from ..plan.producer import Capabilities
@@ -143,11 +144,12 @@ def _batches(can: Capabilities, profile: Profile, seed: int) -> tuple[Batch, ...
 
 
 def _description_of_object(obj: Any) -> Description:
-    kind = type(obj)
-    top = kind.__module__.partition(".")[0]
-    version = getattr(sys.modules.get(top), "__version__", "")
+    module = attempt(lambda: type(obj).__module__)[0]
+    module = module if isinstance(module, str) else ""
+    top = module.partition(".")[0]
+    version, _ = attempt(lambda: getattr(sys.modules.get(top), "__version__", ""))
     return Description(
-        name=f"{kind.__module__}.{kind.__qualname__}",
+        name=f"{module}.{type_name(obj)}",
         version=version if isinstance(version, str) else "",
         python=platform.python_version(),
         platform=f"{platform.system()} {platform.machine()}".lower(),

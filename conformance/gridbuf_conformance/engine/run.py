@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import shlex
 import time
-import traceback
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -17,6 +16,7 @@ from typing import Any
 
 from ..abi.device import Devices
 from ..info import Observation
+from ..info.values import type_name
 from ..known import KnownFailures
 from ..known.replays import State, declined_error, pinned_by_rule
 from ..outcomes import Outcome, Verdict
@@ -31,6 +31,7 @@ from ..text import plural
 from ..version import __version__
 from .driver import Description, Result
 from .results import no_interface, verdicts_of, verdicts_of_death
+from .worker import contained
 from .tally import FINDINGS, Tally
 
 __all__ = ["Run"]
@@ -328,14 +329,17 @@ class Run:
         """Measures and judges a live object."""
         from ..measure import observe
 
-        try:
-            observation = observe(obj, None, groups=self._groups, devices=devices)
-            result = Result("observation", observation)
-        except Exception:
-            result = Result("error", reason=traceback.format_exc())
+        result = Result(
+            **contained(
+                lambda: {
+                    "kind": "observation",
+                    "observation": observe(obj, None, groups=self._groups, devices=devices),
+                }
+            )
+        )
         seen = result.observation
         if isinstance(seen, Observation) and not seen.has_interface:
-            raise ValueError(f"{no_interface(type(obj).__name__)}; pass an array")
+            raise ValueError(f"{no_interface(type_name(obj))}; pass an array")
         for rule, verdict in self.verdicts(None, result).items():
             self.take_verdict(rule, None, verdict)
 

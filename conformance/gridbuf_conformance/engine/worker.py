@@ -28,13 +28,14 @@ from typing import Any
 
 from ..abi.device import Devices, TableAccess
 from ..info import steps, to_json
+from ..info.values import text_of, type_name
 from ..plan import NoContent, Plan
 from ..plan.consumer import Consumer
-from ..plan.producer import Capabilities, Unsupported, python_view
-from ..targets import CannotLoad, Target, WrongSide, load
+from ..plan.producer import Capabilities, is_declined, python_view
+from ..targets import CannotLoad, Target, WrongSide, load, loading
 from .messages import receive, send
 
-__all__ = ["COMMAND", "answer", "describe", "devices_of", "serve"]
+__all__ = ["COMMAND", "answer", "contained", "describe", "devices_of", "serve"]
 
 COMMAND = (
     "import json, sys; setup = json.loads(sys.argv.pop(1)); sys.path[:] = setup.pop('path'); "
@@ -68,7 +69,9 @@ def serve(socket_fd: int, slot_fd: int, target: dict[str, Any]) -> None:
     gc.freeze()  # loaded modules stay: collections during a measurement need not scan them
     steps.enter("idle")
     while (request := receive(channel)) is not None:
-        send(channel, to_json(answer(producer, request, devices)))
+        number = request.pop("number")
+        message = contained(lambda: to_json(answer(producer, request, devices)))  # noqa: B023 (called at once)
+        send(channel, {**message, "number": number})
         steps.enter("idle")
     steps.enter("exit")
 
@@ -96,17 +99,15 @@ def describe(producer: Any) -> dict[str, Any]:
             "side": "consumer",
             "takes": producer.takes,
         }
-    capabilities = getattr(producer, "capabilities", None) or Capabilities()
+    with loading("its name, version and capabilities"):
+        capabilities = getattr(producer, "capabilities", None) or Capabilities()
+        version = getattr(producer, "version", "")
+        version = str((version() if callable(version) else version) or "")
+        name = str(getattr(producer, "name", "") or type_name(producer))
     if not isinstance(capabilities, Capabilities):
-        kind = type(capabilities).__name__
+        kind = type_name(capabilities)
         raise CannotLoad(f"capabilities is {kind}, must be gridbuf_conformance.Capabilities")
-    version = getattr(producer, "version", "")
-    try:
-        version = version() if callable(version) else version
-    except Exception as error:
-        raise CannotLoad(f"version() raised {type(error).__name__}: {error}") from error
-    name = str(getattr(producer, "name", "") or type(producer).__name__)
-    return _description(name, str(version or ""), capabilities)
+    return _description(name, version, capabilities)
 
 
 def _description(name: str, version: str, capabilities: Capabilities) -> dict[str, Any]:
@@ -124,17 +125,22 @@ def devices_of(producer: Any) -> Devices:
 
     Raises CannotLoad for a table that cannot be had or read.
     """
-    export = getattr(producer, "device_table", None)
-    if export is None:
-        return Devices()
-    try:
-        capsule = export()
+    with loading("device_table() gives no device table"):
+        export = getattr(producer, "device_table", None)
+        capsule = None if export is None else export()
         if capsule is not None:
             TableAccess(capsule)
-    except Exception as error:
-        reason = f"{type(error).__name__}: {error}"
-        raise CannotLoad(f"device_table() gives no device table: {reason}") from error
-    return Devices(lambda: capsule)
+    return Devices() if export is None else Devices(lambda: capsule)
+
+
+def contained(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """The answer of a function, or an "error" with the traceback of what it raised: what is under test may raise anything."""
+    try:
+        return call()
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return {"kind": "error", "reason": traceback.format_exc()}
 
 
 def answer(producer: Any, request: dict[str, Any], devices: Devices) -> dict[str, Any]:
@@ -142,69 +148,61 @@ def answer(producer: Any, request: dict[str, Any], devices: Devices) -> dict[str
     a `reason`, "unsupported", "raised" (`produce` raised), "error" (the suite itself went wrong).
     """
     if isinstance(producer, Consumer):
-        return _consume(producer, request, devices)
-    try:
-        plan = Plan.from_json(request["plan"])
-        groups = frozenset(request["groups"])
-    except Exception:
-        return {"kind": "error", "reason": traceback.format_exc()}
+        return contained(lambda: _consume(producer, request, devices))
+    return contained(lambda: _produce_and_observe(producer, request, devices))
+
+
+def _produce_and_observe(
+    producer: Any, request: dict[str, Any], devices: Devices
+) -> dict[str, Any]:
+    plan = Plan.from_json(request["plan"])
     made = _produce(producer, plan)
     if isinstance(made, dict):
         return made
-    return _observe(producer, made[0], plan, groups, devices)
+    from ..measure import observe
+
+    product, ways = made
+    observation = observe(
+        product,
+        plan,
+        groups=frozenset(request["groups"]),
+        again=_again(producer, plan),
+        devices=devices,
+        **ways,
+    )
+    steps.enter("teardown")
+    del made, product
+    return {"kind": "observation", "observation": observation}
 
 
 def _consume(consumer: Consumer, request: dict[str, Any], devices: Devices) -> dict[str, Any]:
-    try:
-        from ..exports import Export
-        from ..measure.consumption import consume
+    from ..exports import Export
+    from ..measure.consumption import consume
 
-        export = Export.from_json(request["plan"])
-        observation = consume(consumer.function, export, devices=devices)
-    except Exception:
-        return {"kind": "error", "reason": traceback.format_exc()}
+    export = Export.from_json(request["plan"])
+    observation = consume(consumer.function, export, devices=devices)
     return {"kind": "observation", "observation": observation}
 
 
-def _produce(producer: Any, plan: Plan) -> tuple[Any] | dict[str, Any]:
-    """The object (in a tuple, because it can be any object), or the message that says why there is
-    none.
-    """
+def _produce(producer: Any, plan: Plan) -> tuple[Any, dict[str, Any]] | dict[str, Any]:
+    """The object, and what the producer says of its objects; or the message that says why there is none."""
     steps.enter("produce")
     try:
         made = producer.produce(plan)
+        ways = {
+            "apply_view": getattr(producer, "apply_view", python_view),
+            "on_stream": getattr(producer, "on_stream", None),
+            "has_memory": bool(getattr(producer, "has_memory", True)),
+        }
     except NoContent:
         return {"kind": "unsupported", "reason": "it makes no array without content"}
     except MemoryError as error:
-        return {"kind": "unsupported", "reason": f"MemoryError: {error}"}
+        return {"kind": "unsupported", "reason": f"MemoryError: {text_of(error)}"}
     except BaseException as error:  # a producer that calls sys.exit must not end the run
-        return {"kind": "raised", "reason": f"{type(error).__name__}: {error}"[:500]}
-    if isinstance(made, Unsupported):
-        return {"kind": "unsupported", "reason": made.reason}
-    return (made,)
-
-
-def _observe(
-    producer: Any, made: Any, plan: Plan, groups: frozenset[str], devices: Devices
-) -> dict[str, Any]:
-    try:
-        from ..measure import observe
-
-        observation = observe(
-            made,
-            plan,
-            groups=groups,
-            again=_again(producer, plan),
-            apply_view=getattr(producer, "apply_view", python_view),
-            devices=devices,
-            on_stream=getattr(producer, "on_stream", None),
-            has_memory=getattr(producer, "has_memory", True),
-        )
-    except Exception:
-        return {"kind": "error", "reason": traceback.format_exc()}
-    steps.enter("teardown")
-    del made
-    return {"kind": "observation", "observation": observation}
+        return {"kind": "raised", "reason": f"{type(error).__name__}: {text_of(error)}"[:500]}
+    if is_declined(made):
+        return {"kind": "unsupported", "reason": str(made.reason)}
+    return made, ways
 
 
 def _again(producer: Any, plan: Plan) -> Callable[[], Any]:

@@ -9,6 +9,7 @@ happened, and with `catalogue.rule_of_step` which rule that counts against.
 from __future__ import annotations
 
 import mmap
+import os
 
 __all__ = ["SLOT_BYTES", "current", "enter", "read", "share"]
 
@@ -37,6 +38,7 @@ def share(slot: mmap.mmap) -> None:
     _slot = slot
 
 
-def read(slot: mmap.mmap) -> str:
-    """The step that the process on the other side of this page entered last (driver)."""
-    return slot[1 : 1 + slot[0]].decode(errors="replace")
+def read(slot_fd: int) -> str:
+    """The step that the other process entered last (driver). The file is read, not mapped: that process can shrink it."""
+    written = os.pread(slot_fd, 256, 0)
+    return written[1 : 1 + written[0]].decode(errors="replace") if written else ""

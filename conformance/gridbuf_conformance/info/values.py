@@ -1,24 +1,28 @@
 """Python values as info: what a getter returned, in a form that survives JSON without losing its type.
 
 `describe` tags each value with its type, because the rules turn on it: a list is not a tuple, a bool is not
-an int, a NumPy integer is not a Python one. `attempt` runs a producer's code and turns what it raises into
-info. No text that could hold an address is kept.
+an int, a NumPy integer is not a Python one. It calls no method of the value, which may belong to a subclass.
+`attempt` runs a producer's code and turns what it raises into info. No text that could hold an address is kept.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from .arrays import NONE, ErrorInfo, Value
 
-__all__ = ["attempt", "describe", "error_info", "has"]
+__all__ = ["attempt", "describe", "error_info", "has", "text_of", "type_name"]
 
 _DEPTH_LIMIT = 8
 _LENGTH_LIMIT = 256
 _TEXT_LIMIT = 200
+_INT_BITS_LIMIT = 192
+"""Python refuses to write integers of more than 4300 digits; sums and products of these are shorter."""
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}|\b\d{12,}\b")
+_QUALNAME = vars(type)["__qualname__"]
 _SCALARS = {int: "int", bool: "bool", str: "str", float: "float"}
 
 
@@ -27,34 +31,43 @@ def describe(value: Any, depth: int = 0) -> Value:
     kind = type(value)
     if value is None:
         return NONE
+    if kind is int and value.bit_length() > _INT_BITS_LIMIT:
+        return Value("other", type=f"int of {value.bit_length()} bits")
     if kind in _SCALARS:
         return Value(_SCALARS[kind], value)
-    if isinstance(value, str):  # of a subclass, such as a dimension's name with a kind
+    if issubclass(kind, str):  # a subclass, such as a dimension's name with a kind
         return Value("str", str.__str__(value))
     if kind is bytes:
         return Value("bytes", value[:_TEXT_LIMIT].decode("latin-1"))
-    sequence = next(
-        (name for t, name in ((tuple, "tuple"), (list, "list")) if isinstance(value, t)), None
-    )
+    sequence = next((one for one in (tuple, list) if issubclass(kind, one)), None)
     if sequence and depth < _DEPTH_LIMIT:
-        items = [describe(item, depth + 1) for item in value[:_LENGTH_LIMIT]]
-        return Value(sequence, items=items, length=len(value))
+        some = sequence.__getitem__(value, slice(_LENGTH_LIMIT))
+        items = [describe(item, depth + 1) for item in some]
+        return Value(sequence.__name__, items=items, length=sequence.__len__(value))
     if kind is dict:
-        keys = [repr(key)[:_TEXT_LIMIT] for key in list(value)[:_LENGTH_LIMIT]]
-        return Value("dict", keys=keys)
-    return Value("other", type=kind.__qualname__, callable=callable(value))
+        keys = [attempt(partial(repr, key))[0] or "" for key in list(value)[:_LENGTH_LIMIT]]
+        return Value("dict", keys=[key[:_TEXT_LIMIT] for key in keys])
+    return Value("other", type=type_name(value), callable=callable(value))
+
+
+def type_name(value: Any) -> str:
+    """The qualified name of a value's type, whatever its metaclass says."""
+    name: str = _QUALNAME.__get__(type(value))
+    return name
+
+
+def text_of(error: BaseException) -> str:
+    """The text of an exception, whose own method may raise another one."""
+    text, failure = attempt(partial(str, error))
+    return text if failure is None else "(its text cannot be had)"
 
 
 def error_info(error: BaseException) -> ErrorInfo:
     """An exception as info: its type, the names of all its bases, and its text without addresses."""
-    try:
-        text = str(error)
-    except Exception:
-        text = "(its text cannot be had)"
     return ErrorInfo(
         type(error).__name__,
         [base.__name__ for base in type(error).__mro__],
-        _ADDRESS.sub("(address)", text)[:_TEXT_LIMIT],
+        _ADDRESS.sub("(address)", text_of(error))[:_TEXT_LIMIT],
     )
 
 

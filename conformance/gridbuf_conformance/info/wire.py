@@ -1,14 +1,21 @@
-"""Info as JSON and back."""
+"""Info as JSON and back.
+
+`encode` and `decode` are taken when this module is imported: what is under test may replace the functions of `json`.
+"""
 
 from __future__ import annotations
 
+import json
 import types
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cache
 from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
-__all__ = ["from_json", "to_json"]
+__all__ = ["decode", "encode", "from_json", "to_json"]
+
+encode = json.JSONEncoder(separators=(",", ":")).encode
+decode = json.JSONDecoder().decode
 
 
 _T = TypeVar("_T")

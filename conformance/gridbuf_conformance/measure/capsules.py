@@ -56,6 +56,12 @@ COMBINED: dict[str, tuple[Any, ...]] = {
 """Values of each keyword that every array in host memory can be asked for, or refuse with BufferError."""
 
 
+def _device_number(entry: Any) -> int | None:
+    """An entry of a device as a number; None for what is neither an int nor an enum's member with one."""
+    number = describe(int.__int__(getattr(entry, "value", entry)))
+    return number.value if number.t == "int" and not isinstance(entry, bool) else None
+
+
 def device_info(obj: Any) -> DeviceInfo:
     """`__dlpack_device__()` asked twice."""
     enter("dp:device")
@@ -66,10 +72,9 @@ def device_info(obj: Any) -> DeviceInfo:
             return DeviceInfo(error=error)
         results.append(value)
     info = DeviceInfo(first=describe(results[0]), second=describe(results[1]))
-    if isinstance(results[0], tuple) and len(results[0]) == 2:
-        integers: list[Any] = [getattr(entry, "value", entry) for entry in results[0]]
-        if all(isinstance(entry, int) and not isinstance(entry, bool) for entry in integers):
-            info.integers = [int(entry) for entry in integers]
+    integers, _ = attempt(lambda: [_device_number(entry) for entry in results[0]])
+    if info.first.t == "tuple" and integers and len(integers) == 2 and None not in integers:
+        info.integers = integers
     return info
 
 

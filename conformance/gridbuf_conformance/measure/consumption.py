@@ -28,7 +28,7 @@ from ..abi.memory import Memory
 from ..exports import Block, Export, ObservedExport, expected_values
 from ..info import ArrayInfo, CallInfo, ConsumerObservation, ConsumptionInfo, ErrorInfo, ExportInfo
 from ..info.steps import enter
-from ..info.values import attempt, error_info
+from ..info.values import attempt, error_info, type_name
 from .content import walk
 from .eyes import look
 from .keywords import keywords_for
@@ -228,4 +228,4 @@ def _result_info(result: Any, memory: Memory) -> ArrayInfo:
             kept += [array, *kept_too]
     info.walk = {name: walk(array, memory) for name, array in descriptors_of(info).items()}
     kept.clear()
-    return replace(info, type=type(result).__qualname__)
+    return replace(info, type=type_name(result))

@@ -22,7 +22,7 @@ from ..abi.dlpack_exchange import ATTRIBUTE, Answer, ExchangeTable, read_header,
 from ..abi.memory import Memory
 from ..info import CapsuleInfo, ExchangeInfo, TableLookInfo
 from ..info.steps import enter
-from ..info.values import attempt, error_info
+from ..info.values import attempt, error_info, type_name
 
 __all__ = ["exchange_info", "exchange_table"]
 
@@ -186,7 +186,7 @@ def _imported(obj: Any, table: ExchangeTable, memory: Memory) -> CapsuleInfo:
     info = _result(answer)
     if answer.result != 0 or answer.value is None:
         return replace(info, null=answer.result == 0)
-    info.type = type(answer.value).__qualname__
+    info.type = type_name(answer.value)
     kind = type(answer.value)
     info.own_type = kind is type(obj) or _has_table(kind, table, memory)
     info.calls_while_held = counter.calls

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
-import json
 import os
 import select
 import signal
@@ -12,6 +11,8 @@ import time
 import warnings
 from collections.abc import Callable, Iterable
 from typing import Any
+
+from ..info import wire
 
 __all__ = ["CAN_FORK", "run_fork"]
 
@@ -46,7 +47,11 @@ def run_fork(answers: Callable[[], Iterable[Any]]) -> tuple[list[Any], str | Non
     if not is_whole:
         os.kill(pid, signal.SIGKILL)
     status = os.waitpid(pid, 0)[1]
-    lines = [json.loads(line) for line in text.splitlines(keepends=True) if line.endswith(b"\n")]
+    lines = [
+        wire.decode(line.decode())
+        for line in text.splitlines(keepends=True)
+        if line.endswith(b"\n")
+    ]
     if not is_whole:
         return lines, None
     return lines, signal.Signals(os.WTERMSIG(status)).name if os.WIFSIGNALED(status) else ""
@@ -58,7 +63,7 @@ def _be_the_fork(sender: int, answers: Callable[[], Iterable[Any]]) -> None:
         faulthandler.disable()  # a death here is expected
         with contextlib.suppress(BaseException):
             for answer in answers():
-                os.write(sender, json.dumps(answer).encode() + b"\n")
+                os.write(sender, wire.encode(answer).encode() + b"\n")
     finally:
         os._exit(0)
 

@@ -109,8 +109,10 @@ def data_interface_info(obj: Any) -> tuple[DataInterfaceInfo, Any]:
     if type(value) is not dict:
         return info, value
     info.keys = [describe(key) for key in value]
-    info.entries = {str(key): _entry_info(entry) for key, entry in value.items()}
-    return info, value
+    info.entries, error = attempt(
+        lambda: {str(key): _entry_info(entry) for key, entry in value.items()}
+    )
+    return (info, value) if error is None else (DataInterfaceInfo(error=error), None)
 
 
 def _entry_info(entry: Any) -> EntryInfo:

@@ -40,7 +40,7 @@ from ..info import (
 from ..info.steps import enter
 from ..info.values import attempt, error_info, has
 from ..plan import Plan
-from ..plan.producer import Unsupported
+from ..plan.producer import is_declined
 from .buffer import hold_buffer
 from .capsules import NEWEST, export
 from .held import Held
@@ -321,7 +321,7 @@ def _drop_orders(again: Callable[[], Any], memory: Memory) -> list[DropInfo]:
     while True:
         enter("again:produce")
         fresh, error = attempt(again)
-        if error is not None or isinstance(fresh, Unsupported):
+        if error is not None or is_declined(fresh):
             return results
         holders = _Holders(fresh, memory)
         del fresh

@@ -15,9 +15,9 @@ from ..abi.dlpack import CPU
 from ..abi.memory import Memory
 from ..info import ArrayInfo, DriverInfo, Observation, PendingInfo
 from ..info.steps import enter
-from ..info.values import attempt, has
+from ..info.values import attempt, has, type_name
 from ..plan import Plan
-from ..plan.producer import Unsupported, python_view
+from ..plan.producer import is_declined, python_view
 from . import life
 from .buffer import MAIN_REQUESTS, buffer_info
 from .capsules import NEWEST, call_info
@@ -56,8 +56,8 @@ def observe(
     `groups` are the rule groups that will be judged: what none of them needs is not measured.
     """
     memory = Memory(devices)
-    info = Observation(type(obj).__qualname__, memory.map.known, live=plan is None)
-    info.has_memory = bool(has_memory)
+    info = Observation(type_name(obj), memory.map.known, live=plan is None)
+    info.has_memory = has_memory
     is_filled = plan is None or (plan.fill is not None and plan.nbytes < TOUCH_LIMIT_BYTES)
     touch = has_memory and is_filled
     subject = Held(obj, memory, groups, touch=touch, poke=plan is not None)
@@ -159,7 +159,7 @@ def _second(again: Callable[[], Any], memory: Memory) -> ArrayInfo:
     other, error = attempt(again)
     if error is not None:
         return ArrayInfo(error=error)
-    if isinstance(other, Unsupported):
+    if is_declined(other):
         return ArrayInfo()
     info, kept = light_info(other, memory)
     info.mapping = mapping_info(descriptors_of(info), memory)
@@ -186,9 +186,9 @@ def _viewed(
         view, error = attempt(partial(apply_view, view, operation))
         if error is not None:
             return ArrayInfo(error=error)
-        if isinstance(view, Unsupported):
+        if is_declined(view):
             return ArrayInfo()
     held = Held(view, memory, groups, touch=touch, poke=True, is_view=True)
-    info = replace(held.info, type=type(view).__qualname__)
+    info = replace(held.info, type=type_name(view))
     held.release()
     return info

@@ -23,7 +23,7 @@ from ..abi.memory import Memory
 from ..info import ResizeInfo
 from ..info.steps import enter
 from ..info.values import attempt, has
-from ..plan.producer import Unsupported
+from ..plan.producer import is_declined
 from .buffer import hold_buffer, simple_request
 from .capsules import NEWEST, export
 from .forks import CAN_FORK, run_fork
@@ -179,7 +179,7 @@ def _map_large_blocks() -> None:
 def _fresh(again: Callable[[], Any]) -> Any:
     enter("again:produce")
     fresh, error = attempt(again)
-    return None if error is not None or isinstance(fresh, Unsupported) else fresh
+    return None if error is not None or is_declined(fresh) else fresh
 
 
 def _resized_while_held(

@@ -19,7 +19,7 @@ from ..abi.memory import Memory
 from ..info import PendingInfo, StreamInfo
 from ..info.steps import enter
 from ..info.values import attempt, has
-from ..plan.producer import Unsupported
+from ..plan.producer import is_declined
 from .capsules import NEWEST, export
 from .dlpack_exchange import exchange_table
 from .interface import interface_info
@@ -78,7 +78,7 @@ def pending_info(
         with context or contextlib.nullcontext():
             enter("again:produce")
             fresh, error = attempt(again)
-            if error is not None or isinstance(fresh, Unsupported):
+            if error is not None or is_declined(fresh):
                 return None
             info = _Pending(fresh, access, memory, stream if context is not None else None).info()
         enter("slow:teardown")

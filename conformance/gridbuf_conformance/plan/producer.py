@@ -18,7 +18,7 @@ from typing import Any
 from .dtypes import DTYPES
 from .plan import ALIGNMENT_LIMIT_BYTES, DEVICES, NDIM_LIMIT, Plan
 
-__all__ = ["Capabilities", "Producer", "Unsupported", "python_view"]
+__all__ = ["Capabilities", "Producer", "Unsupported", "is_declined", "python_view"]
 
 
 @dataclass(frozen=True)
@@ -51,6 +51,11 @@ class Unsupported:
 
 
 _ASKABLE = frozenset({"layout", "alignment_size", "aligned_index", "dims", "halo"})
+
+
+def is_declined(made: Any) -> bool:
+    """Whether a producer's answer is `Unsupported`. The answer itself is not asked: its `__class__` may run code."""
+    return issubclass(type(made), Unsupported)
 
 
 @dataclass(frozen=True)

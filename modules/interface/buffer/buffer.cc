@@ -120,25 +120,6 @@ absl::Status refused(std::string_view rule, std::string_view name, std::string_v
   return refuse(rule, ErrorClass::kBuffer, {name, found, bound, kAdvice});
 }
 
-absl::Status check_counts(const ForeignBuffer& found) {
-  if (found.ndim < 0 || found.ndim > kMaxNdim) {
-    return refused("PB-16", "ndim", std::to_string(found.ndim),
-                   "from 0 to " + std::to_string(kMaxNdim));
-  }
-  if (found.ndim > 0 && found.shape == nullptr) {
-    return refused("PB-08", "shape", "null", "an array of ndim entries");
-  }
-  if (found.itemsize_bytes < 1) {
-    return refused("PB-02", "itemsize", std::to_string(found.itemsize_bytes), "1 or more");
-  }
-  for (int axis = 0; found.suboffsets != nullptr && axis < found.ndim; ++axis) {
-    if (found.suboffsets[axis] < 0) continue;
-    return refused("PB-32", "suboffsets[" + std::to_string(axis) + "]",
-                   std::to_string(found.suboffsets[axis]), "negative, or suboffsets null");
-  }
-  return absl::OkStatus();
-}
-
 absl::StatusOr<DType> read_format(const ForeignBuffer& found) {
   absl::StatusOr<DType> type = DType::from_format(found.format.value_or("B"), found.itemsize_bytes);
   if (type.ok()) return type;
@@ -158,6 +139,28 @@ absl::Status check_length(const ForeignBuffer& found, const ImportedView& view) 
 }
 
 }  // namespace
+
+absl::Status check_counts(const ForeignBuffer& found) {
+  if (found.ndim < 0 || found.ndim > kMaxNdim) {
+    return refused("PB-16", "ndim", std::to_string(found.ndim),
+                   "from 0 to " + std::to_string(kMaxNdim));
+  }
+  if (found.ndim > 0 && found.shape == nullptr) {
+    return refused("PB-08", "shape", "null", "an array of ndim entries");
+  }
+  if (found.itemsize_bytes < 1) {
+    return refused("PB-02", "itemsize", std::to_string(found.itemsize_bytes), "1 or more");
+  }
+  if (found.len_bytes < 0) {
+    return refused("PB-03", "len", std::to_string(found.len_bytes), "0 or more");
+  }
+  for (int axis = 0; found.suboffsets != nullptr && axis < found.ndim; ++axis) {
+    if (found.suboffsets[axis] < 0) continue;
+    return refused("PB-32", "suboffsets[" + std::to_string(axis) + "]",
+                   std::to_string(found.suboffsets[axis]), "negative, or suboffsets null");
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<ImportedView> read_buffer(const ForeignBuffer& found) {
   GRIDBUF_RETURN_IF_ERROR(check_counts(found));

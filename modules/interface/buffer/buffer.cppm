@@ -76,6 +76,10 @@ struct ForeignBuffer {
   const std::int64_t* suboffsets = nullptr;
 };
 
+/// A kBuffer error, which begins with the id of the broken rule, if the numbers and pointers are
+/// not those that a reader of the other fields needs.
+absl::Status check_counts(const ForeignBuffer& found);
+
 /// The memory of a Py_buffer, on the host; or a kBuffer error that begins with the id of the broken
 /// rule. Do not use the view after the release of the buffer (PB-35).
 absl::StatusOr<ImportedView> read_buffer(const ForeignBuffer& found);

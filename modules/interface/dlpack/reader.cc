@@ -134,6 +134,8 @@ struct Return {
   }
 };
 
+absl::Status no_tensor() { return refused("DX-05", "the managed tensor", "null", "a tensor"); }
+
 /// Makes the view the owner of `managed`. From here on one unique or shared pointer holds it.
 template <class Managed>
 absl::StatusOr<ImportedView> own(std::unique_ptr<Managed, Return> managed,
@@ -171,12 +173,14 @@ absl::StatusOr<ImportedView> read_tensor(const DLTensor& tensor, const TensorFor
 }
 
 absl::StatusOr<ImportedView> take(DLManagedTensor* managed) {
+  if (managed == nullptr) return no_tensor();
   std::unique_ptr<DLManagedTensor, Return> owned(managed);
   absl::StatusOr<ImportedView> view = read_tensor(managed->dl_tensor, {});
   return own(std::move(owned), std::move(view));
 }
 
 absl::StatusOr<ImportedView> take(DLManagedTensorVersioned* managed) {
+  if (managed == nullptr) return no_tensor();
   std::unique_ptr<DLManagedTensorVersioned, Return> owned(managed);
   if (managed->version.major != kMajorVersion) {
     return refused("DL-22", "the tensor's version",

@@ -508,6 +508,14 @@ py::object import_or_none(PyObject* object, PyObject* dims, const ImportOptions&
 py::object import_buffer(PyObject* object, PyObject* dims, const ImportOptions& options,
                          Meaning* meaning = nullptr);
 
+/// `memoryview(object)`, after a check of what CPython reads unchecked. Exceptions: those of the
+/// exporter; BufferError that begins with the id of a broken rule.
+py::object as_memoryview(PyObject* object);
+
+/// `numpy.asarray(object)`, which follows the pointers of a Py_buffer or an array struct only after
+/// the checks of an import. Exceptions: as of import_or_none.
+py::object as_ndarray(PyObject* object);
+
 /// `object` as something whose elements the host can read by its fields: an ndarray or a Buffer; a
 /// new Buffer over its memory if it is neither and offers an interface; else `object` itself.
 /// `dims` is the parameter of the caller, which may be null.

@@ -193,7 +193,9 @@ void add_front_ends(PyObject* module) {
       .def("from_interface", from_interface, py::arg("descriptor"), py::arg("owner") = py::none(),
            py::arg("sync") = true, py::kw_only(), py::arg("device") = py::ellipsis(),
            doc("from_interface"))
-      .def("get_origin", get_origin, py::arg("obj"), py::pos_only(), doc("get_origin"));
+      .def("get_origin", get_origin, py::arg("obj"), py::pos_only(), doc("get_origin"))
+      .def("_as_memoryview", [](py::handle object) { return as_memoryview(object.ptr()); })
+      .def("_as_ndarray", [](py::handle object) { return as_ndarray(object.ptr()); });
 }
 
 }  // namespace gridbuf::python

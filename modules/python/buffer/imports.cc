@@ -61,11 +61,7 @@ std::optional<Foreign> through_ndarray(PyObject* object, const ImportOptions&) {
   return foreign;
 }
 
-std::optional<Foreign> through_buffer(PyObject* object, const ImportOptions&) {
-  if (PyObject_CheckBuffer(object) == 0) return std::nullopt;
-  // Holds the Py_buffer and gives it back when it goes (PB-24, PB-35).
-  ShieldedRef view = answer_of(PyMemoryView_FromObject(object));
-  const Py_buffer& found = *PyMemoryView_GET_BUFFER(view.ptr());
+ForeignBuffer read_fields(const Py_buffer& found) {
   ForeignBuffer buffer{.buf = found.buf,
                        .len_bytes = found.len,
                        .itemsize_bytes = found.itemsize,
@@ -76,11 +72,55 @@ std::optional<Foreign> through_buffer(PyObject* object, const ImportOptions&) {
                        .strides_bytes = found.strides,
                        .suboffsets = found.suboffsets};
   if (found.format != nullptr) buffer.format = found.format;
+  return buffer;
+}
+
+/// Passes the requests of a memoryview on to an exporter, and checks the answers: a memoryview
+/// divides by the item size and reads `ndim` extents of any shape.
+struct CheckedExporter {
+  PyObject_HEAD;
+  PyObject* exporter;  // Borrowed: a memoryview makes its request while it is made.
+};
+
+int get_checked_buffer(PyObject* self, Py_buffer* view, int flags) {
+  return guarded(-1, [&] {
+    const int result =
+        PyObject_GetBuffer(reinterpret_cast<CheckedExporter*>(self)->exporter, view, flags);
+    if (PyErr_Occurred() != nullptr) {
+      const py::error_scope kept;
+      if (result == 0) PyBuffer_Release(view);
+      return -1;
+    }
+    if (result != 0) {
+      raise(refuse("PB-01", ErrorClass::kBuffer,
+                   {"the answer to a buffer request", std::to_string(result),
+                    "accompanied by a Python exception", "report it to the exporter's library"}));
+    }
+    ForeignBuffer found = read_fields(*view);
+    if (found.ndim == 1 && found.shape == nullptr) found.ndim = 0;  // The memoryview computes it.
+    const absl::Status status = check_counts(found);
+    if (status.ok()) return 0;
+    PyBuffer_Release(view);
+    raise(status);
+  });
+}
+
+/// The same as as_memoryview, where a BufferError is no failure.
+py::object memoryview_or_declined(PyObject* object) try {
+  return as_memoryview(object);
+} catch (const PythonError&) {
+  return answer_of(nullptr);
+}
+
+std::optional<Foreign> through_buffer(PyObject* object, const ImportOptions&) {
+  if (PyObject_CheckBuffer(object) == 0) return std::nullopt;
+  // Holds the Py_buffer and gives it back when it goes (PB-24, PB-35).
+  ShieldedRef view = memoryview_or_declined(object);
   Foreign foreign;
-  foreign.view = value_of(read_buffer(buffer));
+  foreign.view = value_of(read_buffer(read_fields(*PyMemoryView_GET_BUFFER(view.ptr()))));
   if (foreign.view.memory.dtype.kind() == Kind::kStructured) {
     // NumPy reads formats with fields.
-    foreign.dtype = share(dtype_of_ndarray(as_ndarray(view.ptr()).ptr()));
+    foreign.dtype = share(dtype_of_ndarray(read_by_numpy(view.ptr()).ptr()));
   }
   foreign.keep_alive = std::move(view);
   return foreign;
@@ -124,25 +164,29 @@ const dlpack::ExchangeApi* exchange_table_of(PyObject* object) {
   return dlpack::find_exchange_api(static_cast<const dlpack::ExchangeApiHeader*>(header));
 }
 
+/// Raises the exception of a function of an exchange table, or the error that there is none.
+[[noreturn]] void raise_of_table(std::string_view function, int result) {
+  if (PyErr_Occurred() != nullptr) answer_of(nullptr);
+  raise(refuse(
+      "DX-05", ErrorClass::kBuffer,
+      {"the answer of the exchange table's " + std::string(function), std::to_string(result),
+       "accompanied by a Python exception", "report it to the library that made the array"}));
+}
+
 std::optional<Foreign> through_exchange_table(PyObject* object, const ImportOptions&) {
   const dlpack::ExchangeApi* const table = exchange_table_of(object);
   if (table == nullptr) return std::nullopt;
   dlpack::DLManagedTensorVersioned* managed = nullptr;
-  if (table->managed_tensor_from_py_object_no_sync(object, &managed) != 0) {
-    if (PyErr_Occurred() == nullptr) {
-      raise(refuse("DX-05", ErrorClass::kBuffer,
-                   {"the exchange table's export", "-1", "accompanied by a Python exception",
-                    "report it to the library that made the array"}));
-    }
-    answer_of(nullptr);
-  }
+  const int result = table->managed_tensor_from_py_object_no_sync(object, &managed);
+  if (result != 0) raise_of_table("export", result);
   Foreign foreign = foreign_of(dlpack::take(managed));
+  if (PyErr_Occurred() != nullptr) answer_of(nullptr);
   const Device& device = foreign.view.memory.device;
   if (is_host_readable(device.type) && device.type != DeviceType::kCudaManaged) return foreign;
   void* stream = nullptr;
-  if (table->current_work_stream(static_cast<std::int32_t>(device.type), device.id, &stream) != 0) {
-    answer_of(nullptr);
-  }
+  const int found =
+      table->current_work_stream(static_cast<std::int32_t>(device.type), device.id, &stream);
+  if (found != 0 || PyErr_Occurred() != nullptr) raise_of_table("stream", found);
   // A null pointer is CUDA's own name of the legacy default stream.
   foreign.view.stream =
       stream == nullptr ? kLegacyDefaultStream : reinterpret_cast<std::uintptr_t>(stream);
@@ -372,6 +416,34 @@ py::object import_buffer(PyObject* object, PyObject* dims, const ImportOptions& 
                 "an ndarray, or have the buffer protocol, __dlpack__, __array_struct__, "
                 "__(cuda_)array_interface__ or __gt_data_interface__",
                 "pass numpy.asarray of it"});
+}
+
+py::object as_memoryview(PyObject* object) {
+  if (PyMemoryView_Check(object) != 0) return share(object);
+  static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_checked_buffer)},
+                                {0, nullptr}};
+  static PyType_Spec spec = {.name = "gridbuf._core.CheckedExporter",
+                             .basicsize = sizeof(CheckedExporter),
+                             .itemsize = 0,
+                             .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                             .slots = slots};
+  static auto* const type =
+      reinterpret_cast<PyTypeObject*>(steal(PyType_FromSpec(&spec)).release().ptr());
+  const py::object checked = steal(type->tp_alloc(type, 0));
+  reinterpret_cast<CheckedExporter*>(checked.ptr())->exporter = object;
+  return steal(PyMemoryView_FromObject(checked.ptr()));
+}
+
+py::object as_ndarray(PyObject* object) {
+  const bool is_plain = is_ndarray(object) || is_scalar(object) || PyList_Check(object) != 0 ||
+                        PyTuple_Check(object) != 0;
+  if (is_plain) return read_by_numpy(object);
+  if (PyObject_CheckBuffer(object) != 0) return read_by_numpy(as_memoryview(object).ptr());
+  const std::optional<Foreign> found = through_array_struct(object, {});
+  if (!found) return read_by_numpy(object);
+  const BufferDescriptor& memory = found->view.memory;
+  return make_ndarray(*record_for(*found), memory.view, memory.first_element(), memory.readonly,
+                      found->keep_alive.ptr());
 }
 
 py::object importable_or_same(PyObject* object, PyObject* dims) {

@@ -211,7 +211,7 @@ def trim(keep_bytes: SupportsIndex = 0) -> int:
 
 
 def _foreign_info(array: Any) -> AllocationInfo:
-    view = array if isinstance(array, np.ndarray) else np.asarray(array)
+    view = array if isinstance(array, np.ndarray) else _core._as_ndarray(array)
     low, high = np.lib.array_utils.byte_bounds(view)
     info = dict.fromkeys(AllocationInfo.__annotations__) | {
         "address": low,
@@ -277,7 +277,7 @@ def alloc_info(array: Any) -> AllocationInfo:
 
 def _exports_buffer(array: Any) -> bool:
     try:
-        memoryview(array).release()
+        _core._as_memoryview(array).release()
     except (TypeError, BufferError):
         return False
     return True

@@ -301,7 +301,7 @@ PyObject* dtype_of_ndarray(PyObject* object) {
   return reinterpret_cast<PyObject*>(PyArray_DESCR(array_of(object)));
 }
 
-py::object as_ndarray(PyObject* object) {
+py::object read_by_numpy(PyObject* object) {
   return steal(PyArray_FromAny(object, nullptr, 0, 0, NPY_ARRAY_ENSUREARRAY, nullptr));
 }
 

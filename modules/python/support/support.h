@@ -369,8 +369,8 @@ NdarrayFields fields_of(PyObject* object);
 /// Its numpy.dtype, borrowed. Requires the same.
 PyObject* dtype_of_ndarray(PyObject* object);
 
-/// `numpy.asarray(object)`.
-py::object as_ndarray(PyObject* object);
+/// `numpy.asarray(object)`. NumPy believes every pointer of a foreign object: use as_ndarray.
+py::object read_by_numpy(PyObject* object);
 
 /// `numpy.copyto(target, source, casting=casting, where=mask)`; a null mask: everywhere.
 void copy_by_numpy(PyObject* target, PyObject* source, PyObject* casting, PyObject* mask);

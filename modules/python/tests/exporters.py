@@ -112,6 +112,21 @@ class Tensor:
         return (self.fields["device_type"], self.fields["device_id"])
 
 
+def with_table(from_object: Callable[..., int], stream: Callable[..., int] | None = None) -> Any:
+    """An object whose type has an exchange table with these two functions."""
+    table = abi.ExchangeTable(major=1, minor=3)
+    for name, function in {
+        "allocate": lambda *_: -1,
+        "from_object": from_object,
+        "to_object": lambda *_: -1,
+        "stream": stream or (lambda *_: 0),
+    }.items():
+        setattr(table, name, type(getattr(table, name))(function))
+    _kept.append(table)
+    capsule = _new_capsule(ctypes.addressof(table), b"dlpack_exchange_api", None)
+    return type("WithTable", (), {"__dlpack_c_exchange_api__": capsule})()
+
+
 class Dict:
     """An object with an array interface of the caller's making."""
 
@@ -178,13 +193,17 @@ _type_from_spec.argtypes = [ctypes.POINTER(_Spec)]
 
 
 def exporter(
-    fill: Callable[[abi.PyBuffer], None], release: Callable[[], None] | None = None
+    fill: Callable[[abi.PyBuffer], object], release: Callable[[], None] | None = None
 ) -> Any:
-    """An object that answers every buffer request with what `fill` writes; `release`, if given, is told of each release."""
+    """An object that answers every buffer request with what `fill` writes, or with -1 if it returns something.
+
+    `release`, if given, is told of each release.
+    """
 
     def get_buffer(owner: Any, view: Any, _flags: int) -> int:
         view = view.contents
-        fill(view)
+        if fill(view):
+            return -1
         view.obj = id(owner)
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(owner))
         return 0

@@ -185,6 +185,11 @@ def test_a_refused_tensor_is_given_back_once(foreign: Foreign) -> None:
     assert foreign.deleted == 1
 
 
+def test_a_null_tensor_is_refused() -> None:
+    with pytest.raises(BufferError, match="^DX-05: "):
+        TABLE.to_object(None, ctypes.byref(ctypes.py_object()))
+
+
 @pytest.mark.parametrize("other", [None, 3, np.zeros(3), memoryview(b"x")])
 def test_the_table_serves_its_own_type_alone(other: Any) -> None:
     out = ctypes.c_void_p(7)

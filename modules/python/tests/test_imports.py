@@ -14,9 +14,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from exporters import Dict, Struct, Tensor, doubles, exporter
+from exporters import Dict, Struct, Tensor, doubles, exporter, with_table
 
 import gridbuf
+import gridbuf.storage
+from gridbuf.gt4py import cartesian
 
 VALUES = np.arange(12.0).reshape(3, 4)
 ABSENT = object()
@@ -417,6 +419,7 @@ def test_a_producer_that_declines_is_asked_through_its_next_interface():
         ("AS-03", lambda: Struct(nd=65)),
         ("AS-03", lambda: Struct(typekind=b"d")),
         ("AS-03", lambda: Struct(itemsize=0)),
+        ("AS-04", lambda: Struct(shape=None)),
         ("AS-04", lambda: Struct(strides=None)),
         ("AS-04", lambda: Struct(data=None)),
     ],
@@ -440,6 +443,54 @@ def test_as_07_numpy_20673_the_capsule_is_kept():
     buffer = gridbuf.as_buffer(Temporary())
     gc.collect()
     assert buffer.to_numpy().tolist() == list(range(1000))
+
+
+# ---- Pointers and counts that CPython and NumPy believe. ----
+
+
+def _no_shape(**fields: Any) -> Any:
+    return exporter(doubles(MEMORY, 3, **({"shape": None, "strides": None} | fields)))
+
+
+UNREADABLE = {
+    "AS-04 null shape": lambda: Dict(Struct(shape=None).__array_struct__, "__array_struct__"),
+    "PB-01 no exception": lambda: exporter(lambda _: True),
+    "PB-02 no item size": lambda: _no_shape(itemsize=0),
+    "PB-02 negative item size": lambda: _no_shape(itemsize=-1, len=-(2**63)),
+    "PB-03 negative length": lambda: _no_shape(len=-8),
+    "PB-08 two dimensions": lambda: _no_shape(ndim=2),
+    "PB-16 negative ndim": lambda: _no_shape(ndim=-5),
+}
+READERS = {
+    "as_buffer": gridbuf.as_buffer,
+    "empty_like": gridbuf.empty_like,
+    "get_dims": gridbuf.get_dims,
+    "full": lambda value: gridbuf.full((3,), value),
+    "alloc_info": gridbuf.alloc_info,
+    "cartesian": lambda value: cartesian.from_array(value, backend="numpy"),
+    "operand": lambda value: gridbuf.storage.zeros((3,)) + value,
+    "initial": lambda value: np.sum(gridbuf.storage.zeros((3,)), initial=value),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("case", UNREADABLE, ids=lambda case: case.replace(" ", "-"))
+def test_no_front_end_follows_such_a_pointer(case, reader):
+    with pytest.raises((BufferError, ValueError, TypeError)) as raised:
+        READERS[reader](UNREADABLE[case]())
+    has_own_message = reader == "alloc_info" or (reader == "initial" and case.startswith("AS"))
+    assert has_own_message or str(raised.value).startswith(f"{case[:5]}: ")
+
+
+def test_as_06_a_null_descr_is_none():
+    struct = Dict(Struct(flags=0xF01).__array_struct__, "__array_struct__")
+    assert gridbuf.as_numpy(struct).tolist() == [1.0, 2.0, 3.0]
+    assert gridbuf.empty_like(struct).shape == (3,)
+
+
+def test_a_shape_of_one_dimension_may_be_left_out():
+    assert gridbuf.as_numpy(_no_shape()).tolist() == [0.0, 1.0, 2.0]
+    assert gridbuf.empty_like(_no_shape()).shape == (3,)
 
 
 # ---- Buffer protocol. ----
@@ -884,3 +935,26 @@ def test_as_cupy_without_cupy_says_what_is_missing():
             gridbuf.as_cupy(VALUES)
     else:
         pytest.skip("CuPy is installed here: see test_imports_on_cuda")
+
+
+# ---- The exchange table. ----
+
+
+def _on_cuda(_: object, out: Any) -> int:
+    out[0] = ctypes.addressof(Tensor(device_type=2).struct())
+    return 0
+
+
+@pytest.mark.parametrize(
+    "producer",
+    [
+        with_table(lambda *_: 0),
+        with_table(lambda *_: -1),
+        with_table(_on_cuda, lambda *_: -1),
+    ],
+    ids=["null", "no-exception", "stream-without-exception"],
+)
+@pytest.mark.parametrize("take", [gridbuf.as_buffer, gridbuf.storage.empty_like])
+def test_dx_05_a_table_answers_with_a_tensor_or_an_exception(take, producer):
+    with pytest.raises(BufferError, match="^DX-05: "):
+        take(producer)

@@ -263,7 +263,7 @@ def from_array(
     [1.0, 2.0]
     """
     data = getattr(data, "ndarray", data)  # gt4py.next.Field
-    source = data if hasattr(data, "shape") and hasattr(data, "dtype") else np.asarray(data)
+    source = data if hasattr(data, "shape") and hasattr(data, "dtype") else _core._as_ndarray(data)
     shape = tuple(source.shape)
     element = np.dtype(source.dtype if dtype is None else dtype)
     if element.shape:

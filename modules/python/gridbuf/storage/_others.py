@@ -75,7 +75,7 @@ class Other:
                 raise TypeError(
                     f"out is a {self.name}, which exports no memory to write to; pass a storage or an array"
                 )
-            return np.asarray(source)
+            return _core._as_ndarray(source)
         return (
             _core.as_numpy(source)
             if isinstance(source, np.ndarray)
@@ -156,7 +156,7 @@ def _offers_memory(source: object) -> bool:
     if any(hasattr(source, name) for name in names):
         return True
     try:
-        memoryview(source).release()  # type: ignore[arg-type]
+        _core._as_memoryview(source).release()
     except TypeError:
         return False
     return True
