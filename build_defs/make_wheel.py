@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tomllib
 
+from packaging.version import Version
 from pyproject_metadata import StandardMetadata
 from sbom import bill_of_materials
 from wheel.wheelfile import WheelFile
@@ -56,6 +57,10 @@ def package_entries(options: argparse.Namespace) -> dict[str, pathlib.Path]:
 def write_wheel(options: argparse.Namespace, folder: pathlib.Path) -> pathlib.Path:
     pyproject = tomllib.loads(options.pyproject.read_text())
     project = StandardMetadata.from_pyproject(pyproject, options.pyproject.parent)
+    entries = package_entries(options)
+    version_file = pathlib.Path(pyproject["tool"]["gridbuf"]["version-file"])
+    text = entries[version_file.relative_to(options.strip).as_posix()].read_text()
+    project.version = Version(re.search(r'^__version__ = "(.+)"$', text, re.MULTILINE)[1])
     if project.scripts or project.gui_scripts or project.entrypoints:
         sys.exit(
             f"{options.pyproject} has entry points, which this program does not write; remove them"
@@ -76,7 +81,7 @@ def write_wheel(options: argparse.Namespace, folder: pathlib.Path) -> pathlib.Pa
         f"Wheel-Version: 1.0\nGenerator: gridbuf build_defs\nRoot-Is-Purelib: false\nTag: {tag}\n"
     )
     with WheelFile(path, "w") as wheel:
-        for name, source in sorted(package_entries(options).items()):
+        for name, source in sorted(entries.items()):
             wheel.writestr(name, source.read_bytes())
         for name, source in sorted(licences.items()):
             wheel.writestr(f"{info}/licenses/{name}", source.read_bytes())
