@@ -10,10 +10,8 @@ import pathlib
 import re
 import subprocess
 import sys
-import tomllib
 
-from packaging.version import Version
-from pyproject_metadata import StandardMetadata
+from project_metadata import read_project
 from sbom import bill_of_materials
 from wheel.wheelfile import WheelFile
 
@@ -55,12 +53,9 @@ def package_entries(options: argparse.Namespace) -> dict[str, pathlib.Path]:
 
 
 def write_wheel(options: argparse.Namespace, folder: pathlib.Path) -> pathlib.Path:
-    pyproject = tomllib.loads(options.pyproject.read_text())
-    project = StandardMetadata.from_pyproject(pyproject, options.pyproject.parent)
+    # Sources are read where they are in the workspace, which is the working directory.
+    project = read_project(options.pyproject, pathlib.Path())
     entries = package_entries(options)
-    version_file = pathlib.Path(pyproject["tool"]["gridbuf"]["version-file"])
-    text = entries[version_file.relative_to(options.strip).as_posix()].read_text()
-    project.version = Version(re.search(r'^__version__ = "(.+)"$', text, re.MULTILINE)[1])
     if project.scripts or project.gui_scripts or project.entrypoints:
         sys.exit(
             f"{options.pyproject} has entry points, which this program does not write; remove them"

@@ -74,6 +74,13 @@ def test_gridbuf_extension_shows_only_its_init_function(unpacked):
     assert names == ["PyInit__core"]
 
 
+def test_gridbuf_extension_has_no_path_of_its_build(unpacked):
+    """Two builds in two folders would differ."""
+    (extension,) = unpacked.rglob("*.so*")
+    words = rb"[\w./-]*(?:/execroot/|/sandbox/|/\.gridbuf/|tmpxft_)[\w./-]*"
+    assert re.findall(words, extension.read_bytes()) == []
+
+
 def test_gridbuf_extension_asks_glibc_for_versions_only(unpacked):
     """A symbol without a version is one that the old glibc of the link does not have, and auditwheel does not see it."""
     (extension,) = unpacked.rglob("*.so*")
