@@ -90,7 +90,7 @@ def _set(name: str, text: str, key: str, value: str) -> str:
 
 def differences(release: NewVersion, texts: dict[str, str]) -> str:
     """What a dry run shows."""
-    parts = []
+    parts: list[str] = []
     for name, text in texts.items():
         old = (release.root / name).read_text("utf-8").splitlines(keepends=True)
         parts += difflib.unified_diff(old, text.splitlines(keepends=True), name, name, n=0)
