@@ -4,6 +4,7 @@ It is clang and lld of this machine, with the headers and libraries that `bazelw
 the repository only when `--config=aarch64` names it. `:cc_toolchain` is for `--extra_toolchains`.
 """
 
+load("//build_defs:component.bzl", "runtime_components")
 load("//build_defs:state.bzl", "state_path")
 
 _BUILD = """
@@ -119,6 +120,7 @@ def _aarch64_repository_impl(repository_ctx):
         resources = resources,
         sysroot = root,
     ))
+    runtime_components(repository_ctx, str(root), "arm64" if state_path(repository_ctx, "aarch64/glibc/libc.so").exists else "")
 
 aarch64_repository = repository_rule(
     implementation = _aarch64_repository_impl,

@@ -14,6 +14,9 @@ _ARCHITECTURES = ["80", "90", "100"]
 def _nvcc_flags(cc_toolchain):
     # Compressed, and without line numbers: kernels for several GPUs are most of the extension otherwise.
     flags = ["-std=c++17", "-O3", "--compiler-options", "-fPIC", "-Xfatbin", "-compress-all"]
+
+    # Temporary files have names with the process's number, which would be in the object.
+    flags += ["--objdir-as-tempdir"]
     for architecture in _ARCHITECTURES:
         flags += ["-gencode", "arch=compute_%s,code=sm_%s" % (architecture, architecture)]
 

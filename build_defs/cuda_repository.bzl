@@ -8,6 +8,7 @@ With `--config=aarch64` the same nvcc compiles for aarch64, and the runtime is t
 unpacked. CUDA_CROSS is whether that is there and fits.
 """
 
+load("//build_defs:component.bzl", "installed_component", "no_component", "write_component")
 load("//build_defs:state.bzl", "state_path")
 
 _FOUND = """
@@ -65,8 +66,31 @@ CUDA_CROSS = {cross}
 CUDA_HOME = "{home}"
 """
 
+def _installed(*folders):
+    """The `.dist-info` folders of the runtime."""
+    entries = [entry for folder in folders if folder.exists for entry in folder.readdir()]
+    return [entry for entry in entries if entry.basename.startswith("nvidia_cuda_runtime-")]
+
+def _write_component(repository_ctx, toolkit):
+    """The runtime: a package of PyPI, whose `.dist-info` is above the toolkit or in it, or a toolkit of NVIDIA's installer."""
+    infos = _installed(toolkit.get_child("dist-info"), toolkit.dirname.dirname)
+    if infos:
+        return installed_component(repository_ctx, infos[0])
+    header = repository_ctx.read(toolkit.get_child("include").get_child("cuda_runtime_api.h"))
+    number = int(header.partition("#define CUDART_VERSION")[2].split("\n")[0].strip())
+    return write_component(
+        repository_ctx,
+        name = "nvidia-cuda-runtime",
+        version = "%d.%d" % (number // 1000, number % 1000 // 10),
+        licence = "LicenseRef-NVIDIA-Proprietary",
+        purl = "pkg:generic/nvidia-cuda-runtime",
+        texts = [toolkit.get_child("EULA.txt")],
+    )
+
 def _cuda_repository_impl(repository_ctx):
     cross = state_path(repository_ctx, "aarch64/cuda/nvidia/cu13/lib/libcudart_static.a")
+    no_component(repository_ctx)
+    no_component(repository_ctx, "cross_component")
     for folder in _candidates(repository_ctx):
         nvcc = repository_ctx.path(folder + "/bin/nvcc")
         for library in ["lib64", "lib", "targets/x86_64-linux/lib"]:
@@ -77,8 +101,11 @@ def _cuda_repository_impl(repository_ctx):
                 archives = {"//conditions:default": "toolkit/%s/libcudart_static.a" % library}
                 if has_cross:
                     repository_ctx.symlink(cross, "aarch64/libcudart_static.a")
+                    (info,) = _installed(state_path(repository_ctx, "aarch64/cuda"))
+                    installed_component(repository_ctx, info, "cross_component")
                     archives["@gridbuf//build_defs:cross_built"] = "aarch64/libcudart_static.a"
                 repository_ctx.symlink(folder, "toolkit")
+                _write_component(repository_ctx, repository_ctx.path(folder))
                 repository_ctx.file("marker.txt", version)
                 repository_ctx.file("BUILD.bazel", _FOUND.format(archive = "select(%s)" % archives))
                 repository_ctx.file("cuda.bzl", _PATHS.format(available = True, cross = has_cross, home = folder))

@@ -6,6 +6,7 @@ packages and the files that `bazelw --setup` unpacked. Bazel fetches nothing.
 """
 
 load("//build_defs:aarch64_repository.bzl", "aarch64_repository")
+load("//build_defs:component.bzl", "runtime_components", "write_component")
 load("//build_defs:cuda_repository.bzl", "cuda_repository")
 load("//build_defs:gridtools_repository.bzl", "gridtools_repository")
 load("//build_defs:python_repository.bzl", "python_repository")
@@ -22,10 +23,16 @@ def _state_repository_impl(repository_ctx):
     source = _unpacked(repository_ctx, repository_ctx.attr.path)
     for entry in source.readdir():
         repository_ctx.symlink(entry, entry.basename)
+    module = repository_ctx.read("MODULE.bazel").partition("module(")[2].split('"')
+    write_component(repository_ctx, module[1], module[3], repository_ctx.attr.licence, repository_ctx.attr.purl, ["LICENSE"])
 
 _state_repository = repository_rule(
     implementation = _state_repository_impl,
-    attrs = {"path": attr.string(mandatory = True, doc = "Folder below gridbuf's state folder.")},
+    attrs = {
+        "licence": attr.string(mandatory = True, doc = "SPDX expression; the text is its file LICENSE."),
+        "path": attr.string(mandatory = True, doc = "Folder below gridbuf's state folder."),
+        "purl": attr.string(mandatory = True, doc = "The package URL without the version, which its MODULE.bazel has."),
+    },
     environ = ["GRIDBUF_STATE"],
     doc = "A source tree that `bazelw --setup` unpacked.",
     local = True,
@@ -46,12 +53,15 @@ cc_library(
     visibility = ["//visibility:public"],
 )
 """ % (["-L%s" % aarch64], ["-L%s" % source] if libraries else []))
+    pinned = repository_ctx.execute(["dpkg", "--print-architecture"]).stdout.strip()
+    runtime_components(repository_ctx, "", pinned if libraries else "")
 
 _glibc_repository = repository_rule(
     implementation = _glibc_repository_impl,
     environ = ["GRIDBUF_STATE"],
-    doc = "`:glibc`, an old C library to link extensions against, as `bazelw --setup` unpacked it; nothing where it could not.",
+    # The packages of the machine can be newer than at the last build.
     local = True,
+    doc = "`:glibc`, an old C library to link extensions against, as `bazelw --setup` unpacked it; nothing where it could not.",
 )
 
 def _local(name, path):
@@ -110,7 +120,12 @@ def gridbuf_dependencies():
     })
 
     if not native.existing_rule("com_google_absl"):
-        _state_repository(name = "com_google_absl", path = "debian/abseil")
+        _state_repository(
+            name = "com_google_absl",
+            path = "debian/abseil",
+            licence = "Apache-2.0",
+            purl = "pkg:github/abseil/abseil-cpp",
+        )
     if not native.existing_rule("gridbuf_glibc"):
         _glibc_repository(name = "gridbuf_glibc")
     _system("com_google_googletest", "/usr/src/googletest", "@gridbuf//third_party:googletest.BUILD")

@@ -1,6 +1,7 @@
 """Packs one package with an extension into a wheel: metadata from pyproject.toml, platform tag from auditwheel.
 
-Called by python_wheel. The same inputs give the same bytes: entries are sorted and carry one fixed time.
+Called by python_wheel. The same inputs give the same bytes: entries are sorted and carry one fixed time and mode. That time is not
+the commit's: a commit that changes no input then gives the same wheel, too.
 """
 
 import argparse
@@ -9,9 +10,9 @@ import pathlib
 import re
 import subprocess
 import sys
-import tomllib
 
-from pyproject_metadata import StandardMetadata
+from project_metadata import read_project
+from sbom import bill_of_materials
 from wheel.wheelfile import WheelFile
 
 # Zip has no time before 1980. A fixed time makes builds reproducible.
@@ -31,7 +32,7 @@ def read_options() -> argparse.Namespace:
         "--extension-suffix", required=True, help="e.g. .cpython-311-x86_64-linux-gnu.so"
     )
     parser.add_argument(
-        "--extra", type=pathlib.Path, action="append", default=[], help="a licence file"
+        "--component", type=pathlib.Path, action="append", default=[], help="of write_component"
     )
     return parser.parse_args()
 
@@ -52,12 +53,19 @@ def package_entries(options: argparse.Namespace) -> dict[str, pathlib.Path]:
 
 
 def write_wheel(options: argparse.Namespace, folder: pathlib.Path) -> pathlib.Path:
-    pyproject = tomllib.loads(options.pyproject.read_text())
-    project = StandardMetadata.from_pyproject(pyproject, options.pyproject.parent)
+    # Sources are read where they are in the workspace, which is the working directory.
+    project = read_project(options.pyproject, pathlib.Path())
+    entries = package_entries(options)
     if project.scripts or project.gui_scripts or project.entrypoints:
         sys.exit(
             f"{options.pyproject} has entry points, which this program does not write; remove them"
         )
+    abouts = [path for path in options.component if path.name == "component.json"]
+    licences = {path.name: options.pyproject.parent / path for path in project.license_files}
+    licences |= {
+        f"{path.parent.name}/{path.name}": path for path in {*options.component} - {*abouts}
+    }
+    project.license_files = [pathlib.Path(name) for name in licences]
     # .cpython-311-x86_64-linux-gnu.so
     machine = options.extension_suffix.split("-")[2]
     tag = f"{options.python_tag}-{options.python_tag}-linux_{machine}"
@@ -68,10 +76,12 @@ def write_wheel(options: argparse.Namespace, folder: pathlib.Path) -> pathlib.Pa
         f"Wheel-Version: 1.0\nGenerator: gridbuf build_defs\nRoot-Is-Purelib: false\nTag: {tag}\n"
     )
     with WheelFile(path, "w") as wheel:
-        for name, source in sorted(package_entries(options).items()):
+        for name, source in sorted(entries.items()):
             wheel.writestr(name, source.read_bytes())
-        for licence in options.extra:
-            wheel.writestr(f"{info}/licenses/{licence.name}", licence.read_bytes())
+        for name, source in sorted(licences.items()):
+            wheel.writestr(f"{info}/licenses/{name}", source.read_bytes())
+        sbom = bill_of_materials(project, abouts)
+        wheel.writestr(f"{info}/sboms/{project.name}.cdx.json", sbom)
         wheel.writestr(f"{info}/METADATA", bytes(project.as_rfc822()))
         wheel.writestr(f"{info}/WHEEL", about)
     return path

@@ -9,6 +9,7 @@ With `--config=aarch64` the headers are those of `@gridbuf_python_aarch64`, whic
 `bazelw --aarch64` made. Its interpreter runs under emulation.
 """
 
+load("//build_defs:component.bzl", "installed_component", "no_component")
 load("//build_defs:state.bzl", "state_path")
 
 _BUILD = """
@@ -90,7 +91,7 @@ alias(
 """
 
 _QUERY = """
-import json, os, sys, sysconfig
+import importlib.metadata, json, os, sys, sysconfig
 import numpy
 import pybind11
 try:
@@ -101,6 +102,7 @@ print(json.dumps({
     "include": sysconfig.get_paths()["include"],
     "numpy": numpy.get_include(),
     "pybind11": pybind11.get_include(),
+    "pybind11_info": str(importlib.metadata.distribution("pybind11").locate_file("pybind11-%s.dist-info" % pybind11.__version__)),
     "nanobind": nanobind and os.path.dirname(nanobind.__file__),
     "suffix": sysconfig.get_config_var("EXT_SUFFIX"),
     "tag": "cp%d%d" % sys.version_info[:2],
@@ -123,6 +125,7 @@ def _environment(repository_ctx):
 def _python_repository_impl(repository_ctx):
     environment = _environment(repository_ctx)
     if not environment:
+        no_component(repository_ctx)
         # So that queries find the names.
         repository_ctx.file("BUILD.bazel", "".join([
             'cc_library(name = "%s", visibility = ["//visibility:public"])\n' % name
@@ -137,6 +140,7 @@ def _python_repository_impl(repository_ctx):
     repository_ctx.symlink(facts["include"], "include")
     repository_ctx.symlink(facts["numpy"], "numpy_include")
     repository_ctx.symlink(facts["pybind11"], "pybind11_include")
+    installed_component(repository_ctx, repository_ctx.path(facts["pybind11_info"]))
     if facts["nanobind"]:
         repository_ctx.symlink(facts["nanobind"], "nanobind")
     repository_ctx.file("peers.txt", repository_ctx.os.environ.get("GRIDBUF_PEERS", "none") + "\n")

@@ -19,8 +19,8 @@ def _python_wheel_impl(ctx):
             "--out=" + folder.path,
             "--python-tag=" + PYTHON_TAG,
             "--extension-suffix=" + ctx.attr.extension_suffix,
-        ] + ["--extra=" + file.path for file in ctx.files.licenses],
-        inputs = ctx.files.files + ctx.files.licenses + [ctx.file.pyproject, ctx.file.readme, listing],
+        ] + ["--component=" + file.path for file in ctx.files.components],
+        inputs = ctx.files.files + ctx.files.licenses + ctx.files.components + [ctx.file.pyproject, ctx.file.readme, listing],
         outputs = [folder],
         mnemonic = "PythonWheel",
         progress_message = "Making the wheel %s" % ctx.label,
@@ -30,9 +30,10 @@ def _python_wheel_impl(ctx):
 _python_wheel = rule(
     implementation = _python_wheel_impl,
     attrs = {
+        "components": attr.label_list(allow_files = True, doc = "What write_component made, of all that the extension has in it."),
         "extension_suffix": attr.string(mandatory = True, doc = "e.g. .cpython-311-x86_64-linux-gnu.so"),
         "files": attr.label_list(allow_files = True, mandatory = True),
-        "licenses": attr.label_list(allow_files = True),
+        "licenses": attr.label_list(allow_files = True, doc = "The `license-files` of the pyproject.toml."),
         "pyproject": attr.label(allow_single_file = [".toml"], mandatory = True),
         "readme": attr.label(allow_single_file = [".md"], mandatory = True),
         "strip": attr.string(doc = "The folder above the package, as a path in the workspace."),
@@ -45,7 +46,7 @@ def python_wheel(**kwargs):
     """A wheel of a package with an extension, for the processor that is built for.
 
     Args:
-      **kwargs: name, files, licenses, pyproject, readme, strip, visibility.
+      **kwargs: name, components, files, licenses, pyproject, readme, strip, visibility.
     """
     _python_wheel(
         extension_suffix = select({

@@ -1,7 +1,11 @@
-"""Hatchling's hook: a wheel or a source distribution of a checkout gets the findings, which the zoo makes from its scripts."""
+"""Hatchling's hook: a wheel or a source distribution of a checkout gets the findings, which the zoo makes from its scripts.
+
+A wheel also gets its bill of materials (PEP 770). It has the wheel and no components: no code of another project is in it.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -12,16 +16,33 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
-class FindingsHook(BuildHookInterface):
-    """Adds `findings.json`. A source distribution has no zoo, but the file already."""
+class FilesHook(BuildHookInterface):
+    """Adds `findings.json`, and the bill of materials. A source distribution has no zoo, but the first file already."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        published = Path(self.root, "zoo/published.py")
-        if version == "editable" or not published.exists():
+        if version == "editable":
             return
         self.made = tempfile.TemporaryDirectory()  # kept until the archive is written
+        if self.target_name == "wheel":
+            path = Path(self.made.name, f"{self.metadata.core.name}.cdx.json")
+            path.write_text(json.dumps(self.bill_of_materials(), indent=2) + "\n")
+            build_data["sbom_files"].append(str(path))
+        published = Path(self.root, "zoo/published.py")
+        if not published.exists():
+            return
         path = Path(self.made.name, "findings.json")
         search = os.pathsep.join([self.root, *sys.path])  # with what pip installs for the build
         environment = {**os.environ, "PYTHONPATH": search}
         subprocess.run([sys.executable, str(published), str(path)], env=environment, check=True)
         build_data["force_include"][str(path)] = "gridbuf_conformance/findings.json"
+
+    def bill_of_materials(self) -> dict[str, Any]:
+        project = self.metadata.core
+        wheel = {
+            "type": "library",
+            "name": project.name,
+            "version": self.metadata.version,
+            "purl": f"pkg:pypi/{project.name}@{self.metadata.version}",
+            "licenses": [{"license": {"id": project.license_expression}}],
+        }
+        return {"bomFormat": "CycloneDX", "specVersion": "1.6", "metadata": {"component": wheel}}

@@ -1,15 +1,18 @@
 """The wheels that users install: one extension that needs only glibc, a pure suite that needs neither NumPy nor gridbuf."""
 
+import email
+import json
 import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
-import tomllib
 import zipfile
 
 import pytest
+from cyclonedx.schema import SchemaVersion
+from cyclonedx.validation.json import JsonStrictValidator
 from fresh_environment import PYTEST_NEEDS, SUITE_NEEDS, install, only_wheel, run
 
 HERE = pathlib.Path(__file__).parent
@@ -18,6 +21,30 @@ CONFORMANCE = HERE.parent / "conformance/wheel"
 
 # What a C and C++ program may ask of any Linux: the parts of glibc.
 GLIBC = re.compile(r"(lib(c|m|dl|rt|pthread)\.so\.\d+|ld-linux-x86-64\.so\.2)$")
+
+
+# What the linker reads, and the component of the SBOM that it is a part of. None: gridbuf's own, or shared and not in the wheel.
+READ_BY_THE_LINKER = {
+    r"bazel-out/[^/]+/bin/(modules|build_defs)/": None,
+    r".*\.so(\.\d+)*$": None,
+    r"bazel-out/[^/]+/bin/external/com_google_absl/": "abseil-cpp",
+    r"external/gridbuf_cuda/.*/libcudart_static\.a\(": "nvidia-cuda-runtime",
+    r"/usr/lib/gcc/[^/]+/(\d+)/(crt(begin|end)S\.o$|lib(gcc|gcc_eh|stdc\+\+)\.a\()": r"gcc-\1",
+    r".*/debian/glibc/libgcc_eh\.a\(": "gcc-10",
+    r".*/debian/glibc/libc_nonshared\.a\(|.*/crt[in]\.o$": "glibc",
+}
+# Where the sources and headers are from. NumPy and CPython are not in the wheel: pip installs the first, and runs in the second.
+READ_BY_THE_COMPILER = {
+    "com_google_absl": "abseil-cpp",
+    "gridbuf_cuda//:toolkit/": "nvidia-cuda-runtime",
+    "gridbuf_cuda//:aarch64/": "nvidia-cuda-runtime",
+    "gridbuf_python//:pybind11_include/": "pybind11",
+    "gridbuf_python//:numpy_include/": None,
+    "gridbuf_python//:include/": None,
+}
+TOOLS = ("bazel_tools", "local_config_cc", "platforms")
+# Follows dlpack.h without including it.
+COPIED = {"dlpack"}
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +72,13 @@ def test_gridbuf_extension_shows_only_its_init_function(unpacked):
     )
     names = [line.split()[-1] for line in symbols.stdout.splitlines()]
     assert names == ["PyInit__core"]
+
+
+def test_gridbuf_extension_has_no_path_of_its_build(unpacked):
+    """Two builds in two folders would differ."""
+    (extension,) = unpacked.rglob("*.so*")
+    words = rb"[\w./-]*(?:/execroot/|/sandbox/|/\.gridbuf/|tmpxft_)[\w./-]*"
+    assert re.findall(words, extension.read_bytes()) == []
 
 
 def test_gridbuf_extension_asks_glibc_for_versions_only(unpacked):
@@ -105,6 +139,70 @@ def test_gridbuf_wheel_imports_without_cuda_and_carries_stubs(tmp_path, unpacked
     assert [path for path in sources if " : as in `" in path.read_text("utf-8")] == []
 
 
+def components(unpacked: pathlib.Path) -> dict[str, set[str]]:
+    """The names in the SBOM, with their versions."""
+    (path,) = unpacked.glob("*.dist-info/sboms/*.cdx.json")
+    error = JsonStrictValidator(SchemaVersion.V1_6).validate_str(path.read_text())
+    assert error is None, error
+    found: dict[str, set[str]] = {}
+    for component in json.loads(path.read_text()).get("components", []):
+        assert component["licenses"] and component["version"] in component["purl"].replace(
+            "%2B", "+"
+        )
+        found.setdefault(component["name"], set()).add(component["version"])
+    return found
+
+
+def test_sbom_of_gridbuf_has_what_is_linked_and_compiled_in(unpacked):
+    linked = {
+        next(
+            (match.expand(part) if part else None)
+            for pattern, part in {**READ_BY_THE_LINKER, ".*": f"unknown: {line}"}.items()
+            if (match := re.match(pattern, line))
+        )
+        for line in (HERE / "extension.trace.txt").read_text().splitlines()
+    }
+    labels = (HERE / "extension.labels").read_text()
+    # @gridbuf_python_aarch64 is @gridbuf_python for --config=aarch64.
+    files = re.findall(r"^@(\w+?)(?:_aarch64)?//(?:.*:)?(\w*/?)", labels, re.MULTILINE)
+    compiled = {
+        READ_BY_THE_COMPILER[f"{name}//:{folder}" if name.startswith("gridbuf_") else name]
+        for name, folder in files
+        if name not in TOOLS and (folder.endswith("/") or not name.startswith("gridbuf_"))
+    }
+    expected = {*linked, *compiled, *COPIED} - {None}
+    assert len(expected) > 5
+    assert set(components(unpacked)) == expected
+
+
+def test_sbom_of_gridbuf_has_the_versions_of_what_is_linked(unpacked):
+    found = components(unpacked)
+    (extension,) = unpacked.rglob("*.so*")
+    # Abseil's symbols have its version.
+    (version,) = set(re.findall(rb"lts_(\d{8})", extension.read_bytes()))
+    assert {name.partition(".")[0] for name in found["abseil-cpp"]} == {version.decode()}
+    assert len(found["glibc"]) == 1 + int(os.environ["GRIDBUF_OLD_GLIBC"])
+    compiler = subprocess.run(["clang-19", "-v"], capture_output=True, text=True, check=True)
+    gcc = re.search(r"Selected GCC installation: \S+/(\d+)$", compiler.stderr, re.MULTILINE)[1]
+    assert all(version.startswith(f"{gcc}.") for version in found[f"gcc-{gcc}"])
+
+
+def test_wheels_have_the_licences_of_all_that_is_in_them(tmp_path, unpacked):
+    with zipfile.ZipFile(only_wheel(CONFORMANCE)) as archive:
+        archive.extractall(tmp_path)
+    assert components(tmp_path) == {}
+    for folder in (unpacked, tmp_path):
+        (info,) = folder.glob("*.dist-info")
+        named = email.message_from_string((info / "METADATA").read_text()).get_all("License-File")
+        files = [path for path in info.glob("licenses/**/*") if path.is_file()]
+        texts = {str(path.relative_to(info / "licenses")) for path in files}
+        assert set(named) == texts
+        for name, versions in components(folder).items():
+            of_it = [text for text in texts if text.startswith(f"{name}-")]
+            assert len(of_it) >= len(versions), f"no text of the licence of {name}"
+            assert all((info / "licenses" / text).stat().st_size > 1000 for text in of_it)
+
+
 # CUDA's static runtime and our few kernels: small compared with the rest.
 MOST_EXTENSION_BYTES = 16 << 20
 
@@ -125,9 +223,8 @@ def test_gridbuf_wheel_carries_cuda_code_exactly_if_built_with_the_toolkit(tmp_p
     assert result.stdout.startswith("built in, runtime" if built else "not built in"), result.stdout
 
 
-def test_versions_agree():
-    text = (HERE.parent / "pyproject.toml").read_text()
-    assert tomllib.loads(text)["project"]["version"] == only_wheel(GRIDBUF).name.split("-")[1]
+def test_the_two_wheels_have_one_version():
+    assert only_wheel(GRIDBUF).name.split("-")[1] == only_wheel(CONFORMANCE).name.split("-")[1]
 
 
 def test_conformance_wheel_is_pure_and_checks_array_without_numpy_and_gridbuf(tmp_path):

@@ -1,3 +1,3 @@
-"""The suite's version. `pyproject.toml` has the same, and a test holds them together."""
+"""The suite's version: here only. `tools/release VERSION` writes it, and gridbuf's: they have one version."""
 
 __version__ = "0.1.0"

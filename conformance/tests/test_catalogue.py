@@ -13,6 +13,14 @@ from gridbuf_conformance.rules.registry import check, consumer_check
 
 RULES = catalogue.load()
 SIDES = ("producer", "consumer")
+VERSIONS = {"1.0": "2db9b955e70e"}
+"""Each version of the catalogue with the digest of its rules. A released line never changes."""
+
+
+def test_a_change_of_a_rule_is_a_new_version_of_the_catalogue() -> None:
+    assert VERSIONS.get(catalogue.VERSION) == catalogue.digest(), (
+        "add the digest under a new version, which catalogue.VERSION then is; CHANGELOG.md says what changed"
+    )
 
 
 @pytest.mark.parametrize("group", catalogue.GROUPS)

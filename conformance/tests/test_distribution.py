@@ -102,8 +102,9 @@ def test_the_wheel_holds_the_package_and_the_license_and_nothing_else(wheel):
     }
     files["gridbuf_conformance/findings.json"] = findings.packed().encode()
     packed = contents(wheel)
-    info = f"gridbuf_conformance-{PROJECT['version']}.dist-info"
+    info = f"gridbuf_conformance-{gridbuf_conformance.__version__}.dist-info"
     about = {"METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"}
+    about |= {"sboms/gridbuf-conformance.cdx.json"}
     assert packed.keys() - files.keys() == {f"{info}/{name}" for name in about}
     assert {name: packed.get(name) for name in files} == files
     assert packed[f"{info}/licenses/LICENSE"] == (PACKAGE.parents[1] / "LICENSE").read_bytes()
@@ -139,10 +140,6 @@ def test_a_checkout_has_the_findings_without_the_file(tree):
     )
     assert done.stdout.strip() == findings.packed().strip()
     assert not list(tree.rglob("findings.json"))
-
-
-def test_the_version_stands_in_two_places_and_is_one():
-    assert gridbuf_conformance.__version__ == PROJECT["version"]
 
 
 def test_the_command_is_what_the_metadata_says():

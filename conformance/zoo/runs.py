@@ -7,14 +7,12 @@ catalogue that judged: it is too old when rules, their levels, their sides, thei
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import venvs
-from records import SIDES, Environment, Finding, Zoo
+from records import Environment, Finding, Zoo
 
 from gridbuf_conformance.rules import catalogue
 
@@ -28,19 +26,8 @@ _FAILING = FAILED[:2]
 _MAX_CHARS = 400
 
 
-def _catalogue() -> str:
-    """The version of the catalogue: a digest of what decides how a library is judged, not of texts for readers."""
-    rules = [
-        (r.id, _levels(r), r.preconditions, r.is_for_storages) for r in catalogue.load().values()
-    ]
-    return hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()[:12]
-
-
-def _levels(rule: catalogue.Rule) -> dict[str, str]:
-    return {side: rule.level_of(side) for side in SIDES if rule.judges(side)}
-
-
-CATALOGUE = _catalogue()
+CATALOGUE = catalogue.digest()
+"""The catalogue that judges."""
 
 
 def checked(environment: Environment, folder: Path) -> dict[str, Any]:

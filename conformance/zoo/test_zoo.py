@@ -229,11 +229,11 @@ def test_a_change_of_a_rule_makes_the_records_old(monkeypatch: pytest.MonkeyPatc
     for change in ({"level": "SHOULD"}, {"preconditions": ("PB-01",)}):
         changed = {**rules, "PB-24": replace(rules["PB-24"], **change)}
         monkeypatch.setattr(catalogue, "load", lambda: changed)
-        assert runs._catalogue() != runs.CATALOGUE
+        assert catalogue.digest() != runs.CATALOGUE
     monkeypatch.setattr(
         catalogue, "load", lambda: {**rules, "PB-24": replace(rules["PB-24"], why="")}
     )
-    assert runs._catalogue() == runs.CATALOGUE
+    assert catalogue.digest() == runs.CATALOGUE
 
 
 def test_every_registered_consumer_runs_in_the_zoo():

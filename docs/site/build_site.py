@@ -66,6 +66,7 @@ PAGES = {
     "docs/README.md": "index.md",
     "CHANGELOG.md": "changelog.md",
     "CONTRIBUTING.md": "contributing.md",
+    "SECURITY.md": "security.md",
     "benchmarks/README.md": "benchmarks.md",
     "conformance/README.md": "guide/suite.md",
     "conformance/cc/README.md": "guide/suite-cc.md",

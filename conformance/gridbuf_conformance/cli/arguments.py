@@ -23,7 +23,7 @@ from ..known import KnownError, shipped
 from ..outcomes import ExitCode
 from ..plan.profiles import profile_names
 from ..render import FORMATS
-from ..rules.catalogue import UnknownRule
+from ..rules.catalogue import VERSION as CATALOGUE, UnknownRule
 from ..rules.scope import UnknownEdition
 from ..targets import CannotLoad, WrongSide
 from ..version import __version__
@@ -267,7 +267,7 @@ def parser() -> argparse.ArgumentParser:
     top = _parser(
         argparse.ArgumentParser, "gridbuf-conformance", description=_DESCRIPTION, epilog=_EPILOG
     )
-    version = f"gridbuf-conformance {__version__}"
+    version = f"gridbuf-conformance {__version__}, catalogue {CATALOGUE}"
     top.add_argument("--version", action="version", version=version)
     top.set_defaults(run=None)
     command = top.add_subparsers(metavar="COMMAND", parser_class=_Subparser)

@@ -110,7 +110,11 @@ class Run:
         self._log.emit(
             "start",
             schema=SCHEMA,
-            suite={"name": SUITE_NAME, "version": __version__},
+            suite={
+                "name": SUITE_NAME,
+                "version": __version__,
+                "catalogue": catalogue.VERSION,
+            },
             target={
                 key: getattr(description, key)
                 for key in ("name", "version", "side", "python", "platform")

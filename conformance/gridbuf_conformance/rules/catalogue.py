@@ -12,6 +12,8 @@ from dataclasses import dataclass, fields
 import difflib
 from fnmatch import fnmatchcase
 from functools import lru_cache
+import hashlib
+import json
 from types import MappingProxyType
 from typing import Any
 
@@ -26,17 +28,23 @@ __all__ = [
     "LEVELS",
     "SEVERITIES",
     "VERBS",
+    "VERSION",
     "Document",
     "Group",
     "Rule",
     "Source",
     "UnknownRule",
+    "digest",
     "documents",
     "load",
     "matching",
     "rule_of_step",
     "select",
 ]
+
+VERSION = "1.0"
+"""The version of the catalogue, which `digest` identifies. The second number counts changes after which no library fails that passed
+before: a new SHOULD, ROBUST or SUITE rule, a lower level, a further precondition. The first counts all others."""
 
 LEVELS = MappingProxyType(
     {
@@ -286,6 +294,15 @@ def rule_of_step(step: str) -> str:
 def load() -> dict[str, Rule]:
     """All rules by id, in the order of the catalogue."""
     return dict(_rules())
+
+
+def digest() -> str:
+    """What decides how a library is judged, as a short text: ids, levels and preconditions, not texts for readers."""
+    rules = [
+        (r.id, {side: r.level_of(side) for side in r.sides}, r.preconditions, r.is_for_storages)
+        for r in load().values()
+    ]
+    return hashlib.sha256(json.dumps(rules, sort_keys=True).encode()).hexdigest()[:12]
 
 
 def matching(patterns: str | None = None, side: str | None = None) -> list[Rule]:

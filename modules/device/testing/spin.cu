@@ -2,7 +2,9 @@
 
 #include <cuda_runtime_api.h>
 
-namespace {
+// Not an unnamed namespace: nvcc would name it by a hash of this file's path, and two builds would
+// differ.
+namespace gridbuf::cuda_spin {
 
 __device__ unsigned long long nanoseconds() {
   unsigned long long now;
@@ -16,7 +18,9 @@ __global__ void spin_kernel(unsigned long long duration_nanoseconds) {
   }
 }
 
-}  // namespace
+}  // namespace gridbuf::cuda_spin
+
+using namespace gridbuf::cuda_spin;
 
 extern "C" int gridbuf_cuda_spin(uint32_t milliseconds, uint64_t stream) {
   spin_kernel<<<1, 1, 0, reinterpret_cast<cudaStream_t>(stream)>>>(milliseconds * 1000000ULL);

@@ -1,3 +1,3 @@
-"""The package's version; pyproject.toml says the same, which a test checks."""
+"""The package's version: here only. `tools/release VERSION` writes it."""
 
 __version__ = "0.1.0"

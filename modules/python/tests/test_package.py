@@ -7,7 +7,6 @@ import os
 import pickle
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import gridbuf
@@ -16,7 +15,6 @@ import numpy as np
 import pytest
 
 PACKAGE = Path(gridbuf.__file__).parent
-HERE = Path(__file__).parent
 
 
 def environment() -> dict[str, str]:
@@ -226,19 +224,6 @@ def test_show_config_prints_what_bug_reports_need(capsys: pytest.CaptureFixture[
     assert config["versions"]["gridbuf"] == gridbuf.__version__
     with pytest.raises(ValueError, match="mode"):
         gridbuf.show_config("xml")
-
-
-def test_the_version_is_that_of_the_project() -> None:
-    project = next(
-        (
-            parent / "pyproject.toml"
-            for parent in HERE.parents
-            if (parent / "pyproject.toml").exists()
-        ),
-        None,
-    )
-    assert project is not None, "pyproject.toml must be among the data of this test"
-    assert tomllib.loads(project.read_text("utf-8"))["project"]["version"] == gridbuf.__version__
 
 
 # ---- Types. ----

@@ -4,7 +4,9 @@
 
 #include <cuda_runtime_api.h>
 
-namespace {
+// Not an unnamed namespace: nvcc would name it by a hash of this file's path, and two builds would
+// differ.
+namespace gridbuf::cuda_kernels {
 
 using gridbuf::kernel_code::kThreads;
 using gridbuf::kernel_code::kTileBytes;
@@ -64,7 +66,9 @@ Kernel kernel_of(const gridbuf_kernel_plan& plan) {
   }
 }
 
-}  // namespace
+}  // namespace gridbuf::cuda_kernels
+
+using namespace gridbuf::cuda_kernels;
 
 extern "C" int gridbuf_kernel_launch(const gridbuf_kernel_plan* plan, uint64_t stream) {
   void* arguments[] = {const_cast<gridbuf_kernel_plan*>(plan)};

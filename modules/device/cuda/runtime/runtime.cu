@@ -7,7 +7,9 @@
 
 #include <cstring>
 
-namespace {
+// Not an unnamed namespace: nvcc would name it by a hash of this file's path, and two builds would
+// differ.
+namespace gridbuf::cuda_runtime {
 
 cudaStream_t stream_of(uint64_t handle) { return reinterpret_cast<cudaStream_t>(handle); }
 cudaEvent_t event_of(void* event) { return static_cast<cudaEvent_t>(event); }
@@ -198,6 +200,8 @@ int pointer(const void* address, gridbuf_cuda_pointer* pointer) {
 
 const gridbuf_cuda_runtime table = {GRIDBUF_CUDA_RUNTIME_ENTRIES};
 
-}  // namespace
+}  // namespace gridbuf::cuda_runtime
+
+using namespace gridbuf::cuda_runtime;
 
 extern "C" const gridbuf_cuda_runtime* gridbuf_cuda_runtime_table(void) { return &table; }
