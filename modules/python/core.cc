@@ -2,14 +2,9 @@
 
 #include <pybind11/pybind11.h>
 
-#ifdef Py_GIL_DISABLED
-#error \
-    "gridbuf relies on the GIL: set GRIDBUF_PYTHON to a Python without the 't' of a free-threaded build"
-#endif
-
 import gridbuf.python;
 
-PYBIND11_MODULE(_core_of_main_interpreter, module) {
+PYBIND11_MODULE(_core_of_main_interpreter, module, pybind11::mod_gil_not_used()) {
   module.doc() = "The compiled core of gridbuf; import gridbuf instead.";
   gridbuf::python::fill_module(module.ptr());
 }
