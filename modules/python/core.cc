@@ -4,11 +4,6 @@
 #include <unistd.h>
 #include <unwind.h>
 
-#ifdef Py_GIL_DISABLED
-#error \
-    "gridbuf relies on the GIL: set GRIDBUF_PYTHON to a Python without the 't' of a free-threaded build"
-#endif
-
 import gridbuf.python;
 
 // A thread that asks for the GIL after the interpreter's end has begun does not get it back: up to
@@ -34,7 +29,7 @@ _Unwind_Reason_Code __wrap___gxx_personality_v0(int version, _Unwind_Action acti
 }
 }
 
-PYBIND11_MODULE(_core_of_main_interpreter, module) {
+PYBIND11_MODULE(_core_of_main_interpreter, module, pybind11::mod_gil_not_used()) {
   module.doc() = "The compiled core of gridbuf; import gridbuf instead.";
   gridbuf::python::fill_module(module.ptr());
 }

@@ -203,6 +203,7 @@ py::object new_buffer(const DTypePtr& dtype, PyObject* root, const Make& make) {
     ::new (&buffer->array) Array(make());
     // Nothing below can fail.
     buffer->head.weak_references = nullptr;
+    std::construct_at(&buffer->head.mutex);
     std::construct_at(&buffer->root, share(root));
     buffer->adopted = false;
     std::construct_at(&buffer->dtype, dtype);

@@ -27,11 +27,7 @@ constexpr Py_ssize_t kMostPerDimension = kMaxNdim + 1;
 AttributeName data_interface_name("__gt_data_interface__");
 
 /// The value under `key`, kept alive: messages may run code that changes the dict. None without it.
-py::object item(py::handle dict, py::handle key) {
-  PyObject* const found = PyDict_GetItemWithError(dict.ptr(), key.ptr());
-  if (found == nullptr && PyErr_Occurred() != nullptr) throw PythonError();
-  return share(found);
-}
+py::object item(py::handle dict, py::handle key) { return item_or_none(dict.ptr(), key.ptr()); }
 py::object item(py::handle dict, const char* key) { return item(dict, make_text(key)); }
 
 /// The same; none for None as well.
@@ -107,8 +103,9 @@ Found<RawPointer> read_pointer(py::handle value) {
 bool read_descr_fields(py::handle list, int depth, int& budget,
                        std::vector<RawDescrField>& fields) {
   if (PyList_Check(list.ptr()) == 0 || depth > kMaxNdim) return false;
-  for (Py_ssize_t i = 0; i < PyList_GET_SIZE(list.ptr()); ++i) {
-    PyObject* const entry = PyList_GET_ITEM(list.ptr(), i);
+  const py::object entries = steal(PyList_AsTuple(list.ptr()));  // A list can change.
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(entries.ptr()); ++i) {
+    PyObject* const entry = PyTuple_GET_ITEM(entries.ptr(), i);
     const Py_ssize_t length = PyTuple_Check(entry) != 0 ? PyTuple_GET_SIZE(entry) : 0;
     if (--budget < 0 || (length != 2 && length != 3)) return false;
     py::handle name = PyTuple_GET_ITEM(entry, 0);
@@ -155,14 +152,14 @@ Found<bool> read_hook(py::handle value) {
 /// Calls `take` for the first entries of a sequence; false if it is not one, or `take` says so.
 template <class Take>
 bool for_each(py::handle sequence, const Take& take) {
-  const py::object entries = steal_or_none(PySequence_Fast(sequence.ptr(), ""));
+  const py::object entries = steal_or_none(PySequence_Tuple(sequence.ptr()));
   if (!entries) {
     if (!take_error(PyExc_TypeError)) throw PythonError();
     return false;
   }
-  const Py_ssize_t count = std::min(PySequence_Fast_GET_SIZE(entries.ptr()), kMostPerDimension);
+  const Py_ssize_t count = std::min(PyTuple_GET_SIZE(entries.ptr()), kMostPerDimension);
   for (Py_ssize_t i = 0; i < count; ++i) {
-    if (!take(share(PySequence_Fast_GET_ITEM(entries.ptr(), i)))) return false;
+    if (!take(share(PyTuple_GET_ITEM(entries.ptr(), i)))) return false;
   }
   return true;
 }

@@ -157,10 +157,9 @@ const dlpack::ExchangeApi* exchange_table_of(PyObject* object) {
 #else
   const py::object attributes = share(Py_TYPE(object)->tp_dict);
 #endif
-  PyObject* const found = PyDict_GetItemWithError(attributes.ptr(), name.get());
-  if (found == nullptr && PyErr_Occurred() != nullptr) throw PythonError();
-  if (PyCapsule_IsValid(found, dlpack::kExchangeCapsuleName) == 0) return nullptr;
-  const void* const header = PyCapsule_GetPointer(found, dlpack::kExchangeCapsuleName);
+  const py::object found = item_or_none(attributes.ptr(), name.get());
+  if (PyCapsule_IsValid(found.ptr(), dlpack::kExchangeCapsuleName) == 0) return nullptr;
+  const void* const header = PyCapsule_GetPointer(found.ptr(), dlpack::kExchangeCapsuleName);
   return dlpack::find_exchange_api(static_cast<const dlpack::ExchangeApiHeader*>(header));
 }
 

@@ -23,14 +23,6 @@ import importlib
 import sys
 from typing import TYPE_CHECKING
 
-if "t" in sys.abiflags:
-    # Before the extension is loaded: it is compiled for objects of another layout, and would crash.
-    raise ImportError(
-        f"gridbuf does not run on free-threaded Python, and {sys.executable} is one"
-        f" ({sys.version.split()[0]}, sys.abiflags {sys.abiflags!r}): its extension relies on the GIL."
-        f" Use a Python {sys.version_info[0]}.{sys.version_info[1]} with the GIL, without the 't' in its name"
-    )
-
 from ._config import show_config
 from ._core import (
     Buffer,

@@ -15,6 +15,7 @@ namespace gridbuf::python {
 struct ArrayHead {
   PyObject ob_base;
   PyObject* weak_references;
+  PythonMutex mutex;  // of what the object remembers; no member of Array or Storage
 };
 
 template <class Object>

@@ -60,12 +60,18 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   return guarded(-1, [&] {
     // The answer leads into the object, which the request then holds (PB-25).
     BufferObject& buffer = *object_of(self);
-    if (flags != buffer.granted_flags) {
-      buffer.granted = answer_of(buffer.array.memory(), flags);
+    bool is_granted = false;
+    {
+      const PythonLock lock(buffer.head.mutex);
+      is_granted = flags == buffer.granted_flags;
+      if (is_granted) *view = buffer.granted;
+    }
+    if (!is_granted) {
+      const Py_buffer answer = answer_of(buffer.array.memory(), flags);
+      const PythonLock lock(buffer.head.mutex);
+      buffer.granted = *view = answer;
       buffer.granted_flags = flags;
     }
-    // Before waiting, which gives the GIL away: another thread may then ask with other flags.
-    *view = buffer.granted;
     if (buffer.array.memory().device.type != DeviceType::kHost) wait_for_host(buffer);
     view->obj = Py_NewRef(self);
     return 0;

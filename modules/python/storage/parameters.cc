@@ -15,7 +15,6 @@ module;
 #include <functional>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -58,16 +57,11 @@ struct Hash {
 
 /// The object of these parameters.
 py::object interned(Parameters parameters) {
-  // Bounded, because each keeps its dtype. A new object only means that plans are made again. Never
-  // destroyed: references cannot be dropped after the interpreter's end.
-  constexpr std::size_t kCapacity = 1024;
-  static auto& known = *new std::unordered_map<Parameters, py::object, Hash>();
-  const auto found = known.find(parameters);
-  if (found != known.end()) return found->second;
+  // Bounded, because each keeps its dtype. A new object only means that plans are made again.
+  static auto& known = *new Cache<Parameters, py::object, Hash>(1024);
+  if (py::object found = known.find(parameters)) return found;
   py::object made = py::cast(parameters);
-  if (known.size() >= kCapacity) known.clear();
-  known.emplace(std::move(parameters), made);
-  return made;
+  return known.add(std::move(parameters), std::move(made));
 }
 
 py::object dims_of(const Parameters& parameters) { return from_dims(parameters.source.like.dims); }

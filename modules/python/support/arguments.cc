@@ -16,7 +16,6 @@ module;
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -172,7 +171,9 @@ SubscriptItem to_subscript_item(PyObject* item) {
 std::size_t find_name(const Signature& signature, PyObject* keyword) {
   const std::size_t count = signature.names.size();
   const auto interned = std::span(signature.interned).first(count);
-  const auto same = std::find(interned.begin(), interned.end(), keyword);
+  const auto same = std::find_if(interned.begin(), interned.end(), [keyword](const auto& name) {
+    return name.load(std::memory_order_relaxed) == keyword;
+  });
   if (same != interned.end()) return static_cast<std::size_t>(same - interned.begin());
   // A name that was put together at run time, as in f(**{"ba" + "ckend": ...}), is another object.
   std::size_t position = 0;
@@ -212,14 +213,12 @@ Dim to_dim(PyObject* item, const Name& name_of_item) {
 /// The str of a dimension; with the kind if it is not one of I, J, K and the numbers.
 py::object from_dim(Dim dim) {
   if (!dim.is_named()) return make_text(to_string(dim));
-  // Never destroyed: references cannot be dropped after the interpreter's end.
-  static auto& made = *new std::unordered_map<std::int32_t, py::object>();
-  py::object& object = made[dim.code()];
-  if (!object) {
-    object = py::module_::import("gridbuf._dims")
-                 .attr("Dim")(make_text(to_string(dim)), make_text(to_string(dim.kind())));
-  }
-  return object;
+  // As many as there can be names.
+  static auto& made = *new Cache<std::int32_t, py::object>(kMaxNameIndex + 1);
+  if (py::object found = made.find(dim.code())) return found;
+  return made.add(dim.code(), py::module_::import("gridbuf._dims")
+                                  .attr("Dim")(make_text(to_string(dim)),
+                                               make_text(to_string(dim.kind()))));
 }
 
 /// The position of the dimension that `name` names.
@@ -252,6 +251,18 @@ py::object positions_of_names(PyObject* sequence, const Dims& dims, std::string_
 }
 
 }  // namespace
+
+py::object item_or_none(PyObject* dict, PyObject* key) {
+#if PY_VERSION_HEX >= 0x030D0000
+  PyObject* found = nullptr;
+  check(PyDict_GetItemRef(dict, key, &found));
+  return steal_or_none(found);
+#else
+  PyObject* const found = PyDict_GetItemWithError(dict, key);
+  if (found == nullptr && PyErr_Occurred() != nullptr) throw PythonError();
+  return share(found);
+#endif
+}
 
 void add_exceptions(PyObject* module) {
   py::register_local_exception_translator([](std::exception_ptr failure) {
@@ -376,10 +387,12 @@ void sort_arguments(const Signature& signature, PyObject* const* arguments,
   }
   std::copy_n(arguments, positional_count, values.begin());
   if (keyword_names == nullptr) return;
-  // The last one is asked for, so that a failure half way is tried again.
-  if (signature.interned[signature.names.size() - 1] == nullptr) {
+  // The last one is asked for, so that a failure half way is tried again. Threads that do this at
+  // once write the same objects.
+  if (signature.interned[signature.names.size() - 1].load(std::memory_order_acquire) == nullptr) {
     for (std::size_t i = 0; i < signature.names.size(); ++i) {
-      signature.interned[i] = steal(PyUnicode_InternFromString(signature.names[i])).release().ptr();
+      PyObject* const name = steal(PyUnicode_InternFromString(signature.names[i])).release().ptr();
+      signature.interned[i].store(name, std::memory_order_release);
     }
   }
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keyword_names); ++i) {

@@ -8,10 +8,10 @@ module;
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -27,9 +27,17 @@ namespace {
 constexpr int kFirstUserType = 256;
 constexpr int kFirstNewStyleType = 2056;
 
-PyObject* copyto = nullptr;  // numpy.copyto
+PyObject* copyto = nullptr;             // numpy.copyto
+const DTypePtr* float64 = nullptr;  // never destroyed
 AttributeName unsafe("unsafe");
 AttributeName same_kind("same_kind");
+
+struct HashOfType {
+  std::size_t operator()(const DType& type) const {
+    const auto kind = static_cast<std::int64_t>(type.kind());
+    return std::hash<std::int64_t>()((kind << 32) ^ (type.bits() << 1) ^ type.is_native());
+  }
+};
 
 PyArray_Descr* descr_of(PyObject* dtype) { return reinterpret_cast<PyArray_Descr*>(dtype); }
 PyArrayObject* array_of(PyObject* object) { return reinterpret_cast<PyArrayObject*>(object); }
@@ -213,20 +221,15 @@ bool put_number(PyObject* array, PyObject* value) {
 void load_numpy() {
   check(PyArray_ImportNumPyAPI());
   copyto = attribute(steal(PyImport_ImportModule("numpy")).ptr(), "copyto").release().ptr();
+  float64 = new DTypePtr(
+      record_of(steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(NPY_DOUBLE))).ptr()));
 }
 
 DTypePtr record_of(PyObject* dtype) {
-  // By the identity of the dtype object, which each record keeps alive. Bounded: dtypes that are
-  // made on the fly would otherwise pile up. Never destroyed: its references cannot be dropped
-  // after the interpreter's end.
-  constexpr std::size_t kCapacity = 256;
-  static auto& records = *new std::unordered_map<PyObject*, DTypePtr>();
-  const auto found = records.find(dtype);
-  if (found != records.end()) return found->second;
-  DTypePtr record = make_record(dtype);
-  if (records.size() >= kCapacity) records.clear();
-  records.emplace(dtype, record);
-  return record;
+  // By the identity of the dtype object, which each record keeps alive.
+  static auto& records = *new Cache<PyObject*, DTypePtr>(256);
+  if (DTypePtr found = records.find(dtype)) return found;
+  return records.add(dtype, make_record(dtype));
 }
 
 DTypePtr record_or_none(PyObject* dtype) {
@@ -240,23 +243,15 @@ DTypePtr record_or_none(PyObject* dtype) {
 }
 
 DTypePtr record_of(const DType& type) {
-  // The few types that come in again and again; never destroyed, as above.
-  constexpr std::size_t kCapacity = 32;
-  static auto& known = *new std::vector<std::pair<DType, DTypePtr>>();
-  for (const auto& [known_type, record] : known) {
-    if (known_type == type) return record;
-  }
-  DTypePtr record = make_record_of(type);
-  if (known.size() == kCapacity) known.clear();
-  known.emplace_back(type, record);
-  return record;
+  // The few types that come in again and again.
+  static auto& known = *new Cache<DType, DTypePtr, HashOfType>(32);
+  if (DTypePtr found = known.find(type)) return found;
+  return known.add(type, make_record_of(type));
 }
 
 RequestedDType to_dtype(PyObject* object) {
   if (object == nullptr || object == Py_None) {
-    static const DTypePtr& float64 = *new DTypePtr(
-        record_of(steal(reinterpret_cast<PyObject*>(PyArray_DescrFromType(NPY_DOUBLE))).ptr()));
-    return {float64, {}};
+    return {*float64, {}};
   }
   PyArray_Descr* converted = nullptr;
   if (PyArray_DescrConverter(object, &converted) == 0) throw PythonError();
@@ -315,15 +310,21 @@ bool can_cast(PyObject* from, PyObject* to, PyObject* casting) {
     py::object from, to, casting;
     bool allowed = false;
   };
-  static Answer& last = *new Answer();  // Never destroyed, as above.
-  if (last.from.ptr() == from && last.to.ptr() == to && last.casting.ptr() == casting) {
-    return last.allowed;
+  static Answer& last = *new Answer();  // Never destroyed, as a Cache.
+  static PythonMutex mutex;
+  {
+    const PythonLock lock(mutex);
+    if (last.from.ptr() == from && last.to.ptr() == to && last.casting.ptr() == casting) {
+      return last.allowed;
+    }
   }
   NPY_CASTING rule = NPY_NO_CASTING;
   if (PyArray_CastingConverter(casting, &rule) == 0) throw PythonError();
   const bool allowed = PyArray_CanCastTypeTo(descr_of(from), descr_of(to), rule) != 0;
   // The old one goes last: its end may run code that asks in turn.
-  const Answer old = std::exchange(last, Answer{share(from), share(to), share(casting), allowed});
+  Answer old{share(from), share(to), share(casting), allowed};
+  const PythonLock lock(mutex);
+  std::swap(last, old);
   return allowed;
 }
 

@@ -90,18 +90,85 @@ T value_of(absl::StatusOr<T> value) {
   return *std::move(value);
 }
 
-/// The name of an attribute as interned text, made at its first use. For static variables.
+// ---- Threads ----
+//
+// Key decision: with the GIL nothing below costs anything. A free-threaded CPython (3.14t) runs
+// these functions on several threads at once, so each piece of state that outlives a call has a
+// PythonMutex, an atomic, or is written only while the extension is imported.
+
+/// Guards what the GIL guards in other builds. No Python code may run while it is held: objects
+/// that are dropped there could run theirs, so they are moved out first.
+class PythonMutex {
+ public:
+#ifdef Py_GIL_DISABLED
+  void lock() noexcept { PyMutex_Lock(&mutex_); }
+  void unlock() noexcept { PyMutex_Unlock(&mutex_); }
+
+ private:
+  PyMutex mutex_ = {};
+#else
+  inline void lock() noexcept {}
+  inline void unlock() noexcept {}
+#endif
+};
+using PythonLock = std::lock_guard<PythonMutex>;
+
+#ifdef Py_GIL_DISABLED
+using ShareCount = std::atomic<std::int64_t>;
+#else
+using ShareCount = std::int64_t;
+#endif
+
+/// A map of at most `capacity` entries, which a full one drops all: its keys may be made on the fly.
+/// Never destroyed: its references cannot be dropped after the interpreter's end.
+template <class Key, class Value, class Hash = std::hash<Key>>
+class Cache {
+ public:
+  explicit Cache(std::size_t capacity) : capacity_(capacity) {}
+  Cache(const Cache&) = delete;
+  Cache& operator=(const Cache&) = delete;
+
+  /// The value of `key`, or one without a value.
+  Value find(const Key& key) {
+    const PythonLock lock(mutex_);
+    const auto found = values_.find(key);
+    return found == values_.end() ? Value() : found->second;
+  }
+  /// Adds a value, and returns it; or the one that another thread has added meanwhile.
+  Value add(Key key, Value value) {
+    Map dropped;  // after the lock
+    const PythonLock lock(mutex_);
+    if (values_.size() >= capacity_) dropped.swap(values_);
+    return values_.emplace(std::move(key), std::move(value)).first->second;
+  }
+
+ private:
+  using Map = std::unordered_map<Key, Value, Hash>;
+  std::size_t capacity_;
+  PythonMutex mutex_;
+  Map values_;
+};
+
+/// dict[key] or none. Another thread may change the dict meanwhile.
+py::object item_or_none(PyObject* dict, PyObject* key);
+
+/// The name of an attribute as interned text, made at its first use. For static variables. Two
+/// threads that use it first make the same object.
 class AttributeName {
  public:
   explicit constexpr AttributeName(const char* text) noexcept : text_(text) {}
   PyObject* get() {
-    if (object_ == nullptr) object_ = steal(PyUnicode_InternFromString(text_)).release().ptr();
-    return object_;
+    PyObject* object = object_.load(std::memory_order_acquire);
+    if (object == nullptr) {
+      object = steal(PyUnicode_InternFromString(text_)).release().ptr();
+      object_.store(object, std::memory_order_release);
+    }
+    return object;
   }
 
  private:
   const char* text_;
-  PyObject* object_ = nullptr;
+  std::atomic<PyObject*> object_ = nullptr;
 };
 
 /// The attribute, or none if there is none, which raises and clears no AttributeError.
@@ -208,7 +275,7 @@ struct Signature {
   const char* function;                             // for messages: "empty"
   std::span<const char* const> names;               // positional ones first
   int positional;                                   // how many may be passed by position
-  mutable std::array<PyObject*, 16> interned = {};  // by the first call with keywords
+  mutable std::array<std::atomic<PyObject*>, 16> interned = {};  // by the first call with keywords
 };
 
 /// Raises TypeError for a keyword that the signature does not have.
@@ -296,10 +363,10 @@ struct DTypeRecord {
   py::object typestr;  // str, for the array interface
   py::object descr;    // list, for the array interface; none if NumPy has no words for it
   std::string name;    // "float64": for messages
-  mutable std::int64_t shares = 0;
+  mutable ShareCount shares = 0;
 };
 
-/// A share in a record, or none. Counted without atomics, under the GIL: two pairs of atomic
+/// A share in a record, or none. Counted without atomics where there is a GIL: two pairs of atomic
 /// operations would take a tenth of a small allocation.
 class DTypePtr {
  public:

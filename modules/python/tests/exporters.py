@@ -218,7 +218,7 @@ def exporter(
         _Slot(_RELEASE_BUFFER, ctypes.cast(put, ctypes.c_void_p)) if release else _Slot(0, None),
         _Slot(0, None),
     )
-    spec = _Spec(b"tests.Exporter", 16, 0, 1 << 18, slots)
+    spec = _Spec(b"tests.Exporter", object.__basicsize__, 0, 1 << 18, slots)
     _kept.append((get, put, slots, spec))
     return _type_from_spec(ctypes.byref(spec))()
 
