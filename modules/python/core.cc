@@ -4,6 +4,8 @@
 #include <unistd.h>
 #include <unwind.h>
 
+#include <cstring>
+
 import gridbuf.python;
 
 // A thread that asks for the GIL after the interpreter's end has begun does not get it back: up to
@@ -38,6 +40,20 @@ PYBIND11_MODULE(_core_of_main_interpreter, module, pybind11::mod_gil_not_used())
 // pybind11 looks for its own state, which on Python 3.11 never returns: it waits for the main
 // interpreter.
 PyMODINIT_FUNC PyInit__core() {
+#ifdef Py_GIL_DISABLED
+  constexpr bool kFreeThreaded = true;
+#else
+  constexpr bool kFreeThreaded = false;
+#endif
+  // Objects of the two builds of a CPython have different layouts, and the file's name is the same.
+  if ((std::strstr(Py_GetVersion(), "free-threading") != nullptr) != kFreeThreaded) {
+    PyErr_SetString(PyExc_ImportError,
+                    kFreeThreaded ? "gridbuf._core was built for free-threaded Python, and this is a "
+                                    "Python with the GIL; install gridbuf for this Python"
+                                  : "gridbuf._core was built for Python with the GIL, and this is a "
+                                    "free-threaded Python; install gridbuf for this Python");
+    return nullptr;
+  }
   if (PyInterpreterState_Get() != PyInterpreterState_Main()) {
     PyErr_SetString(PyExc_ImportError,
                     "gridbuf._core: found a subinterpreter; only the main interpreter is "

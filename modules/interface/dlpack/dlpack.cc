@@ -306,8 +306,10 @@ absl::StatusOr<VersionedExport> export_versioned(const BufferDescriptor& descrip
 absl::Status describe_tensor(const BufferDescriptor& descriptor, Extents& strides_elements,
                              DLTensor& tensor) {
   GRIDBUF_ASSIGN_OR_RETURN(const auto& type, exportable_type(descriptor));
-  strides_elements = descriptor.view.strides_bytes;
-  fill_strides(descriptor.view, strides_elements.data());
+  Extents strides = descriptor.view.strides_bytes;
+  fill_strides(descriptor.view, strides.data());
+  // A consumer of an earlier call may be reading them.
+  if (strides_elements != strides) strides_elements = strides;
   fill_tensor(descriptor, descriptor.device, type,
               const_cast<std::int64_t*>(descriptor.view.shape.data()), strides_elements.data(),
               tensor);

@@ -18,6 +18,13 @@ struct ArrayHead {
   PythonMutex mutex;  // of what the object remembers; no member of Array or Storage
 };
 
+/// dlpack::describe_tensor, where `strides_elements` is a member of the object.
+inline absl::Status described(ArrayHead& head, const BufferDescriptor& memory,
+                              Extents& strides_elements, dlpack::DLTensor& tensor) {
+  const PythonLock lock(head.mutex);
+  return dlpack::describe_tensor(memory, strides_elements, tensor);
+}
+
 template <class Object>
 struct ArrayType {
   static Object& of(PyObject* self) { return *reinterpret_cast<Object*>(self); }

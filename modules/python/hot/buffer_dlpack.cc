@@ -98,8 +98,7 @@ int export_owned(void* py_object, DLManagedTensorVersioned** out) {
 int export_borrowed(void* py_object, DLTensor* out) {
   return guarded(-1, [&] {
     BufferObject& buffer = ordered_buffer(py_object);
-    const PythonLock lock(buffer.head.mutex);
-    check(dlpack::describe_tensor(buffer.array.memory(), buffer.strides_elements, *out));
+    check(described(buffer.head, buffer.array.memory(), buffer.strides_elements, *out));
     return 0;
   });
 }

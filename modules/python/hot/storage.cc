@@ -53,8 +53,17 @@ std::uint64_t new_axes_of(const StorageObject& parent, const IndexMap& map) {
 PyObject* get_parameters(PyObject* self, void*) {
   return guarded([&] {
     StorageObject& object = *object_of(self);
-    if (!object.parameters) object.parameters = parameters_of(object);
-    return share(object.parameters.ptr());
+    const auto remembered = [&] {
+      const PythonLock lock(object.head.mutex);
+      return share(object.parameters.ptr());
+    };
+    if (py::object found = remembered()) return found;
+    const Storage& seen = object.storage();
+    py::object made = parameters_of(object);
+    const PythonLock lock(object.head.mutex);
+    const bool is_new = !object.parameters && &seen == &object.storage();
+    if (is_new) object.parameters = made;
+    return made;
   });
 }
 
@@ -116,7 +125,7 @@ py::object plain_key(PyObject* key) {
 /// The selected elements, as a new ndarray.
 py::object pick(const StorageObject& object, PyObject* key) {
   const py::object plain = plain_key(key);
-  const py::object elements = host_elements(object, object.storage);
+  const py::object elements = host_elements(object, object.storage());
   py::object picked = steal(PyObject_GetItem(elements.ptr(), plain.ptr()));
   const bool is_view = is_ndarray(picked.ptr()) && fields_of(picked.ptr()).base != nullptr;
   if (!is_view) return picked;
@@ -125,7 +134,7 @@ py::object pick(const StorageObject& object, PyObject* key) {
 
 /// elements[key] = value on the host; elements that it does not read are copied there and back.
 void put(const StorageObject& object, PyObject* key, PyObject* value) {
-  const Storage& storage = object.storage;
+  const Storage& storage = object.storage();
   const py::object plain = plain_key(key);
   const py::object source = readable_on_host(value);
   const Side side = reading_side(storage);
@@ -149,7 +158,7 @@ PyObject* subscript_slot(PyObject* self, PyObject* key) {
   return guarded([&] {
     const StorageObject& object = *object_of(self);
     if (!is_basic(key)) return pick(object, key);
-    return Type::subscript(object, to_subscript(key, object.storage.dims()));
+    return Type::subscript(object, to_subscript(key, object.storage().dims()));
   });
 }
 
@@ -164,9 +173,9 @@ int assign_subscript_slot(PyObject* self, PyObject* key, PyObject* value) {
       put(object, key, value);
       return 0;
     }
-    const std::vector<SubscriptItem> items = to_subscript(key, object.storage.dims());
-    const IndexMap map = value_of(subscript_map(object.storage.shape(), items));
-    assign(object, object.storage.view(map), value);
+    const std::vector<SubscriptItem> items = to_subscript(key, object.storage().dims());
+    const IndexMap map = value_of(subscript_map(object.storage().shape(), items));
+    assign(object, object.storage().view(map), value);
     return 0;
   });
 }
@@ -217,7 +226,7 @@ PyTypeObject* type_of(StorageKind kind) {
 }
 
 void check_writable(const StorageObject& object) {
-  if (!object.storage.readonly()) return;
+  if (!object.storage().readonly()) return;
   raise(ErrorClass::kValue,
         "this storage is read-only, as the memory that it wraps is; assign to a copy()");
 }
@@ -248,21 +257,21 @@ void set_storage_types(const py::args& classes) {
 StorageObject* object_of(PyObject* storage) { return reinterpret_cast<StorageObject*>(storage); }
 
 py::object view_of(const StorageObject& parent, const IndexMap& map) {
-  py::object made = make_view(parent, [&] { return parent.storage.view(map); });
+  py::object made = make_view(parent, [&] { return parent.storage().view(map); });
   object_of(made.ptr())->new_axes = new_axes_of(parent, map);
   return made;
 }
 
 py::object element_at(const StorageObject& object, const IndexMap& map) {
-  return host_elements(object, object.storage.view(map));
+  return host_elements(object, object.storage().view(map));
 }
 
 Storage without_new_axes(const StorageObject& object) {
-  IndexMap map(object.storage.shape());
+  IndexMap map(object.storage().shape());
   for (int axis = map.ndim() - 1; axis >= 0; --axis) {
     if (is_new_axis(object, axis) && map.axis(axis).extent == 1) map.fix(axis, 0);
   }
-  return object.storage.view(map);
+  return object.storage().view(map);
 }
 
 py::object device_of(const Storage& storage) {
@@ -306,10 +315,10 @@ bool is_storage(PyObject* object) {
 py::object side_buffer(PyObject* storage, DeviceType wanted, Purpose purpose) {
   const storages::StorageObject& object = *storages::object_of(storage);
   const Side side = wanted == DeviceType::kCuda ? Side::kDevice : Side::kHost;
-  const Side found = object.storage.has(side) ? side : other(side);
+  const Side found = object.storage().has(side) ? side : other(side);
   if (purpose == Purpose::kSharing) return storages::shown_buffer(object, found);
-  if (purpose == Purpose::kReading) storages::up_to_date(object.storage, found);
-  return storages::own_buffer(object.storage, object.dtype, found);
+  if (purpose == Purpose::kReading) storages::up_to_date(object.storage(), found);
+  return storages::own_buffer(object.storage(), object.dtype, found);
 }
 
 void touch_storage(PyObject* storage, Side side) {
@@ -319,7 +328,7 @@ void touch_storage(PyObject* storage, Side side) {
   if (hook) steal(PyObject_CallNoArgs(hook.ptr()));
 }
 
-const Storage& storage_of(PyObject* object) { return storages::object_of(object)->storage; }
+const Storage& storage_of(PyObject* object) { return storages::object_of(object)->storage(); }
 
 py::object make_storage(Storage&& storage, const DTypePtr& dtype) {
   return storages::make_object(storage.kind(), dtype, [&] { return std::move(storage); });

@@ -68,8 +68,8 @@ PyObject* read_array_method(PyObject* self, PyObject* const* arguments, Py_ssize
     check_count(count, 2);
     const StorageObject& object = *object_of(self);
     const Side side = to_side(arguments[0]);
-    const Storage seen = seen_as(object.storage, count > 1 ? arguments[1] : Py_None);
-    up_to_date(object.storage, side);
+    const Storage seen = seen_as(object.storage(), count > 1 ? arguments[1] : Py_None);
+    up_to_date(object.storage(), side);
     return array_of(object, seen, side, /*readonly=*/true);
   });
 }
@@ -79,7 +79,7 @@ PyObject* write_array_method(PyObject* self, PyObject* const* arguments, Py_ssiz
   return guarded([&] {
     check_count(count, 3);
     const StorageObject& object = *object_of(self);
-    const Storage& storage = object.storage;
+    const Storage& storage = object.storage();
     const Side side = to_side(arguments[0]);
     const bool whole = count < 3 || to_flag(arguments[2], "whole");
     if (storage.readonly()) raise(ErrorClass::kValue, "output storage is read-only");

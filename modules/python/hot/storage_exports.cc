@@ -26,17 +26,18 @@ namespace {
 using dlpack::DLManagedTensorVersioned;
 
 ShownMemory& shown_memory(StorageObject& object, Side side) {
+  const PythonLock lock(object.head.mutex);
   std::unique_ptr<ShownMemory>& shown = object.shown[static_cast<std::size_t>(side)];
   if (shown == nullptr) {
     shown = std::make_unique<ShownMemory>();
-    shown->memory = object.storage.memory(side);
+    shown->memory = object.storage().memory(side);
     shown->memory.owner = nullptr;  // The object keeps the memory.
   }
   return *shown;
 }
 
 void check_has_buffer(const StorageObject& object, Side side, std::string_view found) {
-  if (object.storage.has(side)) return;
+  if (object.storage().has(side)) return;
   const bool is_host = side == Side::kHost;
   raise(ErrorClass::kNoSuchBuffer,
         Problem{
@@ -72,7 +73,7 @@ StorageObject& to_storage(void* py_object) {
 int export_owned(void* py_object, DLManagedTensorVersioned** out) {
   return guarded(-1, [&] {
     const StorageObject& object = to_storage(py_object);
-    const py::object buffer = shown_buffer(object, exporting_side(object.storage));
+    const py::object buffer = shown_buffer(object, exporting_side(object.storage()));
     *out = value_of(dlpack::export_versioned(array_in(buffer.ptr()).memory())).release();
     return 0;
   });
@@ -82,11 +83,11 @@ int export_owned(void* py_object, DLManagedTensorVersioned** out) {
 int export_borrowed(void* py_object, dlpack::DLTensor* out) {
   return guarded(-1, [&] {
     StorageObject& object = to_storage(py_object);
-    const Side side = exporting_side(object.storage);
+    const Side side = exporting_side(object.storage());
     ShownMemory& shown = shown_memory(object, side);
-    check(dlpack::describe_tensor(shown.memory, shown.strides_elements, *out));
-    up_to_date(object.storage, side);
-    if (!object.storage.readonly()) object.storage.note_unknown_export(side);
+    check(described(object.head, shown.memory, shown.strides_elements, *out));
+    up_to_date(object.storage(), side);
+    if (!object.storage().readonly()) object.storage().note_unknown_export(side);
     return 0;
   });
 }
@@ -138,7 +139,7 @@ py::object own_buffer(const Storage& storage, const DTypePtr& dtype, Side side, 
 }
 
 py::object shown_buffer(const StorageObject& object, Side side) {
-  const Storage& storage = object.storage;
+  const Storage& storage = object.storage();
   // There is no other side that has to know.
   if (storage.kind() == StorageKind::kCpu && side == Side::kHost) {
     return own_buffer(storage, object.dtype, side);
@@ -174,8 +175,8 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     StorageObject& object = *object_of(self);
     check_has_buffer(object, Side::kHost, "that of a device alone");
     const Py_buffer answer = answer_of(shown_memory(object, Side::kHost).memory, flags);
-    up_to_date(object.storage, Side::kHost);
-    if (answer.readonly == 0) object.storage.add_export(Side::kHost);
+    up_to_date(object.storage(), Side::kHost);
+    if (answer.readonly == 0) object.storage().add_export(Side::kHost);
     *view = answer;
     view->obj = Py_NewRef(self);
     view->internal = answer.readonly != 0 ? nullptr : &counted_mark;
@@ -184,18 +185,18 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) {
 }
 
 void release_buffer(PyObject* self, Py_buffer* view) {
-  if (view->internal != nullptr) object_of(self)->storage.drop_export(Side::kHost);
+  if (view->internal != nullptr) object_of(self)->storage().drop_export(Side::kHost);
 }
 
 py::object to_numpy(const StorageObject& object) {
-  check_has_buffer(object, Side::kHost, to_string(object.storage.kind()));
+  check_has_buffer(object, Side::kHost, to_string(object.storage().kind()));
   return ndarray_of(shown_buffer(object, Side::kHost).ptr());
 }
 
 py::object to_cupy(const StorageObject& object) {
-  check_has_buffer(object, Side::kDevice, to_string(object.storage.kind()));
+  check_has_buffer(object, Side::kDevice, to_string(object.storage().kind()));
   // Whether there is a CuPy is asked before anything is shown.
-  make_cupy_view(own_buffer(object.storage, object.dtype, Side::kDevice), /*sync=*/false);
+  make_cupy_view(own_buffer(object.storage(), object.dtype, Side::kDevice), /*sync=*/false);
   return make_cupy_view(shown_buffer(object, Side::kDevice), /*sync=*/true);
 }
 
@@ -203,7 +204,7 @@ PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t c
                         PyObject* names) {
   return guarded([&] {
     const StorageObject& object = *object_of(self);
-    const Storage& storage = object.storage;
+    const Storage& storage = object.storage();
     const dlpack::ExportRequest request = to_export_request(arguments, count, names);
     const Side side = storage.has(Side::kHost) && asks_for_host(storage, request)
                           ? Side::kHost
@@ -221,7 +222,7 @@ PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t c
 }
 
 PyObject* dlpack_device_method(PyObject* self, PyObject*) {
-  const Storage& storage = object_of(self)->storage;
+  const Storage& storage = object_of(self)->storage();
   const Device& device = storage.device(exporting_side(storage));
   return Py_BuildValue("(ii)", static_cast<int>(device.type), static_cast<int>(device.id));
 }

@@ -154,7 +154,7 @@ Side target_side(const Storage& target, PyObject* value) {
   if (!target.has(Side::kDevice)) return Side::kHost;
   if (!target.has(Side::kHost)) return Side::kDevice;
   if (!is_storage(value)) return Side::kHost;  // Other arrays: when they have been looked at.
-  const Storage& source = object_of(value)->storage;
+  const Storage& source = object_of(value)->storage();
   const bool on_device = source.has(Side::kDevice) && source.is_current(Side::kDevice);
   return on_device ? Side::kDevice : Side::kHost;
 }
@@ -287,7 +287,7 @@ void copy_values(const CopyArguments& given) {
 }
 
 py::object readable_on_host(PyObject* value) {
-  if (is_storage(value)) return host_elements(*object_of(value), object_of(value)->storage);
+  if (is_storage(value)) return host_elements(*object_of(value), object_of(value)->storage());
   Meaning meaning;
   return is_ndarray(value) ? as_ndarray(value)
                            : on_host(open_value(value, DeviceType::kHost, meaning));
@@ -298,8 +298,8 @@ void assign(const StorageObject& object, const Storage& view, PyObject* value, b
   Value found;
   if (is_storage(value)) {
     const StorageObject& source = *object_of(value);
-    if (is_same(view, source.storage)) return;
-    const Storage seen = by_name ? named_like(source, view) : source.storage;
+    if (is_same(view, source.storage())) return;
+    const Storage seen = by_name ? named_like(source, view) : source.storage();
     if (side == Side::kDevice && seen.has(Side::kDevice)) {
       up_to_date(seen, Side::kDevice);
       found.on_device = own_buffer(seen, source.dtype, Side::kDevice);

@@ -30,29 +30,29 @@ namespace {
 
 template <auto read>
 auto value(const StorageObject& object) {
-  return (object.storage.*read)();
+  return (object.storage().*read)();
 }
 template <auto read>
 py::object numbers(const StorageObject& object) {
-  return from_integers((object.storage.*read)().span());
+  return from_integers((object.storage().*read)().span());
 }
 
-py::object dims(const StorageObject& object) { return from_dims(object.storage.dims()); }
+py::object dims(const StorageObject& object) { return from_dims(object.storage().dims()); }
 
 /// The lower halo in the order of annotations: where a stencil's domain begins.
 py::object origin(const StorageObject& object) {
-  const Storage& storage = object.storage;
+  const Storage& storage = object.storage();
   const Extents first = first_domain_index(storage.halo(), storage.shape());
   return from_integers(in_annotation_order(storage.dims(), first).span());
 }
 
 py::object transposed(const StorageObject& object, const py::args& axes) {
-  const Extents& shape = object.storage.shape();
-  return view_of(object, value_of(transpose_map(shape, to_axes(axes, object.storage.dims()))));
+  const Extents& shape = object.storage().shape();
+  return view_of(object, value_of(transpose_map(shape, to_axes(axes, object.storage().dims()))));
 }
 
 py::object copy(const StorageObject& object) {
-  const Storage source = object.storage;  // A copy: the halo may be set meanwhile.
+  const Storage& source = object.storage();
   return make_storage(value_of(run_without_gil([&] { return source.copy(); })), object.dtype);
 }
 
@@ -71,7 +71,7 @@ py::object as_type(const StorageObject& object, py::handle dtype, py::handle cas
   const StorageSource source = storage_source_of(object.self(), nullptr);
   py::object made = allocate_storage(resolve_storage_like(source, wanted.record->numpy.ptr(), {}));
   assign(*object_of(made.ptr()), storage_of(made.ptr()),
-         host_elements(object, object.storage).ptr());
+         host_elements(object, object.storage()).ptr());
   return made;
 }
 
@@ -81,18 +81,18 @@ void fill(const StorageObject& object, py::handle value) {
                                      "assign arrays with storage[...] = value"});
   }
   check_writable(object);
-  assign(object, object.storage, value.ptr());
+  assign(object, object.storage(), value.ptr());
 }
 
 py::object domain_view(const StorageObject& object) {
-  py::object made = make_view(object, [&] { return object.storage.domain_view(); });
+  py::object made = make_view(object, [&] { return object.storage().domain_view(); });
   object_of(made.ptr())->new_axes = object.new_axes;
   return made;
 }
 
 /// NumPy's own flags of an array of this shape, strides and address; nothing is dereferenced.
 py::object flags(const StorageObject& object) {
-  const BufferDescriptor memory = object.storage.memory(reading_side(object.storage));
+  const BufferDescriptor memory = object.storage().memory(reading_side(object.storage()));
   const py::object array = make_ndarray(*object.dtype, memory.view, memory.first_element(),
                                         memory.readonly, object.self());
   return array.attr("flags");
@@ -103,7 +103,7 @@ py::object flags(const StorageObject& object) {
 /// An interface of a side that is not there is an attribute that is not there, so that `hasattr`
 /// answers (XA-18).
 void check_has(const StorageObject& object, Side side, const char* interface) {
-  if (object.storage.has(side)) return;
+  if (object.storage().has(side)) return;
   PyErr_Format(PyExc_AttributeError, "this storage has no %s: it has no %s buffer", interface,
                side == Side::kHost ? "host" : "device");
   throw PythonError();
@@ -115,10 +115,10 @@ py::object interface_dict(const StorageObject& object) {
       side == Side::kHost ? "__array_interface__" : "__cuda_array_interface__";
   check_has(object, side, kName);
   // What the memory cannot be described by must not count as an export.
-  py::object dict = own_buffer(object.storage, object.dtype, side).attr(kName);
-  up_to_date(object.storage, side);
+  py::object dict = own_buffer(object.storage(), object.dtype, side).attr(kName);
+  up_to_date(object.storage(), side);
   // Nothing tells how long the reader uses the address.
-  if (!object.storage.readonly()) object.storage.note_unknown_export(side);
+  if (!object.storage().readonly()) object.storage().note_unknown_export(side);
   return dict;
 }
 
@@ -127,7 +127,7 @@ py::object array_struct(const StorageObject& object) {
   check_has(object, Side::kHost, kName);
   // Absent for some dtypes, which is found out before anything is shown. The capsule holds its
   // Buffer, and with it the share: its life is known.
-  const py::object probe = own_buffer(object.storage, object.dtype, Side::kHost).attr(kName);
+  const py::object probe = own_buffer(object.storage(), object.dtype, Side::kHost).attr(kName);
   return shown_buffer(object, Side::kHost).attr(kName);
 }
 
@@ -135,9 +135,9 @@ py::object array_struct(const StorageObject& object) {
 /// reach, acquiring waits for the other side; memory of one side alone needs nothing.
 py::object entry_of(const StorageObject& object, Side side) {
   const bool is_host = side == Side::kHost;
-  const StorageKind kind = object.storage.kind();
+  const StorageKind kind = object.storage().kind();
   // No data can be stale here, but the entry names a stream, which must be the right one.
-  if (kind == StorageKind::kGpu) up_to_date(object.storage, side);
+  if (kind == StorageKind::kGpu) up_to_date(object.storage(), side);
   const py::handle self = object.self();
   py::object acquire;
   py::object touch;
@@ -147,13 +147,13 @@ py::object entry_of(const StorageObject& object, Side side) {
   } else if (kind == StorageKind::kCudaManaged) {
     acquire = self.attr(is_host ? "_acquire_host" : "_acquire_device");
   }
-  return make_data_entry(own_buffer(object.storage, object.dtype, side).ptr(),
-                         is_host ? DeviceType::kHost : DeviceType::kCuda, object.storage.halo(),
+  return make_data_entry(own_buffer(object.storage(), object.dtype, side).ptr(),
+                         is_host ? DeviceType::kHost : DeviceType::kCuda, object.storage().halo(),
                          acquire.ptr(), touch.ptr());
 }
 
 py::dict data_interface(const StorageObject& object) {
-  const Storage& storage = object.storage;
+  const Storage& storage = object.storage();
   py::dict sides;
   if (storage.has(Side::kHost)) sides[py::none()] = entry_of(object, Side::kHost);
   if (storage.has(Side::kDevice) && (!storage.is_emulated() || emulated_device_is_on())) {
@@ -165,7 +165,7 @@ py::dict data_interface(const StorageObject& object) {
 /// One of the functions that act on the whole base.
 template <auto function, class... Arguments>
 void run(const StorageObject& object, Arguments... arguments) {
-  const Storage storage = object.storage;  // A copy: the halo may be set meanwhile.
+  const Storage storage = object.storage();  // A copy: the halo may be set meanwhile.
   check(run_unlocked(storage, [&] { return (storage.*function)(arguments...); }));
 }
 template <auto function>
@@ -177,7 +177,7 @@ void transfer(const StorageObject& object, py::handle force) {
 py::tuple current_sides(const StorageObject& object) {
   py::list sides;
   for (const Side side : {Side::kHost, Side::kDevice}) {
-    if (!object.storage.has(side) || !object.storage.is_current(side)) continue;
+    if (!object.storage().has(side) || !object.storage().is_current(side)) continue;
     sides.append(make_text(to_string(side)));
   }
   return sides;
@@ -266,7 +266,7 @@ void add_pointer_type(py::module_ module) {
 }
 
 py::object device_data(const StorageObject& object) {
-  const Storage& storage = object.storage;
+  const Storage& storage = object.storage();
   if (!storage.has(Side::kDevice)) return py::none();
   up_to_date(storage, Side::kDevice);
   py::object pointer = py::cast(DevicePointer{own_buffer(storage, object.dtype, Side::kDevice)});
@@ -278,9 +278,18 @@ py::object device_data(const StorageObject& object) {
 /// Setting may run Python, so the storage is looked at afterwards.
 void set_halo(const StorageObject& object, py::handle value) {
   StorageObject& changed = *object_of(object.self());
-  const Halo halo = to_halo(value.ptr(), changed.storage.dims(), changed.storage.shape());
-  check(changed.storage.set_halo(halo));
-  changed.parameters = py::object();
+  const Halo halo = to_halo(value.ptr(), object.storage().dims(), object.storage().shape());
+  auto handle = std::make_unique<Storage>(object.storage());
+  check(handle->set_halo(halo));
+  py::object parameters;  // dropped after the lock
+  const PythonLock lock(changed.head.mutex);
+  const Storage* known = halo == object.first.halo() ? &object.first : nullptr;
+  for (const auto& other : object.handles) {
+    if (halo == other->halo()) known = other.get();
+  }
+  if (known == nullptr) known = changed.handles.emplace_back(std::move(handle)).get();
+  changed.current.store(known, std::memory_order_release);
+  std::swap(parameters, changed.parameters);
 }
 
 void add_properties(Attributes& type) {
@@ -295,18 +304,18 @@ void add_properties(Attributes& type) {
       .get("aligned_index", numbers<&Storage::aligned_index>, doc("StorageBase.aligned_index"))
       .get("alignment_size", value<&Storage::alignment_bytes>, doc("StorageBase.alignment_size"))
       .get(
-          "device", [](const StorageObject& object) { return device_of(object.storage); },
+          "device", [](const StorageObject& object) { return device_of(object.storage()); },
           doc("StorageBase.device"))
       .get_set(
-          "halo", [](const StorageObject& object) { return from_halo(object.storage.halo()); },
+          "halo", [](const StorageObject& object) { return from_halo(object.storage().halo()); },
           set_halo, doc("StorageBase.halo"))
       .get(
-          "managed", [](const StorageObject& object) { return managed_by(object.storage); },
+          "managed", [](const StorageObject& object) { return managed_by(object.storage()); },
           doc("StorageBase.managed"))
       .get("device_data", device_data, doc("StorageBase.device_data"))
       .get("domain_view", domain_view, doc("StorageBase.domain_view"))
       .get(
-          "sync_state", [](const StorageObject& object) { return object.storage.sync_state(); },
+          "sync_state", [](const StorageObject& object) { return object.storage().sync_state(); },
           doc("StorageBase.sync_state"))
       .get(
           "T", [](const StorageObject& object) { return transposed(object, py::args()); },
@@ -349,16 +358,16 @@ void add_methods(Attributes& type) {
       .def(
           "set_synchronized",
           [](const StorageObject& object) {
-            const Storage storage = object.storage;
+            const Storage storage = object.storage();
             run_without_gil([&storage] { storage.set_synchronized(); });
           },
           doc("StorageBase.set_synchronized"))
       .def("_acquire_host",
-           [](const StorageObject& object) { up_to_date(object.storage, Side::kHost); })
+           [](const StorageObject& object) { up_to_date(object.storage(), Side::kHost); })
       .def("_acquire_device",
-           [](const StorageObject& object) { up_to_date(object.storage, Side::kDevice); })
+           [](const StorageObject& object) { up_to_date(object.storage(), Side::kDevice); })
       .def("_elements",
-           [](const StorageObject& object) { return host_elements(object, object.storage); })
+           [](const StorageObject& object) { return host_elements(object, object.storage()); })
       .def("_own_memory", own_memory)
       .def("_current_sides", current_sides);
 }

@@ -42,7 +42,7 @@ py::object array_in_kernel(PyObject* array, KernelMemory& memory) {
 }  // namespace
 
 py::object own_memory(const StorageObject& object) {
-  const Storage& storage = object.storage;
+  const Storage& storage = object.storage();
   if (storage.kind() == StorageKind::kSoftwareManaged) return share(object.self());
   const Side side = reading_side(storage);
   up_to_date(storage, side);

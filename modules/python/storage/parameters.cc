@@ -154,7 +154,7 @@ py::object refuse_call(PyObject*, PyObject*) {
 }  // namespace
 
 py::object parameters_of(const StorageObject& object) {
-  const Storage& storage = object.storage;
+  const Storage& storage = object.storage();
   Parameters parameters{.source = storage_source_of(object.self(), nullptr),
                         .new_axes = object.new_axes};
   LayoutRequest& like = parameters.source.like;

@@ -61,7 +61,11 @@ struct StorageObject {
 
   ArrayHead head;
   DTypePtr dtype;
-  Storage storage;
+  // Only the halo of an object can change. The handle with the new halo takes the place of the old
+  // one, which lives on in `handles`: other threads may read it.
+  std::atomic<const Storage*> current;
+  std::vector<std::unique_ptr<const Storage>> handles;  // with different halos
+  Storage first;
   std::shared_ptr<const TouchHooks> touch;
   std::array<std::unique_ptr<ShownMemory>, 2> shown;  // by side; made when first asked for
   py::object parameters;  // `_parameters`, made when first asked for; none after the halo was set
@@ -71,6 +75,7 @@ struct StorageObject {
   std::uint64_t new_axes = 0;
 
   PyObject* self() const { return const_cast<PyObject*>(&head.ob_base); }
+  const Storage& storage() const { return *current.load(std::memory_order_acquire); }
 };
 static_assert(kMaxNdim <= 64, "StorageObject::new_axes has a bit for each dimension");
 
@@ -82,9 +87,12 @@ PyTypeObject* type_of(StorageKind kind);
 template <class Make>
 py::object make_object(StorageKind kind, const DTypePtr& dtype, const Make& make) {
   return make_in_place<StorageObject>(type_of(kind), [&](StorageObject* object) {
-    ::new (&object->storage) Storage(make());
+    ::new (&object->first) Storage(make());
     // Nothing below can fail.
     object->head.weak_references = nullptr;
+    std::construct_at(&object->head.mutex);
+    std::construct_at(&object->current, &object->first);
+    std::construct_at(&object->handles);
     std::construct_at(&object->dtype, dtype);
     std::construct_at(&object->touch);
     std::construct_at(&object->shown);
@@ -96,12 +104,12 @@ py::object make_object(StorageKind kind, const DTypePtr& dtype, const Make& make
 /// A view of the memory behind `parent`, which keeps its hooks.
 template <class Make>
 py::object make_view(const StorageObject& parent, const Make& make) {
-  py::object made = make_object(parent.storage.kind(), parent.dtype, make);
+  py::object made = make_object(parent.storage().kind(), parent.dtype, make);
   object_of(made.ptr())->touch = parent.touch;
   return made;
 }
 py::object view_of(const StorageObject& parent, const IndexMap& map);
-inline const Extents& shape_of(const StorageObject& object) { return object.storage.shape(); }
+inline const Extents& shape_of(const StorageObject& object) { return object.storage().shape(); }
 py::object element_at(const StorageObject& object, const IndexMap& map);
 
 /// The storage of `object` without the axes of extent 1 that None has put in.

@@ -110,8 +110,10 @@ StorageKind wanted_kind(const WrapArguments& given, bool found_device,
 
 /// Its own buffers, not exports of them: a view does not count as an export.
 Sides own_sides(const StorageObject& object) {
-  const Storage& storage = object.storage;
-  const auto own = [&object](Side side) { return own_buffer(object.storage, object.dtype, side); };
+  const Storage& storage = object.storage();
+  const auto own = [&object](Side side) {
+    return own_buffer(object.storage(), object.dtype, side);
+  };
   const bool second = storage.has(Side::kDevice) && storage.kind() != StorageKind::kCudaManaged;
   return {.host = storage.has(Side::kHost) ? own(Side::kHost) : py::object(),
           .device = second ? own(Side::kDevice) : py::object()};
@@ -259,7 +261,7 @@ py::object wrap(const WrapArguments& given) {
   const auto [dtype, layout] = compare(given, sides);
   if (given.sync_state != nullptr) parts.sync = to_sync_state(given.sync_state);
   if (viewed != nullptr) {
-    const Storage& storage = viewed->storage;
+    const Storage& storage = viewed->storage();
     if (parts.sync != nullptr && parts.sync != storage.sync_state()) {
       raise(ErrorClass::kValue,
             Problem{"sync_state", "that of other buffers", "the storage's own", "leave it out"});

@@ -117,21 +117,6 @@ def test_a_module_that_lacks_its_library_says_what_to_install() -> None:
     )
 
 
-def test_a_free_threaded_interpreter_is_refused_before_the_extension_is_loaded() -> None:
-    run(
-        "import sys\n"
-        "sys.abiflags = 't'\n"  # as a free-threaded CPython sets it
-        "try:\n"
-        "    import gridbuf\n"
-        "except ImportError as error:\n"
-        "    for part in ('free-threaded', sys.executable, sys.version.split()[0], 'with the GIL'):\n"
-        "        assert part in str(error), error\n"
-        "else:\n"
-        "    raise SystemExit('no error')\n"
-        "assert 'gridbuf._core' not in sys.modules\n"
-    )
-
-
 def test_the_text_of_a_buffer() -> None:
     buffer = gridbuf.allocate(
         (3, 4, 5), layout=(2, 0, 1), alignment_size=64, aligned_index=(1, 1, 1)
