@@ -9,7 +9,7 @@ import numpy as np
 
 __all__ = ["caller", "masked"]
 
-# Their loops write to wrong places where elements of the output are not adjacent along the inner axis.
+# Their loops read or write wrong elements if those of the output are not adjacent along the inner axis.
 _WRONG_IF_STRIDED = {np.negative, np.isfinite, np.isinf, np.isnan, np.signbit}
 
 
@@ -50,7 +50,11 @@ def _inner_axis(array: Any) -> int:
 
 
 def masked(
-    ufunc: np.ufunc, arrays: Sequence[Any], targets: Sequence[Any], mask: Any, options: dict[str, Any]
+    ufunc: np.ufunc,
+    arrays: Sequence[Any],
+    targets: Sequence[Any],
+    mask: Any,
+    options: dict[str, Any],
 ) -> None:
     """`ufunc(*arrays, out=targets, where=mask)`. Where NumPy copies an output that overlaps, and converts its elements, it
     writes elements that the mask leaves out: inputs are copied first."""

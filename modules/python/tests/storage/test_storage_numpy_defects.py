@@ -42,7 +42,11 @@ def test_padded_layouts(ufunc: np.ufunc, dtype: str, device: Any) -> None:
                     np.testing.assert_array_equal(out.to_numpy(), ufunc(values))
                     mask = np.arange(values.size).reshape(shape) % 2 == 0
                     out[...] = 1
-                    ufunc(storage, out=out, where=gridbuf.storage.storage(mask, dims="IJ", device=device))
+                    ufunc(
+                        storage,
+                        out=out,
+                        where=gridbuf.storage.storage(mask, dims="IJ", device=device),
+                    )
                     np.testing.assert_array_equal(out.to_numpy(), np.where(mask, ufunc(values), 1))
 
 
