@@ -49,12 +49,11 @@ rest = []
 if limited:
     pages = int(open("/proc/self/statm").read().split()[0])
     resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize(),) * 2)
-    for length in (1 << 16, 1 << 12):
-        try:
-            while True:
-                rest.append(bytearray(length))
-        except MemoryError:
-            pass
+    try:  # Less is left than the scratch memory of a cast.
+        while True:
+            rest.append(bytearray(1 << 16))
+    except MemoryError:
+        pass
 begin.set()
 thread.join()
 del rest
