@@ -48,7 +48,8 @@ thread.start()
 rest = []
 if limited:
     pages = int(open("/proc/self/statm").read().split()[0])
-    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize(),) * 2)
+    most = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize(), most))
     try:  # Less is left than the scratch memory of a cast.
         while True:
             rest.append(bytearray(1 << 16))
@@ -57,6 +58,8 @@ if limited:
 begin.set()
 thread.join()
 del rest
+if limited:
+    resource.setrlimit(resource.RLIMIT_AS, (most, most))
 assert done and not failures, failures
 assert np.array_equal(casted, source) and np.array_equal(copied, source)
 assert np.array_equal(masked, np.where(mask, source, 0))
