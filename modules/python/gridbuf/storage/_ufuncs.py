@@ -10,7 +10,7 @@ import numpy as np
 from .._core import StorageBase
 from . import _cupy
 from ._compute import Work, compute, run
-from ._numpy_defects import caller, masked
+from ._numpy_defects import caller, masked, planned
 from ._operands import (
     NUMBERS,
     Operand,
@@ -131,7 +131,10 @@ def _remember(key: tuple[Any, ...], inputs: Sequence[Any], out: Any, result: Any
     dims = result.dims
     reads = [(None if v.dims == dims else dims) if is_storage(v) else False for v in inputs]
     make = result._parameters.empty if out is None else None
-    _plans[key] = _Plan(tuple(reads), make, dims, result.device is None, caller(key[0]))
+    is_on_host = result.device is None
+    new = make is not None and is_on_host
+    call = planned(key[0], inputs, result) if new else caller(key[0])
+    _plans[key] = _Plan(tuple(reads), make, dims, is_on_host, call)
 
 
 def _refuse_order(options: dict[str, Any]) -> None:
