@@ -84,9 +84,8 @@ absl::Status with_request(const absl::Status& status, const Layout& layout,
 absl::StatusOr<Block> allocate_block(const Layout& layout, const DType& dtype,
                                      const ArrayOptions& options) {
   const bool on_host = options.memory == DeviceType::kHost;
-  const bool padding_alone =
-      options.zeroed_padding && !options.zeroed && on_host && layout.total_bytes() > kFewBytes &&
-      dtype.parts() == nullptr;
+  const bool padding_alone = options.zeroed_padding && !options.zeroed && on_host &&
+                             layout.total_bytes() > kFewBytes && dtype.parts() == nullptr;
   const bool zeroed = options.zeroed || (options.zeroed_padding && !padding_alone);
   absl::StatusOr<Block> block =
       block_of(options, {.total_bytes = layout.total_bytes(),

@@ -122,8 +122,8 @@ std::optional<std::int64_t> parse_number(std::string_view digits) {
 struct DTypeText {
   std::string name;
   std::string typestr;
-  std::string format;  // PEP 3118
-  std::string descr;   // the array interface's list, as a Python literal
+  std::string format;                 // PEP 3118
+  std::string descr;                  // the array interface's list, as a Python literal
   std::optional<ElementParts> parts;  // of a type with gaps
 
   friend bool operator==(const DTypeText&, const DTypeText&) = default;

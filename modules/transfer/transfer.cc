@@ -310,8 +310,8 @@ class Boxes {
 };
 
 // Memory for the boxes of two views. A box is too long for the stack: threads may have stacks of
-// some 64 KiB. So the memory is allocated, and a few blocks are kept for the next job of any thread.
-// If there is none, boxes are small.
+// some 64 KiB. So the memory is allocated, and a few blocks are kept for the next job of any
+// thread. If there is none, boxes are small.
 class Scratch {
  public:
   explicit Scratch(std::int64_t box_bytes) {

@@ -35,8 +35,8 @@ constexpr std::size_t kLongestSpareBytes = std::size_t{1} << 15;
 // shorter) on this thread. The C library has such a list only for blocks up to a kilobyte; longer
 // blocks take three to six times as many instructions.
 //
-// Not a thread-local variable: in a loaded library these take memory at their first use in a thread,
-// and the C library ends the process if there is none.
+// Not a thread-local variable: in a loaded library these take memory at their first use in a
+// thread, and the C library ends the process if there is none.
 class SpareBlocks {
  public:
   SpareBlocks() noexcept = default;

@@ -5,7 +5,6 @@ A case fails with an exception, a crash, or a hang; the process that runs it is 
 
 from __future__ import annotations
 
-import _thread
 import os
 import pickle
 import random
@@ -341,20 +340,25 @@ class Limits(Operations):
     def case(self, draw: random.Random) -> None:
         def work() -> None:
             self.start_device()
+            ready, begin, done = (threading.Event() for _ in range(3))
+
+            def in_new_thread() -> None:
+                # NumPy's thread-local variables are 46 KiB: without memory for them the C library ends the process.
+                np.ones(3) / np.ones(3)
+                ready.set()
+                begin.wait()
+                self.one(draw)
+                done.set()
+
+            threading.Thread(target=in_new_thread, daemon=True).start()
+            ready.wait()
             mapped = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
             limit = mapped + int(200e6 * draw.random() ** 3)
             resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
             for _ in range(10):
                 self.one(draw)
-            done = []
-            try:  # `threading.Thread.start` waits for a thread that could not begin.
-                _thread.start_new_thread(lambda: done.append(self.one(draw)), ())
-            except (RuntimeError, MemoryError):
-                return
-            for _ in range(100):
-                if done:
-                    return
-                time.sleep(0.01)
+            begin.set()
+            done.wait(1)
 
         failure = in_a_child(work)
         assert not failure, failure

@@ -335,8 +335,8 @@ void copy_memory(std::byte* target_block, const StridedView& target, const std::
 void fill_memory(std::byte* target_block, const StridedView& target, const std::byte* element,
                  const ElementParts* parts) {
   const std::span bytes(element, static_cast<std::size_t>(target.itemsize_bytes));
-  check(moved(target,
-              [&] { return fill_elements(target_block, target, bytes, {.parts = parts}); }));
+  check(
+      moved(target, [&] { return fill_elements(target_block, target, bytes, {.parts = parts}); }));
 }
 
 void copy_arrays(PyObject* target, PyObject* source, const CopyRule& rule) {

@@ -32,8 +32,7 @@ py::object make_full(const Request& request, PyObject* fill_value) {
     return array;
   }
   if (!is_scalar(fill_value)) {
-    const py::object buffer =
-        allocate_for(request, {.zeroed_padding = pads(request)});
+    const py::object buffer = allocate_for(request, {.zeroed_padding = pads(request)});
     py::object array = ndarray_of(buffer.ptr());
     copy_arrays(array.ptr(), as_ndarray(fill_value).ptr());  // Broadcasts, as numpy.full does.
     return array;
@@ -76,8 +75,7 @@ py::object make_buffer_only(const Request& request) { return allocate_for(reques
 /// A copy of the elements of `array`, in the layout of `request`.
 py::object make_copy(const Request& request, const py::object& array) {
   if (is_for_cupy(request)) return make_full(request, array.ptr());
-  py::object target =
-      ndarray_of(allocate_for(request, {.zeroed_padding = pads(request)}).ptr());
+  py::object target = ndarray_of(allocate_for(request, {.zeroed_padding = pads(request)}).ptr());
   copy_arrays(target.ptr(), array.ptr());
   return target;
 }

@@ -186,8 +186,13 @@ std::int64_t found_alignment(const BufferDescriptor& memory, const Layout& wante
   return found;
 }
 
-void check_strides(const StridedView& host, const StridedView& device) {
-  if (!(host.shape == device.shape) || is_empty(host.shape)) return;  // wrap() says the rest
+void check_alike(const StridedView& host, const StridedView& device) {
+  if (host.shape != device.shape) {
+    raise(ErrorClass::kValue,
+          Problem{"the device buffer's shape", to_string(device.shape),
+                  "the host buffer's, " + to_string(host.shape), "pass two buffers of one array"});
+  }
+  if (is_empty(host.shape)) return;
   for (int axis = 0; axis < host.ndim(); ++axis) {
     if (host.shape[axis] > 1 && host.strides_bytes[axis] != device.strides_bytes[axis]) {
       raise(ErrorClass::kValue,
@@ -212,7 +217,7 @@ std::pair<DTypePtr, LayoutRequest> compare(const WrapArguments& given, const Sid
     }
   }
   if (sides.host && sides.device) {
-    check_strides(memory_of(sides.host).view, memory_of(sides.device).view);
+    check_alike(memory_of(sides.host).view, memory_of(sides.device).view);
   }
   LayoutRequest found{.layout = wanted.layout_map(),
                       .alignment_bytes = wanted.alignment_bytes(),

@@ -114,8 +114,9 @@ ElementParts joined(ElementParts parts) {
   ElementParts result;
   for (const StridedView& part : parts) {
     if (part.itemsize_bytes == 0) continue;
-    const bool follows = !result.empty() && part.ndim() == 0 &&
-                         part.offset_bytes <= result.back().offset_bytes + result.back().itemsize_bytes;
+    const bool follows =
+        !result.empty() && part.ndim() == 0 &&
+        part.offset_bytes <= result.back().offset_bytes + result.back().itemsize_bytes;
     if (!follows) {
       result.push_back(part);
       continue;

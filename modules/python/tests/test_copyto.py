@@ -297,8 +297,8 @@ def test_objects_records_and_dates_are_numpys() -> None:
     assert long.tolist() == [1.5, 2.5]
 
 
-def test_items_keep_the_bytes_between_their_fields() -> None:
-    """A copy between equal record types is one of whole items, as in assignments of NumPy's."""
+def test_equal_record_types_copy_their_fields() -> None:
+    """The types are equal, and two objects; test_gaps.py tests the bytes between the fields."""
     padded = np.dtype([("a", "u1"), ("b", "f8")], align=True)
     source = np.zeros(3, padded)
     source["a"], source["b"] = [1, 2, 3], [4, 5, 6]

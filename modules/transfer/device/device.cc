@@ -493,8 +493,8 @@ absl::Status copy_between(DeviceDriver& driver, const SideElements& host,
     if (staging.ok()) {
       return in_pieces(in_order_of(host.view, host), in_order_of(host.view, device),
                        [&](const SideElements& of_host, const SideElements& of_device) {
-                         return copy_staged(driver, *staging, of_host, of_device, to_device,
-                                            stream, parts);
+                         return copy_staged(driver, *staging, of_host, of_device, to_device, stream,
+                                            parts);
                        });
     }
     if (error_class_of(staging.status()) != ErrorClass::kMemory) return staging.status();

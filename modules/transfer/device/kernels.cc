@@ -379,8 +379,8 @@ void for_every_thread(const gridbuf_kernel_plan& plan, const Work& work) {
   });
 }
 
-// The memory that a GPU shares between the threads of a block. One for all kernels, which take turns:
-// it is too long for small stacks, and a thread-local variable takes memory in each thread.
+// The memory that a GPU shares between the threads of a block. One for all kernels, which take
+// turns: it is too long for small stacks, and a thread-local variable takes memory in each thread.
 struct TileMemory {
   std::mutex mutex;
   alignas(16) std::uint8_t bytes[kernel_code::kTileBytes];

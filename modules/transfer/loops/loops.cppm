@@ -158,6 +158,9 @@ std::optional<StridedView> packed(const StridedView& view);
 
 /// The length of this machine's last-level cache, as the system reported it at the first call.
 std::int64_t cache_bytes();
+/// Replaces that length. Only tests do, so that small arrays are larger than the caches of every
+/// machine.
+void set_cache_bytes(std::int64_t bytes);
 
 /// Thresholds in bytes of the target. Only tests set them.
 struct CopyLimits {

@@ -1,8 +1,9 @@
 """How an array function is carried out, whatever it computes.
 
 `compute` finds out what the result looks like, brings every operand up to date on one side, in one order of dimensions,
-lets NumPy (or CuPy, on a device) do the work on real memory, and marks the written region. As NumPy sees the memory itself,
-overlapping inputs and outputs come out right. On the emulated device NumPy runs inside a kernel.
+lets NumPy (or CuPy, on a device) do the work on real memory, and marks the written region. NumPy sees the memory itself, and
+copies inputs that overlap outputs; where it is wrong, `_numpy_defects` goes another way. On the emulated device NumPy runs
+inside a kernel.
 
 All that can be refused is refused before an output is touched: dimensions, shapes, dtypes and casts. What raises later
 (a floating-point error that NumPy was told to raise) leaves the elements written so far in the output, as in NumPy.

@@ -10,6 +10,7 @@ import numpy as np
 from .._core import StorageBase
 from . import _cupy
 from ._compute import Work, compute, run
+from ._numpy_defects import caller, masked, planned
 from ._operands import (
     NUMBERS,
     Operand,
@@ -57,11 +58,12 @@ def call_ufunc(
 
 def _work(ufunc: np.ufunc, options: dict[str, Any]) -> Work:
     def work(xp: Any, arrays: Sequence[Any], targets: Sequence[Any], mask: Any) -> None:
-        if xp is np:
-            masked = {} if mask is True else {"where": mask}
-            ufunc(*arrays, out=tuple(targets), **masked, **options)
-        else:
+        if xp is not np:
             _cupy.call(xp, ufunc, arrays, targets, mask, options)
+        elif mask is True:
+            caller(ufunc)(*arrays, out=tuple(targets), **options)
+        else:
+            masked(ufunc, arrays, targets, mask, options)
 
     return work
 
@@ -78,6 +80,7 @@ class _Plan(NamedTuple):
     make: Callable[[], Any] | None  # a new result; None: it is given
     dims: tuple[str, ...]  # of the result
     is_on_host: bool  # else the operands decide each time
+    call: Callable[..., Any]  # the ufunc
 
 
 # The one cache of what functions of two or fewer operands find out.
@@ -99,7 +102,7 @@ def call_again(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> Any:
         result = call_ufunc(ufunc, inputs, () if out is None else (out,))
         _remember(key, inputs, out, result)
         return result
-    reads, make, dims, is_on_host = plan
+    reads, make, dims, is_on_host, call = plan
     if not is_on_host:
         side = side_of(inputs, (out,))
         result = out if make is None else make()
@@ -109,7 +112,7 @@ def call_again(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> Any:
     arrays = [v if d is False else v._read_array("host", d) for v, d in zip(inputs, reads)]
     target = result._write_array("host")
     try:
-        ufunc(*arrays, out=target)
+        call(*arrays, out=target)
     finally:
         result._written("host")
     return result
@@ -128,7 +131,10 @@ def _remember(key: tuple[Any, ...], inputs: Sequence[Any], out: Any, result: Any
     dims = result.dims
     reads = [(None if v.dims == dims else dims) if is_storage(v) else False for v in inputs]
     make = result._parameters.empty if out is None else None
-    _plans[key] = _Plan(tuple(reads), make, dims, result.device is None)
+    is_on_host = result.device is None
+    new = make is not None and is_on_host
+    call = planned(key[0], inputs, result) if new else caller(key[0])
+    _plans[key] = _Plan(tuple(reads), make, dims, is_on_host, call)
 
 
 def _refuse_order(options: dict[str, Any]) -> None:

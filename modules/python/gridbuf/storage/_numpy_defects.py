@@ -1,0 +1,75 @@
+"""NumPy's defects (seen in 2.4.6) that would make results of storages wrong, and ways around them: docs/limits.md has programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+__all__ = ["caller", "masked", "planned"]
+
+# Their loops read or write wrong elements if those of the output are not adjacent along the inner axis.
+_WRONG_IF_STRIDED = {np.negative, np.isfinite, np.isinf, np.isnan, np.signbit}
+
+
+def caller(ufunc: np.ufunc) -> Callable[..., Any]:
+    """A function that is called as `ufunc` with `out`; the ufunc itself wherever that is right."""
+    if ufunc not in _WRONG_IF_STRIDED:
+        return ufunc
+
+    def call(array: Any, /, *, out: Any, where: Any = True, **options: Any) -> None:
+        target = out[0] if isinstance(out, tuple) else out
+        if _is_adjacent(target, array):
+            ufunc(array, out=target, where=where, **options)
+        else:
+            made = ufunc(np.broadcast_to(array, target.shape), **options)
+            np.copyto(target, made, casting=options.get("casting", "same_kind"), where=where)
+
+    return call
+
+
+def planned(ufunc: np.ufunc, inputs: Sequence[Any], result: Any) -> Callable[..., Any]:
+    """As `caller`, for all calls with storages of these parameters, and new results: layouts decide, not strides."""
+    if ufunc in _WRONG_IF_STRIDED and _is_adjacent(result.to_numpy(), inputs[0].to_numpy()):
+        return ufunc
+    return caller(ufunc)
+
+
+def _is_adjacent(target: np.ndarray[Any, Any], array: Any) -> bool:
+    """Whether the inner loop, whichever axis NumPy takes, writes adjacent elements."""
+    flags, others = target.flags, getattr(array, "flags", None)
+    if others is not None and (
+        (flags.c_contiguous and others.c_contiguous) or (flags.f_contiguous and others.f_contiguous)
+    ):
+        return True
+    axis = _inner_axis(target)
+    if axis < 0:
+        return True
+    is_same = np.ndim(array) == target.ndim and _inner_axis(array) == axis
+    return is_same and target.strides[axis] == target.itemsize
+
+
+def _inner_axis(array: Any) -> int:
+    """The axis with the smallest stride; -1 for a single element."""
+    axes = [axis for axis, extent in enumerate(array.shape) if extent > 1]
+    return min(axes, key=lambda axis: abs(array.strides[axis]), default=-1)
+
+
+def masked(
+    ufunc: np.ufunc,
+    arrays: Sequence[Any],
+    targets: Sequence[Any],
+    mask: Any,
+    options: dict[str, Any],
+) -> None:
+    """`ufunc(*arrays, out=targets, where=mask)`. Where NumPy copies an output that overlaps, and converts its elements, it
+    writes elements that the mask leaves out: inputs are copied first."""
+
+    def apart(value: Any) -> Any:
+        overlaps = isinstance(value, np.ndarray) and any(
+            np.may_share_memory(value, target) for target in targets
+        )
+        return value.copy() if overlaps else value
+
+    caller(ufunc)(*map(apart, arrays), out=tuple(targets), where=apart(mask), **options)
