@@ -35,7 +35,7 @@ from .streams import pending_info
 __all__ = ["THREADS", "observe"]
 
 THREADS = "threads"
-"""Stands among the groups where several threads are to export the object at the same time."""
+"""In the groups of a measurement, it asks several threads to export the object at the same time."""
 
 
 def observe(
