@@ -30,6 +30,7 @@ MODULES = (
     "data_interface",
     "mirrors",
     "agreement",
+    "racing",
     "allocation",
     "dying",
 )

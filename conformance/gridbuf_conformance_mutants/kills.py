@@ -82,7 +82,10 @@ def _by_mutant() -> Iterable[str]:
                 "| mutant | breaks | advises | defect |",
                 "|---|---|---|---|",
             )
-        yield f"| {_name(mutant)} | {_ids(mutant.breaks)} | {_ids(mutant.advises)} | {_fault(mutant)} |"
+        advises = _ids(mutant.advises)
+        if mutant.weakens:
+            advises = f"{_ids(mutant.weakens)} (fragile, profile `threads`)"
+        yield f"| {_name(mutant)} | {_ids(mutant.breaks)} | {advises} | {_fault(mutant)} |"
 
 
 def _by_consumer() -> Iterable[str]:
@@ -119,7 +122,7 @@ def _by_rule() -> Iterable[str]:
         killers = [
             mutant.__name__
             for mutant in zoo(every_python=True)
-            if rule.id in mutant.breaks | mutant.advises
+            if rule.id in mutant.breaks | mutant.advises | mutant.weakens
         ]
         if killers:
             yield f"| {rule.id} | {rule.level} | {', '.join(killers)} |"

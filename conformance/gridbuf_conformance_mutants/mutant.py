@@ -24,13 +24,14 @@ class Mutant(Reference):
 
     `breaks` is what `report.failed` must be: the id of the defect first, then those that follow from it and
     are not a cascade (two interfaces that now disagree do disagree). `advises` are the ids whose outcome must
-    be ADVISORY. `since_python` is the first version on which the defect can be seen, `needs_table` says that it
+    be ADVISORY, `weakens` those that are FRAGILE when several threads export its arrays. `since_python` is the first version on which the defect can be seen, `needs_table` says that it
     is in an exchange table, which not every machine can show; `drawn` marks a defect that shows only where plans
     are drawn from the capabilities, `plans` are the ones that are asked otherwise.
     """
 
     breaks: ClassVar[frozenset[str]]
     advises: ClassVar[frozenset[str]] = frozenset()
+    weakens: ClassVar[frozenset[str]] = frozenset()
     since_python: ClassVar[tuple[int, int]] = (3, 10)
     needs_table: ClassVar[bool] = False
     drawn: ClassVar[bool] = False
@@ -52,11 +53,17 @@ def faulty(
     since_python: tuple[int, int] = (3, 10),
     needs_table: bool = False,
     plans: tuple[Plan, ...] = PLANS,
+    weakens: Iterable[str] = (),
 ) -> Callable[[type[Memory]], type[Mutant]]:
     """Turns a faulty array type into the mutant that hands it out; the docstring comes along."""
 
     def as_producer(array_type: type[Memory]) -> type[Mutant]:
-        members = {"since_python": since_python, "needs_table": needs_table, "plans": plans}
+        members = {
+            "since_python": since_python,
+            "needs_table": needs_table,
+            "plans": plans,
+            "weakens": frozenset(weakens),
+        }
         return _producer(array_type, Mutant, breaks, advises, members)
 
     return as_producer

@@ -105,6 +105,14 @@ def test_mutant_breaks_exactly_what_it_names(mutant: type[Mutant]) -> None:
     assert _with_outcome(report, "ERROR") == set()
 
 
+@pytest.mark.parametrize("mutant", [mutant for mutant in zoo() if mutant.weakens])
+def test_mutant_is_fragile_where_threads_race(mutant: type[Mutant]) -> None:
+    report = check_plans(target(mutant), mutant.plans, threads=True, time_limit_s=TIME_LIMIT_S)
+    assert report.failed == ()
+    assert _with_outcome(report, "FRAGILE") == mutant.weakens, report
+    assert "replay --threads" in report.to_json()
+
+
 @pytest.mark.parametrize("name", RIGHT_PRODUCERS)
 def test_right_producer_breaks_nothing(name: str) -> None:
     report = _isolated(name)

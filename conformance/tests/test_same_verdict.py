@@ -27,6 +27,11 @@ _RIGHT_CONSUMERS = {
 _PLANS = (Plan(), Plan(shape=(2, 3), dtype="uint8", fill=1))
 
 
+def _is_known_to_race(name: str) -> bool:
+    """Without a GIL, CPython 3.14.7 counts the exports of `array.array` wrongly (gh-154524)."""
+    return name == "array" and not getattr(sys, "_is_gil_enabled", lambda: True)()
+
+
 @pytest.fixture
 def load() -> Iterator[None]:
     """A busy process for each processor, and one more."""
@@ -43,7 +48,7 @@ def load() -> Iterator[None]:
 def _report(name: str) -> Report:
     """On a few plans, or on one export of each variant that the profiles ask."""
     if name in _RIGHT_PRODUCERS:
-        return check_plans(name, _PLANS, isolate=False)
+        return check_plans(name, _PLANS, isolate=False, threads=not _is_known_to_race(name))
     exports = listed(interfaces()[_RIGHT_CONSUMERS[name]], threads=False)
     one_each = {export.variant.name: export for export in exports}
     return check_exports(name, one_each.values(), isolate=False)
@@ -53,6 +58,7 @@ def _get_one_verdict(runs: int) -> None:
     for name in (*_RIGHT_PRODUCERS, *_RIGHT_CONSUMERS):
         first, *others = (_report(name) for _ in range(runs))
         assert first.failed == (), str(first)
+        assert name in _RIGHT_CONSUMERS or "FRAGILE" not in first.outcomes.values(), str(first)
         assert all(other.outcomes == first.outcomes for other in others), name
 
 

@@ -366,6 +366,11 @@ def _add_replay(command: _Commands) -> None:
     replay.add_argument(
         "--events", type=Path, metavar="PATH", help="write the event stream as JSON lines"
     )
+    replay.add_argument(
+        "--threads",
+        action="store_true",
+        help="several threads export the array at the same time, as in the profile threads",
+    )
     _add_scope(replay)
     _add_isolation(replay)
     replay.set_defaults(run=commands.replay)

@@ -109,6 +109,7 @@ def replay(options: Namespace, consoles: Consoles) -> int:
             isolate=options.isolate,
             time_limit_s=options.time_limit,
             storage=options.storage,
+            threads=options.threads,
             spec=options.spec,
             on_event=write_event,
         )

@@ -9,7 +9,6 @@ Hypothesis is imported only when plans are drawn: `replay` and `check` work with
 
 from __future__ import annotations
 
-import platform
 import sys
 from collections.abc import Iterable, Sequence
 from functools import lru_cache, partial
@@ -32,6 +31,7 @@ from .results import scrubbed
 from .run import Run
 from .session import Options, patterns, run_plans, run_profile
 from .shrink import Batch, ask_rounds, drawn_batch
+from .worker import system
 
 if TYPE_CHECKING:
     from ..plan.strategies import Declared
@@ -151,7 +151,6 @@ def _description_of_object(obj: Any) -> Description:
     return Description(
         name=f"{module}.{type_name(obj)}",
         version=version if isinstance(version, str) else "",
-        python=platform.python_version(),
-        platform=f"{platform.system()} {platform.machine()}".lower(),
+        **system(),
         capabilities=Capabilities(),
     )

@@ -7,7 +7,7 @@ import traceback
 from collections.abc import Callable
 
 from ..info import INTERFACE_ATTRIBUTES, Observation
-from ..outcomes import Outcome, Verdict
+from ..outcomes import Outcome, Verdict, graded
 from ..plan import Plan
 from ..rules.catalogue import rule_of_step
 from ..rules.scope import Scope
@@ -102,6 +102,8 @@ def verdicts_of_death(
     broken = Verdict(
         outcome, expected="the process answers and lives on", actual=scrubbed(result.reason)
     )
+    if prefix == "race":
+        broken = graded(broken, "ROBUST")
     blocked = Verdict(Outcome.BLOCKED, note=f"{failing}: the process ended at step {result.step}")
     return {**dict.fromkeys(rules, blocked), failing: broken}
 

@@ -103,6 +103,11 @@ class Run:
             count = plural(len(left_out), "rule")
             self.note(f"{count} newer than {', '.join(self._spec)}: not judged")
 
+    def race(self) -> None:
+        """Before the start: several threads export each object at the same time."""
+        self._groups |= {"threads"}
+        self._replay_scope.append("--threads")
+
     def start(self, description: Description) -> None:
         """The producer is there; says so."""
         is_storage = self._scope.storage or bool(description.capabilities.asked_keys)

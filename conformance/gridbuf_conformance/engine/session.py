@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ..known import KnownFailures
@@ -32,6 +32,7 @@ class Options:
     time_limit_s: float = PLAN_LIMIT_S
     known: KnownFailures | None = None
     storage: bool = False
+    threads: bool = False
     spec: str | Iterable[str] | None = None
     on_event: Listener | None = None
 
@@ -51,6 +52,7 @@ def run_profile(kind: type[Run], target: Any, options: Options) -> Report:
     if profile.time_box_s is not None and seed is None:
         seed = random.SystemRandom().randrange(2**32)
     rules = patterns(kind.default_rules(target) if options.rules is None else options.rules)
+    options = replace(options, threads=profile.threads)
     run = _begun(kind, target, rules, profile.name, seed or 0, options)
     with opened(target, options.isolate, options.time_limit_s, kind.side) as worker:
         run.start(worker.description)
@@ -80,4 +82,6 @@ def _begun(
     selected = catalogue.select(rules, kind.side)
     run = kind(selected, shown(target, kind.side), profile, seed, EventLog(options.on_event))
     run.restrict(Scope(options.storage, chosen(options.spec)))
+    if options.threads and kind.side == "producer":
+        run.race()
     return run

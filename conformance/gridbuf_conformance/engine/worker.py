@@ -22,6 +22,7 @@ import platform
 import signal
 import socket
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -35,7 +36,7 @@ from ..plan.producer import Capabilities, is_declined, python_view
 from ..targets import CannotLoad, Target, WrongSide, load, loading
 from .messages import receive, send
 
-__all__ = ["COMMAND", "answer", "contained", "describe", "devices_of", "serve"]
+__all__ = ["COMMAND", "answer", "contained", "describe", "devices_of", "serve", "system"]
 
 COMMAND = (
     "import json, sys; setup = json.loads(sys.argv.pop(1)); sys.path[:] = setup.pop('path'); "
@@ -89,6 +90,15 @@ def _settle() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
+def system() -> dict[str, str]:
+    """The Python, with a "t" if it is free-threaded, and the platform."""
+    threaded = "t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""
+    return {
+        "python": platform.python_version() + threaded,
+        "platform": f"{platform.system()} {platform.machine()}".lower(),
+    }
+
+
 def describe(producer: Any) -> dict[str, Any]:
     """Name, version and capabilities of a producer, JSON-able; raises CannotLoad if they are not
     proper.
@@ -114,8 +124,7 @@ def _description(name: str, version: str, capabilities: Capabilities) -> dict[st
     return {
         "name": name,
         "version": version,
-        "python": platform.python_version(),
-        "platform": f"{platform.system()} {platform.machine()}".lower(),
+        **system(),
         "capabilities": capabilities.to_dict(),
     }
 

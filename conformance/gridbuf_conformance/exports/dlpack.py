@@ -34,7 +34,7 @@ _BYTE_OFFSET = 64
 _MANY_DIMENSIONS = 65
 _LANES = 4
 _UNKNOWN = 200
-_THREADS = 4
+_THREADS = 8
 
 
 # -- bending the struct ------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ __all__ = [
     "LossInfo",
     "Observation",
     "PendingInfo",
+    "RaceInfo",
     "ResizeInfo",
     "TwoViewsInfo",
 ]
@@ -107,6 +108,14 @@ class LifeInfo:
 
 
 @dataclass
+class RaceInfo:
+    """What each of several threads read at the same time, and `LifeInfo.resizes` after they had given everything back."""
+
+    infos: list[ArrayInfo] = field(default_factory=list)
+    resizes: dict[str, dict[str, ResizeInfo]] = field(default_factory=dict)
+
+
+@dataclass
 class PendingInfo:
     """Whether each way out of an object with pending work gave the bytes of that work (`streams`)."""
 
@@ -154,6 +163,7 @@ class Observation:
     view: ArrayInfo | None = None
     second: ArrayInfo | None = None
     life: LifeInfo | None = None
+    race: RaceInfo | None = None
     pending: PendingInfo | None = None
     driver: DriverInfo = field(default_factory=DriverInfo)
     switched_off: list[str] = field(default_factory=list)

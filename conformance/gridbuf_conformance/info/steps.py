@@ -10,21 +10,38 @@ from __future__ import annotations
 
 import mmap
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-__all__ = ["SLOT_BYTES", "current", "enter", "read", "share"]
+__all__ = ["SLOT_BYTES", "current", "enter", "only", "read", "share"]
 
 SLOT_BYTES = mmap.PAGESIZE
 _name = ""
 _slot: mmap.mmap | None = None
+_is_held = False
 
 
 def enter(step: str) -> None:
     """Says what the measurer does next; costs a memory copy, no system call."""
     global _name
+    if _is_held:
+        return
     _name = step
     if _slot is not None:
         encoded = step.encode()[:255]
         _slot[: len(encoded) + 1] = bytes([len(encoded)]) + encoded
+
+
+@contextmanager
+def only(step: str) -> Iterator[None]:
+    """Enters a step, of which all steps until the end are parts: several threads would write theirs over one another."""
+    global _is_held
+    enter(step)
+    _is_held = True
+    try:
+        yield
+    finally:
+        _is_held = False
 
 
 def current() -> str:

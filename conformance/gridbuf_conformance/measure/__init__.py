@@ -14,6 +14,6 @@ Every step that runs the producer's code or touches its memory is announced thro
 death in the middle is counted against the right rule.
 """
 
-from .observation import observe
+from .observation import THREADS, observe
 
-__all__ = ["observe"]
+__all__ = ["THREADS", "observe"]

@@ -14,10 +14,8 @@ from __future__ import annotations
 
 import ctypes
 import gc
-import sys
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
@@ -33,6 +31,7 @@ from .content import walk
 from .eyes import look
 from .keywords import keywords_for
 from .observation import light_info
+from .racing import at_once
 
 __all__ = ["consume"]
 
@@ -40,8 +39,6 @@ _CAUSES_LIMIT = 8
 _WAIT_S = 0.02
 _PATIENCE_S = [2.0]
 """How long memory may stay held after the consumer's call; little after the first leak, which decides the rule."""
-_SWITCH_S = 1e-5
-"""How often threads take turns while several call the consumer."""
 _incref = python_api().Py_IncRef
 _incref.argtypes = [ctypes.py_object]
 
@@ -177,13 +174,7 @@ def _called(function: Callable[[Any], Any], subject: ObservedExport) -> list[_Ca
     threads = variant.threads
     if not threads:
         return [_call(function, subject.exporter) for _ in range(variant.calls)]
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(_SWITCH_S)
-    try:
-        with ThreadPoolExecutor(threads) as pool:
-            return list(pool.map(lambda _: _call(function, subject.exporter), range(threads)))
-    finally:
-        sys.setswitchinterval(interval)
+    return at_once(lambda: _call(function, subject.exporter), threads)
 
 
 def _call(function: Callable[[Any], Any], exporter: Any) -> _Call:

@@ -32,7 +32,10 @@ from .interface import (
 )
 from .streams import pending_info
 
-__all__ = ["observe"]
+__all__ = ["THREADS", "observe"]
+
+THREADS = "threads"
+"""In the groups of a measurement, it asks several threads to export the object at the same time."""
 
 
 def observe(
@@ -76,6 +79,10 @@ def observe(
         info.second = _second(again, memory)
     if touch and not _is_large(subject):
         info.life = life.life_info(obj, subject, memory, again, plan)
+        if THREADS in groups and plan is not None and plan.ndim <= 1 and not plan.views:
+            from .racing import race_info
+
+            info.race = race_info(obj, again, memory)
         if again is not None and plan is not None and plan.ndim <= 2 and not plan.views:
             info.pending = _pending(subject, again, on_stream, memory)
     info.driver = _driver(memory.devices, subject)

@@ -105,7 +105,7 @@ int get_checked_buffer(PyObject* self, Py_buffer* view, int flags) {
   });
 }
 
-/// The same as as_memoryview, where a BufferError is no failure.
+/// The same as as_memoryview; a BufferError declines.
 py::object memoryview_or_declined(PyObject* object) try {
   return as_memoryview(object);
 } catch (const PythonError&) {

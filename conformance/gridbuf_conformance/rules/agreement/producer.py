@@ -18,8 +18,8 @@ from ...abi.descriptors import (
 from ...abi.device import LEGACY_STREAM
 from ...abi.dlpack import CPU
 from ...abi.elements import Element, agree, lacks_typestr
-from ...info import ArrayInfo, MappingInfo
-from ...outcomes import Verdict
+from ...info import ArrayInfo, MappingInfo, RaceInfo
+from ...outcomes import Outcome, Verdict, graded
 from ..registry import check
 from ..subject import Subject, overlap
 from ..verdicts import advise, drawing_of, fail, ok, unsupported, untested
@@ -324,18 +324,41 @@ def views_move_together(s: Subject) -> Verdict:
 
 @check("XA-13", once=True)
 def repetition_changes_nothing(s: Subject) -> Verdict:
+    """No text promises anything to threads that race, so what they find is ROBUST."""
+    verdict = _same_again(s, s.observation.repeated, "the same answer again")
+    race = s.observation.race
+    if race is None or verdict.outcome is not Outcome.PASS:
+        return verdict
+    raced = _same_again(s, race.infos, "the same answer for eight threads at the same time")
+    return graded(raced if raced.failed else _as_resizable(s, race), "ROBUST")
+
+
+def _as_resizable(s: Subject, race: RaceInfo) -> Verdict:
+    """After threads have given back all exports, the memory can be resized as before, and only then."""
+    for method, ways in s.life.resizes.items():
+        for interface, before in ways.items():
+            after = race.resizes.get(method, {}).get(interface)
+            expected = f"{method}() as before, once eight threads have given back their exports"
+            if after is None or (before.allowed_after and not after.allowed_after):
+                return fail(expected, f"refused ({interface})")
+            if before.refused is not None and after.refused is None:
+                return fail(expected, f"allowed while the memory is exported ({interface})")
+    return ok()
+
+
+def _same_again(s: Subject, infos: list[ArrayInfo], expected: str) -> Verdict:
     judged = False
-    for repeated in s.observation.repeated:
+    for repeated in infos:
         for name, other in _again(repeated).items():
             first = s.arrays.get(name)
             if first is None or first.is_raw:
                 continue
             judged = True
             if isinstance(other, Rejected):
-                return fail("the same answer again", f"an answer that breaks {other.rule} ({name})")
+                return fail(expected, f"an answer that breaks {other.rule} ({name})")
             difference = _difference(first, other)
             if difference:
-                return fail("the same answer again", f"another {difference} ({name})")
+                return fail(expected, f"another {difference} ({name})")
     return ok() if judged else unsupported("no interface describes this array")
 
 
