@@ -29,9 +29,9 @@ READ_BY_THE_LINKER = {
     r".*\.so(\.\d+)*$": None,
     r"bazel-out/[^/]+/bin/external/com_google_absl/": "abseil-cpp",
     r"external/gridbuf_cuda/.*/libcudart_static\.a\(": "nvidia-cuda-runtime",
-    r"/usr/lib/gcc/[^/]+/(\d+)/(crt(begin|end)S\.o$|lib(gcc|gcc_eh|stdc\+\+)\.a\()": r"gcc-\1",
+    r".*/gcc/[^/]+/(\d+)/(crt(begin|end)S\.o$|lib(gcc|gcc_eh|stdc\+\+)\.a\()": r"gcc-\1",
     r".*/debian/glibc/libgcc_eh\.a\(": "gcc-10",
-    r".*/debian/glibc/libc_nonshared\.a\(|.*/crt[in]\.o$": "glibc",
+    r".*/libc_nonshared\.a\(|.*/crt[in]\.o$": "glibc",
 }
 # Where the sources and headers are from. NumPy and CPython are not in the wheel: pip installs the first, and runs in the second.
 READ_BY_THE_COMPILER = {
