@@ -430,3 +430,13 @@ def test_a_function_where_a_producer_is_expected_is_usage(inside, tmp_path, isol
 def test_a_producer_with_the_option_of_consumers_is_usage(inside):
     code, _, told = inside("check", "--consumer", "array")
     assert code == 2 and "array is a producer: leave out --consumer" in told
+
+
+def test_the_version_is_that_of_the_suite_and_of_the_catalogue(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["--version"])
+    assert capsys.readouterr().out.split() == [
+        "gridbuf-conformance", f"{gc.__version__},", "catalogue", catalogue.VERSION
+    ]  # fmt: skip
+    report = json.loads(gc.check(b"1234", rules="PB-01").to_json())
+    assert report["suite"]["catalogue"] == catalogue.VERSION
