@@ -21,7 +21,10 @@ import gridbuf.layout;
 namespace gridbuf {
 namespace {
 
-thread_local StreamHandle this_threads_stream = kLegacyDefaultStream;
+// Initial-exec: in a shared library, a thread's first use of other thread-local variables allocates
+// them, and without memory for that the C library ends the process. The room for these is small.
+[[gnu::tls_model("initial-exec")]] thread_local StreamHandle this_threads_stream =
+    kLegacyDefaultStream;
 
 // Released at the exit, so that a thread that sees it also sees what the exit has done before.
 std::atomic<bool> exiting = false;

@@ -52,8 +52,9 @@ struct ThreadQueues {
     for (const auto& [id, queue] : queues) queue->abandoned = true;
   }
 };
-thread_local ThreadQueues thread_queues;
-thread_local int work_depth = 0;
+// Initial-exec: as in gridbuf.device.
+[[gnu::tls_model("initial-exec")]] thread_local ThreadQueues thread_queues;
+[[gnu::tls_model("initial-exec")]] thread_local int work_depth = 0;
 
 Point tail_of(const std::shared_ptr<Queue>& queue) { return {queue, queue->enqueued}; }
 
