@@ -36,10 +36,10 @@ PyObject* to_casting(PyObject* object);
 /// two numpy.dtype objects.
 void check_cast(PyObject* from, PyObject* to, PyObject* casting);
 
-/// Copies elements between views of one shape and item size. Each block must be kept alive by the
-/// caller.
+/// Copies elements between views of one shape and item size; of types with gaps, their `parts`.
+/// Each block must be kept alive by the caller.
 void copy_memory(std::byte* target_block, const StridedView& target, const std::byte* source_block,
-                 const StridedView& source);
+                 const StridedView& source, const ElementParts* parts = nullptr);
 
 /// Whether other threads get the GIL while the elements are written.
 bool is_long_copy(const StridedView& target);

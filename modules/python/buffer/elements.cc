@@ -328,8 +328,10 @@ bool is_long_copy(const StridedView& target) {
 }
 
 void copy_memory(std::byte* target_block, const StridedView& target, const std::byte* source_block,
-                 const StridedView& source) {
-  check(moved(target, [&] { return copy_elements(target_block, target, source_block, source); }));
+                 const StridedView& source, const ElementParts* parts) {
+  check(moved(target, [&] {
+    return copy_elements(target_block, target, source_block, source, {.parts = parts});
+  }));
 }
 
 void fill_memory(std::byte* target_block, const StridedView& target, const std::byte* element,

@@ -4,6 +4,7 @@ module;
 
 #include <pybind11/pybind11.h>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -35,7 +36,7 @@ namespace {
 
 // ---- Copies and pickles. ----
 
-/// The elements in row-major order, without padding: for pickles.
+/// The elements in row-major order, without padding and with zeros in their gaps: for pickles.
 py::object element_bytes(PyObject* self) {
   const BufferDescriptor& memory = object_of(self)->array.memory();
   if (!is_host_readable(memory.device.type)) {
@@ -45,8 +46,10 @@ py::object element_bytes(PyObject* self) {
   py::object bytes = steal(PyBytes_FromStringAndSize(nullptr, memory.nbytes()));
   const Layout dense = value_of(
       make_plan({.shape = memory.view.shape, .itemsize_bytes = memory.view.itemsize_bytes}));
-  copy_memory(reinterpret_cast<std::byte*>(PyBytes_AS_STRING(bytes.ptr())), dense.view(),
-              memory.block, memory.view);
+  auto* const copied = reinterpret_cast<std::byte*>(PyBytes_AS_STRING(bytes.ptr()));
+  const ElementParts* const parts = memory.dtype.parts();
+  if (parts != nullptr) std::fill_n(copied, memory.nbytes(), std::byte{0});
+  copy_memory(copied, dense.view(), memory.block, memory.view, parts);
   return bytes;
 }
 
@@ -54,7 +57,8 @@ py::object element_bytes(PyObject* self) {
 py::object pickled_elements(PyObject* self, std::int64_t protocol) {
   const BufferDescriptor& memory = object_of(self)->array.memory();
   const bool in_place = protocol >= 5 && is_host_readable(memory.device.type) &&
-                        is_c_contiguous(memory.view) && memory.dtype.format() != nullptr;
+                        is_c_contiguous(memory.view) && memory.dtype.format() != nullptr &&
+                        memory.dtype.parts() == nullptr;
   return in_place ? steal(PyPickleBuffer_FromObject(self)) : element_bytes(self);
 }
 

@@ -118,6 +118,13 @@ def as_bytes(array: np.ndarray) -> np.ndarray:
     return array.view(f"V{array.itemsize}")
 
 
+def without_gaps(array: np.ndarray) -> np.ndarray:
+    """A copy with zeros between the fields of records, as in every new array of gridbuf."""
+    copied = np.zeros(array.shape, array.dtype)
+    np.copyto(copied, array)
+    return copied
+
+
 def raw(array: np.ndarray) -> bytes:
     """The bytes of all elements in row-major order."""
     return as_bytes(array).tobytes()

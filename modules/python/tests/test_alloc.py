@@ -29,6 +29,7 @@ from reference import (
     plan,
     raw,
     requests,
+    without_gaps,
 )
 
 SHAPED = ["allocate", "plan", "empty", "zeros", "ones"]
@@ -684,10 +685,10 @@ def test_from_array_copies_every_element(request: dict[str, Any]) -> None:
     source = fill_bytes(np.empty(shape, dtype))
     copied = gridbuf.from_array(source, **request)
     assert copied.dtype == dtype
-    assert raw(copied) == raw(source)
+    assert raw(copied) == raw(without_gaps(source))
     assert not np.shares_memory(copied, source)
     view = source[(..., *(slice(None, None, -2) for _ in shape))]
-    assert raw(gridbuf.from_array(view)) == raw(view)
+    assert raw(gridbuf.from_array(view)) == raw(without_gaps(view))
 
 
 def test_from_array_takes_what_asarray_takes_and_converts() -> None:

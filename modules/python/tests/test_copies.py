@@ -14,7 +14,7 @@ import pytest
 from gridbuf import _pickles
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import as_bytes, fill_bytes, requests
+from reference import fill_bytes, raw, requests, without_gaps
 
 PARAMETERS = ("shape", "dtype", "dims", "layout", "aligned_index", "alignment_size", "device")
 
@@ -49,7 +49,7 @@ def test_elements_and_parameters_survive(way: str, request: dict[str, Any]) -> N
         assert getattr(copied, name) == getattr(buffer, name)
     assert copied.strides == buffer.strides
     assert copied.plan == buffer.plan
-    assert as_bytes(copied.to_numpy()).tobytes() == as_bytes(array).tobytes()
+    assert raw(copied.to_numpy()) == raw(without_gaps(array))
     assert not np.shares_memory(copied.to_numpy(), array)
     assert copied.base is None
 
@@ -62,7 +62,7 @@ def test_views_are_copied_as_they_are_seen(way: str, request: dict[str, Any], st
     fill_bytes(buffer.to_numpy())
     view = buffer[(..., *(slice(None, None, step) for _ in buffer.shape))].T
     copied = WAYS[way](view)
-    assert as_bytes(copied.to_numpy()).tobytes() == as_bytes(view.to_numpy()).tobytes()
+    assert raw(copied.to_numpy()) == raw(without_gaps(view.to_numpy()))
     for name in PARAMETERS:
         assert getattr(copied, name) == getattr(view, name)
 

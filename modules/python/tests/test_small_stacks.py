@@ -67,7 +67,7 @@ assert np.array_equal(masked, np.where(mask, source, 0))
 
 
 def run(stack_kib: int, memory: str) -> None:
-    # Without arenas of its own, a thread takes memory from those of the others.
+    # Without separate arenas, a thread cannot take memory from a new one.
     environment = {**os.environ, "MALLOC_ARENA_MAX": "1"}
     arguments = [sys.executable, "-c", PROGRAM, str(stack_kib), memory]
     done = subprocess.run(arguments, capture_output=True, text=True, env=environment, timeout=300, check=False)  # fmt: skip
