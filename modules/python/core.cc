@@ -48,10 +48,11 @@ PyMODINIT_FUNC PyInit__core() {
   // Objects of the two builds of a CPython have different layouts, and the file's name is the same.
   if ((std::strstr(Py_GetVersion(), "free-threading") != nullptr) != kFreeThreaded) {
     PyErr_SetString(PyExc_ImportError,
-                    kFreeThreaded ? "gridbuf._core was built for free-threaded Python, and this is a "
-                                    "Python with the GIL; install gridbuf for this Python"
-                                  : "gridbuf._core was built for Python with the GIL, and this is a "
-                                    "free-threaded Python; install gridbuf for this Python");
+                    kFreeThreaded
+                        ? "gridbuf._core was built for free-threaded Python, and this is a "
+                          "Python with the GIL; install gridbuf for this Python"
+                        : "gridbuf._core was built for Python with the GIL, and this is a "
+                          "free-threaded Python; install gridbuf for this Python");
     return nullptr;
   }
   if (PyInterpreterState_Get() != PyInterpreterState_Main()) {

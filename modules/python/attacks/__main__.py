@@ -134,7 +134,9 @@ def main() -> int:
     print(f"seed {seed}, {options.minutes:g} minutes, {'sanitized' if SANITIZED else 'plain'}")
     results = attack_all(names, seed, options.minutes, max(1, options.jobs))
     for name, found in results.items():
-        print(f"{name:10} {found.cases:11,} cases {found.seconds:7.0f} s  {len(found.failures)} failed")
+        print(
+            f"{name:10} {found.cases:11,} cases {found.seconds:7.0f} s  {len(found.failures)} failed"
+        )
     left = [name for name, kind in ATTACKS.items() if not kind.can_run()]
     print(f"NOT run here: {', '.join(left)}" if left else "all attacks can run here")
     return any(found.failures for found in results.values())

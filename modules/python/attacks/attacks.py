@@ -144,7 +144,9 @@ class Arguments(Attack):
 
     MODULES = ("gridbuf", "gridbuf.storage", "gridbuf.memory", "gridbuf.testing", "gridbuf.call")
     # They change the process as they say: other signals, no device for the next case, pages that do not exist.
-    LEFT_OUT = frozenset({"gridbuf.testing.device_table", "__class__", "__init_subclass__", "__subclasshook__"})
+    LEFT_OUT = frozenset(
+        {"gridbuf.testing.device_table", "__class__", "__init_subclass__", "__subclasshook__"}
+    )
 
     def __init__(self) -> None:
         import test_robust
@@ -189,7 +191,11 @@ class Arguments(Attack):
             target = self.objects(draw)
             names = [n for n in dir(type(target)) if n not in self.LEFT_OUT]
             function = getattr(type(target), draw.choice(names), None)
-            if callable(function) and not isinstance(function, types.BuiltinFunctionType) and draw.random() < 0.9:
+            if (
+                callable(function)
+                and not isinstance(function, types.BuiltinFunctionType)
+                and draw.random() < 0.9
+            ):
                 function = function.__get__(target) if hasattr(function, "__get__") else function
         if not callable(function):
             return
@@ -200,7 +206,9 @@ class Arguments(Attack):
             try:
                 result = function(*arguments, **{name: self.value(draw) for name in names})
                 if draw.random() < 0.2 and getattr(result, "dtype", np.dtype(int)).kind != "U":
-                    repr(result)  # Bytes of `empty` need not be characters, and NumPy says so with a SystemError.
+                    repr(
+                        result
+                    )  # Bytes of `empty` need not be characters, and NumPy says so with a SystemError.
             except SystemError:
                 raise
             except ACCEPTED:
@@ -241,7 +249,9 @@ class Operations(Attack):
 
         testing.emulated_device()
         self.storages = [
-            gridbuf.storage.ones((side, 64), **kind) for side in (4, 4096) for kind in KINDS.values()
+            gridbuf.storage.ones((side, 64), **kind)
+            for side in (4, 4096)
+            for kind in KINDS.values()
         ]
 
     def one(self, draw: random.Random) -> None:
@@ -253,7 +263,9 @@ class Operations(Attack):
         except self.answers:
             pass
 
-    def threads(self, draw: random.Random, count: int, stop: threading.Event) -> list[threading.Thread]:
+    def threads(
+        self, draw: random.Random, count: int, stop: threading.Event
+    ) -> list[threading.Thread]:
         """Daemon threads that run operations until `stop` is set."""
 
         def work(own: random.Random) -> None:

@@ -216,9 +216,9 @@ py::object from_dim(Dim dim) {
   // As many as there can be names.
   static auto& made = *new Cache<std::int32_t, py::object>(kMaxNameIndex + 1);
   if (py::object found = made.find(dim.code())) return found;
-  return made.add(dim.code(), py::module_::import("gridbuf._dims")
-                                  .attr("Dim")(make_text(to_string(dim)),
-                                               make_text(to_string(dim.kind()))));
+  return made.add(dim.code(),
+                  py::module_::import("gridbuf._dims")
+                      .attr("Dim")(make_text(to_string(dim)), make_text(to_string(dim.kind()))));
 }
 
 /// The position of the dimension that `name` names.

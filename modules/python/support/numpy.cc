@@ -27,7 +27,7 @@ namespace {
 constexpr int kFirstUserType = 256;
 constexpr int kFirstNewStyleType = 2056;
 
-PyObject* copyto = nullptr;             // numpy.copyto
+PyObject* copyto = nullptr;         // numpy.copyto
 const DTypePtr* float64 = nullptr;  // never destroyed
 AttributeName unsafe("unsafe");
 AttributeName same_kind("same_kind");

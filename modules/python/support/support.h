@@ -119,8 +119,8 @@ using ShareCount = std::atomic<std::int64_t>;
 using ShareCount = std::int64_t;
 #endif
 
-/// A map of at most `capacity` entries, which a full one drops all: its keys may be made on the fly.
-/// Never destroyed: its references cannot be dropped after the interpreter's end.
+/// A map of at most `capacity` entries, which a full one drops all: its keys may be made on the
+/// fly. Never destroyed: its references cannot be dropped after the interpreter's end.
 template <class Key, class Value, class Hash = std::hash<Key>>
 class Cache {
  public:
@@ -272,9 +272,9 @@ void close_class(py::handle type, const char* package) {
 /// interned text, so that a keyword is found by its address. Comparing text would take longer than
 /// a small allocation.
 struct Signature {
-  const char* function;                             // for messages: "empty"
-  std::span<const char* const> names;               // positional ones first
-  int positional;                                   // how many may be passed by position
+  const char* function;                // for messages: "empty"
+  std::span<const char* const> names;  // positional ones first
+  int positional;                      // how many may be passed by position
   mutable std::array<std::atomic<PyObject*>, 16> interned = {};  // by the first call with keywords
 };
 

@@ -64,7 +64,13 @@ def in_threads(work: Callable[[int, random.Random], None]) -> None:
         raise failures[0]
 
 
-DICT = {"shape": (3, 4), "typestr": "<f8", "version": 3, "data": bytearray(96), "descr": [("", "<f8")]}
+DICT = {
+    "shape": (3, 4),
+    "typestr": "<f8",
+    "version": 3,
+    "data": bytearray(96),
+    "descr": [("", "<f8")],
+}
 
 
 class Dict:

@@ -257,7 +257,13 @@ def test_memory_on_the_wrong_side_is_named() -> None:
 
 def test_two_buffers_must_be_of_one_array() -> None:
     host = np.zeros((2, 3))
-    for other in (np.zeros((2, 4)), np.zeros((2, 3), "f4"), np.zeros((3, 2)).T, np.zeros(3), np.zeros((1, 2, 3))):
+    for other in (
+        np.zeros((2, 4)),
+        np.zeros((2, 3), "f4"),
+        np.zeros((3, 2)).T,
+        np.zeros(3),
+        np.zeros((1, 2, 3)),
+    ):
         device = gridbuf.as_buffer(other).copy(memory="device")
         with pytest.raises(ValueError, match="shape|dtype|strides"):
             gs.as_storage(host, device, sync_state=SyncState())
