@@ -20,7 +20,6 @@ it is first used.
 """
 
 import importlib
-import sys
 from typing import TYPE_CHECKING
 
 from ._config import show_config
