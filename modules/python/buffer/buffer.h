@@ -512,6 +512,8 @@ py::object import_buffer(PyObject* object, PyObject* dims, const ImportOptions& 
 /// `memoryview(object)`, after a check of what CPython reads unchecked. Exceptions: those of the
 /// exporter; BufferError that begins with the id of a broken rule.
 py::object as_memoryview(PyObject* object);
+/// Makes its type. Called once, by the extension's initialisation.
+void make_checked_exporter_type();
 
 /// `numpy.asarray(object)`, which follows the pointers of a Py_buffer or an array struct only after
 /// the checks of an import. Exceptions: as of import_or_none.

@@ -189,6 +189,7 @@ void add_front_ends(PyObject* module) {
   auto core = py::reinterpret_borrow<py::module_>(module);
   py::options options;
   options.disable_function_signatures();
+  make_checked_exporter_type();
   core.def("as_cupy", as_cupy, py::arg("obj"), py::arg("sync") = true, doc("as_cupy"))
       .def("from_interface", from_interface, py::arg("descriptor"), py::arg("owner") = py::none(),
            py::arg("sync") = true, py::kw_only(), py::arg("device") = py::ellipsis(),

@@ -82,6 +82,8 @@ struct CheckedExporter {
   PyObject* exporter;  // Borrowed: a memoryview makes its request while it is made.
 };
 
+PyTypeObject* checked_exporter_type = nullptr;  // made once, kept for good
+
 int get_checked_buffer(PyObject* self, Py_buffer* view, int flags) {
   return guarded(-1, [&] {
     const int result =
@@ -417,8 +419,7 @@ py::object import_buffer(PyObject* object, PyObject* dims, const ImportOptions& 
                 "pass numpy.asarray of it"});
 }
 
-py::object as_memoryview(PyObject* object) {
-  if (PyMemoryView_Check(object) != 0) return share(object);
+void make_checked_exporter_type() {
   static PyType_Slot slots[] = {{Py_bf_getbuffer, reinterpret_cast<void*>(get_checked_buffer)},
                                 {0, nullptr}};
   static PyType_Spec spec = {.name = "gridbuf._core.CheckedExporter",
@@ -426,9 +427,13 @@ py::object as_memoryview(PyObject* object) {
                              .itemsize = 0,
                              .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
                              .slots = slots};
-  static auto* const type =
+  checked_exporter_type =
       reinterpret_cast<PyTypeObject*>(steal(PyType_FromSpec(&spec)).release().ptr());
-  const py::object checked = steal(type->tp_alloc(type, 0));
+}
+
+py::object as_memoryview(PyObject* object) {
+  if (PyMemoryView_Check(object) != 0) return share(object);
+  const py::object checked = steal(checked_exporter_type->tp_alloc(checked_exporter_type, 0));
   reinterpret_cast<CheckedExporter*>(checked.ptr())->exporter = object;
   return steal(PyMemoryView_FromObject(checked.ptr()));
 }
