@@ -307,7 +307,7 @@ def test_an_unused_capsule_with_a_deleter_in_python_goes_when_the_suite_forgets_
     assert tensor.finalized == 1
 
 
-@pytest.mark.parametrize(("variant", "tensors"), [("shared-capsule", 1), ("threads", 4)])
+@pytest.mark.parametrize(("variant", "tensors"), [("shared-capsule", 1), ("threads", 8)])
 def test_threads_get_their_capsules_at_the_same_time(variant, tensors):
     export = adapted(Plan(), interfaces()["dlpack"], interfaces()["dlpack"].variants[variant])
     subject = export.interface.make(export, Block(export.plan))

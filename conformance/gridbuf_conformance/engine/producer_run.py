@@ -148,9 +148,11 @@ def _description_of_object(obj: Any) -> Description:
     module = module if isinstance(module, str) else ""
     top = module.partition(".")[0]
     version, _ = attempt(lambda: getattr(sys.modules.get(top), "__version__", ""))
+    python, platform = system()
     return Description(
         name=f"{module}.{type_name(obj)}",
         version=version if isinstance(version, str) else "",
-        **system(),
+        python=python,
+        platform=platform,
         capabilities=Capabilities(),
     )

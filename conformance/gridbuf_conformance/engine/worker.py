@@ -90,13 +90,11 @@ def _settle() -> None:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def system() -> dict[str, str]:
+def system() -> tuple[str, str]:
     """The Python, with a "t" if it is free-threaded, and the platform."""
     threaded = "t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""
-    return {
-        "python": platform.python_version() + threaded,
-        "platform": f"{platform.system()} {platform.machine()}".lower(),
-    }
+    name = f"{platform.system()} {platform.machine()}".lower()
+    return platform.python_version() + threaded, name
 
 
 def describe(producer: Any) -> dict[str, Any]:
@@ -121,10 +119,12 @@ def describe(producer: Any) -> dict[str, Any]:
 
 
 def _description(name: str, version: str, capabilities: Capabilities) -> dict[str, Any]:
+    python, platform_name = system()
     return {
         "name": name,
         "version": version,
-        **system(),
+        "python": python,
+        "platform": platform_name,
         "capabilities": capabilities.to_dict(),
     }
 
