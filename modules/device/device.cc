@@ -12,6 +12,7 @@ module;
 
 #include "absl/strings/str_cat.h"
 #include "modules/base/status_macros.h"
+#include "modules/base/thread_word.h"
 
 module gridbuf.device;
 
@@ -21,10 +22,8 @@ import gridbuf.layout;
 namespace gridbuf {
 namespace {
 
-// Initial-exec: in a shared library, a thread's first use of other thread-local variables allocates
-// them, and without memory for that the C library ends the process. The room for these is small.
-[[gnu::tls_model("initial-exec")]] thread_local StreamHandle this_threads_stream =
-    kLegacyDefaultStream;
+// 0 stands for the legacy default stream. Never destroyed: threads may outlive main().
+const ThreadWord& this_threads_stream = *new ThreadWord;
 
 // Released at the exit, so that a thread that sees it also sees what the exit has done before.
 std::atomic<bool> exiting = false;
@@ -91,10 +90,15 @@ absl::StatusOr<RowExtents> check(const RowCopy& rows) {
   return RowExtents{target, source};
 }
 
-StreamHandle current_stream() noexcept { return this_threads_stream; }
+StreamHandle current_stream() noexcept {
+  const StreamHandle stream = this_threads_stream.get();
+  return stream == 0 ? kLegacyDefaultStream : stream;
+}
 
 StreamHandle exchange_current_stream(StreamHandle stream) noexcept {
-  return std::exchange(this_threads_stream, stream);
+  const StreamHandle before = current_stream();
+  this_threads_stream.set(stream);
+  return before;
 }
 
 absl::Status check_stream_number(StreamHandle stream) {

@@ -14,6 +14,7 @@ module;
 #include <vector>
 
 #include "modules/base/status_macros.h"
+#include "modules/base/thread_word.h"
 
 module gridbuf.device.emulated;
 
@@ -52,9 +53,18 @@ struct ThreadQueues {
     for (const auto& [id, queue] : queues) queue->abandoned = true;
   }
 };
-// Initial-exec: as in gridbuf.device.
-[[gnu::tls_model("initial-exec")]] thread_local ThreadQueues thread_queues;
-[[gnu::tls_model("initial-exec")]] thread_local int work_depth = 0;
+const ThreadWord& thread_queues = *new ThreadWord(
+    [](void* queues) { delete static_cast<ThreadQueues*>(queues); });  // ThreadQueues*
+const ThreadWord& work_depth = *new ThreadWord;
+
+// Throws std::bad_alloc.
+ThreadQueues& this_threads_queues() {
+  auto* queues = reinterpret_cast<ThreadQueues*>(thread_queues.get());
+  if (queues != nullptr) return *queues;
+  auto made = std::make_unique<ThreadQueues>();
+  if (!thread_queues.set(reinterpret_cast<std::uintptr_t>(made.get()))) throw std::bad_alloc();
+  return *made.release();
+}
 
 Point tail_of(const std::shared_ptr<Queue>& queue) { return {queue, queue->enqueued}; }
 
@@ -64,7 +74,7 @@ std::string handle_text(StreamHandle stream) { return std::to_string(stream); }
 
 }  // namespace
 
-bool inside_work() noexcept { return work_depth > 0; }
+bool inside_work() noexcept { return work_depth.get() > 0; }
 
 LateStreams::LateStreams()
     : id_(next_id++), next_handle_(kFirstHandle), legacy_(std::make_shared<Queue>()) {
@@ -114,7 +124,7 @@ absl::StatusOr<std::shared_ptr<Queue>> LateStreams::find(StreamHandle stream) {
 }
 
 std::shared_ptr<Queue> LateStreams::this_threads_queue() {
-  std::shared_ptr<Queue>& queue = thread_queues.queues[id_];
+  std::shared_ptr<Queue>& queue = this_threads_queues().queues[id_];
   if (queue == nullptr) {
     queue = std::make_shared<Queue>();
     queues_.push_back(queue);
@@ -240,14 +250,15 @@ void LateStreams::run_front(Lock& lock, Queue& queue) {
   absl::Status status;
   if (work != nullptr) {
     lock.unlock();
-    ++work_depth;
+    const std::uintptr_t depth = work_depth.get();
     try {
+      if (!work_depth.set(depth + 1)) throw std::bad_alloc();
       status = work();
     } catch (const std::bad_alloc&) {
       status = absl::Status(absl::StatusCode::kResourceExhausted, "");
     }
     work = nullptr;  // destroys its captures without the lock
-    --work_depth;
+    work_depth.set(depth);
     lock.lock();
   }
   if (!status.ok() && first_error_.ok()) first_error_ = status;
