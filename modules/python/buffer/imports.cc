@@ -432,7 +432,7 @@ void make_checked_exporter_type() {
 }
 
 py::object as_memoryview(PyObject* object) {
-  if (PyMemoryView_Check(object) != 0) return share(object);
+  if (PyMemoryView_Check(object) != 0) return steal(PyMemoryView_FromObject(object));
   const py::object checked = steal(checked_exporter_type->tp_alloc(checked_exporter_type, 0));
   reinterpret_cast<CheckedExporter*>(checked.ptr())->exporter = object;
   return steal(PyMemoryView_FromObject(checked.ptr()));
