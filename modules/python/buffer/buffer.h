@@ -509,8 +509,8 @@ py::object import_or_none(PyObject* object, PyObject* dims, const ImportOptions&
 py::object import_buffer(PyObject* object, PyObject* dims, const ImportOptions& options,
                          Meaning* meaning = nullptr);
 
-/// `memoryview(object)`, which is a new object, after a check of what CPython reads unchecked. Exceptions: those of the
-/// exporter; BufferError that begins with the id of a broken rule.
+/// `memoryview(object)`, which is a new object, after a check of what CPython reads unchecked.
+/// Exceptions: those of the exporter; BufferError that begins with the id of a broken rule.
 py::object as_memoryview(PyObject* object);
 /// Makes its type. Called once, by the extension's initialisation.
 void make_checked_exporter_type();
