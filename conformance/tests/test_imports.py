@@ -28,7 +28,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "rules": ("abi", "exports", "info", "plan"),
     "producers": ("abi", "plan", "producer"),
     "named_consumers": ("producers",),
-    "targets": ("named_consumers", "plan", "producers"),
+    "targets": ("info", "named_consumers", "plan", "producers"),
     "findings": ("rules",),
     "render": ("plan", "rules"),
     "known": ("exports", "named_consumers", "plan", "producers", "render", "rules", "targets"),

@@ -30,6 +30,7 @@ from .interface import (
     interface_info,
     naming_info,
 )
+from .racing import race_info
 from .streams import pending_info
 
 __all__ = ["THREADS", "observe"]
@@ -80,9 +81,7 @@ def observe(
     if touch and not _is_large(subject):
         info.life = life.life_info(obj, subject, memory, again, plan)
         if THREADS in groups and plan is not None and plan.ndim <= 1 and not plan.views:
-            from .racing import race_info
-
-            info.race = race_info(obj, again, memory)
+            info.race = race_info(lambda: light_info(obj, Memory())[0], again, memory)
         if again is not None and plan is not None and plan.ndim <= 2 and not plan.views:
             info.pending = _pending(subject, again, on_stream, memory)
     info.driver = _driver(memory.devices, subject)

@@ -16,11 +16,10 @@ from typing import Any, TypeVar
 
 from ..abi.memory import Memory
 from ..abi.pybuffer import REQUESTS, request
-from ..info import RaceInfo
+from ..info import ArrayInfo, RaceInfo
 from ..info.steps import only
 from ..info.values import attempt
 from ..plan.producer import is_declined
-from .observation import light_info
 from .resizing import resize_info
 
 __all__ = ["at_once", "race_info"]
@@ -34,10 +33,12 @@ _SWITCH_S = 1e-5
 _T = TypeVar("_T")
 
 
-def race_info(obj: Any, again: Callable[[], Any] | None, memory: Memory) -> RaceInfo:
+def race_info(
+    read: Callable[[], ArrayInfo], again: Callable[[], Any] | None, memory: Memory
+) -> RaceInfo:
     """What each thread reads, and what resizing does to objects that all threads exported and gave back."""
     with only("race"):
-        infos = at_once(lambda: light_info(obj, Memory())[0])
+        infos = at_once(read)
         resizes = {} if again is None else resize_info(partial(_raced, again), memory)
     return RaceInfo(infos, resizes)
 
