@@ -184,8 +184,8 @@ class BitsDeclaredAsBooleans(_Edited):
     def edit(self) -> dict:
         if self.element.kind != "b" or self.is_empty or self.is_untouched:
             return {}
-        packed = bytes(-(-self.total_bytes // 8))
-        return {"data": packed, "strides": None}
+        kind = bytes if self.readonly else bytearray
+        return {"data": kind(-(-self.total_bytes // 8)), "strides": None}
 
 
 @faulty("AI-11")

@@ -71,6 +71,15 @@ class Page:
         self.errors.clear()
         loaded = self._loaded
         self.call("Page.navigate", url=path.as_uri())
+        self._wait_for_load(loaded)
+
+    def follow(self, script: str) -> None:
+        """Runs a script that opens another page, and waits until that page is complete."""
+        loaded = self._loaded
+        self.run(script)
+        self._wait_for_load(loaded)
+
+    def _wait_for_load(self, loaded: int) -> None:
         while self._loaded == loaded:
             self._note(self._read())
 
