@@ -180,6 +180,7 @@ def below(*pages: str) -> str:
 
 
 BELOW = {
+    "reliability.md": ["Limits <limits>", "version-policy", "security"],
     "tutorial.md": [
         "Storages <tutorial-storages>",
         "Several processes <tutorial-distributed>",
