@@ -4,6 +4,7 @@ import email
 import json
 import os
 import pathlib
+import platform
 import re
 import shutil
 import subprocess
@@ -76,6 +77,9 @@ def test_gridbuf_extension_shows_only_its_init_function(unpacked):
 
 def test_gridbuf_extension_has_no_path_of_its_build(unpacked):
     """Two builds in two folders would differ. nvcc names unnamed namespaces by a hash of the path."""
+    if platform.freedesktop_os_release().get("VERSION_ID") != "12":
+        # Assertions of pybind11's headers hold the names that the compiler was given.
+        pytest.skip("NOT TESTED: releases are made on Debian 12; Bazel 7 gives absolute names")
     (extension,) = unpacked.rglob("*.so*")
     words = (
         rb"[\w./-]*(?:/execroot/|/sandbox/|/\.gridbuf/|tmpxft_|_GLOBAL__N__[0-9a-f]{8}_)[\w./-]*"
