@@ -89,7 +89,7 @@ class Storages(Attack):
 
 
 class Producers(Attack):
-    """hostile producers for every import: fields of structures and dicts with any values, and the suite's wrong exporters"""
+    """hostile producers for every import: structures and dicts with any values in their fields"""
 
     TESTS = (
         "test_lent_buffers_come_in_exactly_when_the_model_says_so",
@@ -101,7 +101,6 @@ class Producers(Attack):
 
     def __init__(self) -> None:
         import test_imports_random
-        from gridbuf_conformance_mutants import zoo
 
         limits = settings(
             max_examples=20,
@@ -111,28 +110,9 @@ class Producers(Attack):
             suppress_health_check=list(HealthCheck),
         )
         self.tests = [limits(getattr(test_imports_random, name)) for name in self.TESTS]
-        self.mutants = zoo()
 
     def case(self, draw: random.Random) -> None:
-        if draw.random() < 0.3:
-            test = draw.choice(self.tests)
-            hypothesis.seed(draw.getrandbits(64))(test)()
-        else:
-            self.take_a_mutant(draw)
-
-    def take_a_mutant(self, draw: random.Random) -> None:
-        """Only what describes the array is asked for: a wrong address cannot be told from a right one."""
-        mutant = draw.choice(self.mutants)
-        plan = draw.choice(mutant.plans)
-        if mutant.__module__.endswith(".dying"):
-            return  # these end their own process
-        try:
-            array = mutant().produce(plan)
-            taken = draw.choice((gridbuf.as_buffer, gridbuf.storage.as_storage))(array)
-        except ACCEPTED:
-            return
-        taken.shape, taken.strides, repr(taken.dtype)
-        taken.T.shape  # noqa: B018
+        hypothesis.seed(draw.getrandbits(64))(draw.choice(self.tests))()
 
 
 ACCEPTED = (Exception,)
