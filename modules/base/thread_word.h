@@ -24,7 +24,7 @@ class ThreadWord {
   std::uintptr_t get() const noexcept {
     return exists_ ? reinterpret_cast<std::uintptr_t>(pthread_getspecific(key_)) : 0;
   }
-  /// False, without a change, if there is no memory.
+  /// False, without a change, where memory is missing.
   bool set(std::uintptr_t word) const noexcept {
     return exists_ && pthread_setspecific(key_, reinterpret_cast<void*>(word)) == 0;
   }

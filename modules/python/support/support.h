@@ -139,7 +139,7 @@ class Cache {
     Map dropped;  // after the lock
     const PythonLock lock(mutex_);
     if (values_.size() >= capacity_) dropped.swap(values_);
-    return values_.emplace(std::move(key), std::move(value)).first->second;
+    return values_.try_emplace(std::move(key), std::move(value)).first->second;
   }
 
  private:
