@@ -95,11 +95,11 @@ class Layout:
         return np.ndarray(self.shape, self.dtype, block, self.offset, self.strides)
 
 
-def random_shape(draw: random.Random) -> tuple[int, ...]:
+def random_shape(draw: random.Random, large: bool = False) -> tuple[int, ...]:
     ndim = draw.choice((0, 1, 1, 2, 2, 3, 3, 3, 4, 5))
     if draw.random() < 0.03:
         return tuple(draw.randint(0, 3) for _ in range(ndim))
-    largest = (1, 300, 24, 11, 6, 4)[ndim]
+    largest = ((1, 400_000, 700, 80, 26, 14) if large else (1, 300, 24, 11, 6, 4))[ndim]
     return tuple(draw.randint(1, largest) for _ in range(ndim))
 
 
@@ -192,9 +192,9 @@ def random_types(draw: random.Random) -> tuple[np.dtype[Any], np.dtype[Any]]:
     return draw.choice(TEXTS), draw.choice([np.dtype(c) for c in "?bhilBHIL"])
 
 
-def random_case(draw: random.Random) -> Case:
+def random_case(draw: random.Random, large: bool = False) -> Case:
     to, of = random_types(draw)
-    shape = random_shape(draw)
+    shape = random_shape(draw, large)
     target, length = random_layout(draw, shape, to)
     source, source_length = random_layout(draw, shape, of)
     source = narrowed(draw, source) if draw.random() < 0.25 else source
