@@ -15,6 +15,9 @@ _ASAN_ENV = {
     "UBSAN_OPTIONS": "print_stacktrace=1",
 }
 
+# With --config=tsan the interpreter has the sanitizer (tools/free_threaded_python --tsan); a report makes the exit code 66.
+_TSAN_ENV = {"TSAN_OPTIONS": "external_symbolizer_path=/usr/bin/llvm-symbolizer"}
+
 def gridbuf_py_library(name, **kwargs):
     """A py_library; here so that one file has all rules for Python."""
     native.py_library(name = name, srcs_version = "PY3", **kwargs)
@@ -60,6 +63,7 @@ def gridbuf_py_test(name, srcs, deps = [], data = [], args = [], env = {}, peers
             deps = deps,
             env = select({
                 str(Label("//build_defs:asan")): dict(env, **_ASAN_ENV),
+                str(Label("//build_defs:tsan")): dict(env, **_TSAN_ENV),
                 "//conditions:default": env,
             }),
             legacy_create_init = _NO_IMPLIED_PACKAGES,

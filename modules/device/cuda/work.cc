@@ -4,6 +4,7 @@ module;
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
@@ -11,7 +12,6 @@ module;
 #include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "modules/base/fork.h"
 #include "modules/base/status_macros.h"
 #include "modules/device/cuda/runtime/runtime.h"
 
@@ -239,18 +239,18 @@ absl::Status find_cuda_device(const gridbuf_cuda_runtime* runtime) {
 
 namespace {
 std::atomic<CudaDriver*> started = nullptr;
-ForkSafe<std::mutex>& starting = *new ForkSafe<std::mutex>;
 }  // namespace
 
 CudaDriver* started_cuda_driver() noexcept { return started.load(); }
 
 absl::StatusOr<CudaDriver*> cuda_driver() {
   if (CudaDriver* driver = started.load()) return driver;
-  const std::lock_guard lock(starting);
-  if (CudaDriver* driver = started.load()) return driver;
   const gridbuf_cuda_runtime* runtime = gridbuf_cuda_runtime_table();
   GRIDBUF_RETURN_IF_ERROR(find_cuda_device(runtime));
-  started = new CudaDriver(*runtime);
+  // Without a lock, as the emulated device.
+  auto made = std::make_unique<CudaDriver>(*runtime);
+  CudaDriver* none = nullptr;
+  if (started.compare_exchange_strong(none, made.get())) made.release();
   return started.load();
 }
 

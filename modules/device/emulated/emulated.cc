@@ -21,7 +21,6 @@ module;
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "modules/base/fork.h"
 #include "modules/base/status_macros.h"
 
 module gridbuf.device.emulated;
@@ -97,11 +96,6 @@ using emulated::Work;
 // The limit of released memory that waits for streams. Beyond it, a release runs the pending work.
 constexpr std::int64_t kHeldBytes = std::int64_t{256} << 20;
 
-namespace {
-// Held while the process's driver is made, which must not be half made at a fork.
-ForkSafe<std::mutex>& starting = *new ForkSafe<std::mutex>;
-}  // namespace
-
 // The data of a block until its release.
 struct EmulatedDriver::BlockRecord {
   EmulatedDriver* driver;
@@ -112,8 +106,11 @@ struct EmulatedDriver::BlockRecord {
 EmulatedDriver& emulated_driver() {
   static std::atomic<EmulatedDriver*> driver = nullptr;
   if (driver == nullptr) {
-    const std::lock_guard lock(starting);
-    if (driver == nullptr) driver = new EmulatedDriver;
+    // Without a lock, which a fork would have to hold: the driver's own locks enter the list of
+    // ForkSafe, and a fork holds that list first.
+    auto made = std::make_unique<EmulatedDriver>();
+    EmulatedDriver* none = nullptr;
+    if (driver.compare_exchange_strong(none, made.get())) made.release();
   }
   return *driver;
 }
