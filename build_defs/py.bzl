@@ -16,7 +16,11 @@ _ASAN_ENV = {
 }
 
 # With --config=tsan the interpreter has the sanitizer (tools/free_threaded_python --tsan); a report makes the exit code 66.
-_TSAN_ENV = {"TSAN_OPTIONS": "external_symbolizer_path=/usr/bin/llvm-symbolizer"}
+# Otherwise pytest swallows the reports of tests that pass.
+_TSAN_ENV = {
+    "PYTEST_ADDOPTS": "--capture=sys",
+    "TSAN_OPTIONS": "external_symbolizer_path=/usr/bin/llvm-symbolizer",
+}
 
 def gridbuf_py_library(name, **kwargs):
     """A py_library; here so that one file has all rules for Python."""
