@@ -139,6 +139,8 @@ Names& table() {
   static Names& names = *Names::make();
   return names;
 }
+// As in base/fork.cc.
+[[maybe_unused]] const Names& made_at_load = table();
 
 // I, J or K if `name` is theirs.
 std::optional<Dim> spatial_of(std::string_view name) {

@@ -107,6 +107,8 @@ Registry& registry() {
   static Registry& instance = *Registry::make();
   return instance;
 }
+// As in base/fork.cc.
+[[maybe_unused]] const Registry& made_at_load = registry();
 
 // The number of letters to insert, remove or replace to get from `a` to `b` (Levenshtein).
 std::size_t edit_distance(std::string_view a, std::string_view b) {

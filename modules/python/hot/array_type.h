@@ -15,7 +15,8 @@ namespace gridbuf::python {
 struct ArrayHead {
   PyObject ob_base;
   PyObject* weak_references;
-  [[no_unique_address]] PythonMutex mutex;  // of what the object remembers; no member of Array or Storage
+  [[no_unique_address]] PythonMutex
+      mutex;  // of what the object remembers; no member of Array or Storage
 };
 
 /// dlpack::describe_tensor, where `strides_elements` is a member of the object.
