@@ -19,7 +19,7 @@ _ASAN_ENV = {
 # Otherwise pytest swallows the reports of tests that pass.
 _TSAN_ENV = {
     "PYTEST_ADDOPTS": "--capture=sys",
-    "TSAN_OPTIONS": "external_symbolizer_path=/usr/bin/llvm-symbolizer",
+    "TSAN_OPTIONS": "external_symbolizer_path=/usr/bin/llvm-symbolizer:suppressions=build_defs/tsan_suppressions.txt",
 }
 
 def gridbuf_py_library(name, **kwargs):
@@ -63,7 +63,10 @@ def gridbuf_py_test(name, srcs, deps = [], data = [], args = [], env = {}, peers
             srcs = srcs + [Label("//build_defs:pytest_main.py")],
             main = Label("//build_defs:pytest_main.py"),
             args = ["$(location %s)" % src for src in srcs if src.split("/")[-1].split(":")[-1].startswith("test_")] + selection + args,
-            data = data + ([Label("@gridbuf_python//:peers")] if peers else []),
+            data = data + ([Label("@gridbuf_python//:peers")] if peers else []) + select({
+                str(Label("//build_defs:tsan")): [Label("//build_defs:tsan_suppressions.txt")],
+                "//conditions:default": [],
+            }),
             deps = deps,
             env = select({
                 str(Label("//build_defs:asan")): dict(env, **_ASAN_ENV),
