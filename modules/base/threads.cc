@@ -54,6 +54,8 @@ int default_count() {
   }();
   return count;
 }
+// Before any thread: see fork.h.
+[[maybe_unused]] const int count_at_load = default_count();
 
 // ---- The loop. ----
 
@@ -288,6 +290,8 @@ class Helpers {
   bool ends_ = false;
   std::array<Helper, kMaxThreadCount> helpers_ = {};
 };
+
+[[maybe_unused]] const Helpers& helpers_at_load = Helpers::get();
 
 }  // namespace
 

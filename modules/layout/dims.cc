@@ -139,7 +139,7 @@ Names& table() {
   static Names& names = *Names::make();
   return names;
 }
-// As in base/fork.cc.
+// Before any thread: see modules/base/fork.h.
 [[maybe_unused]] const Names& made_at_load = table();
 
 // I, J or K if `name` is theirs.

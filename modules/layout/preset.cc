@@ -107,7 +107,7 @@ Registry& registry() {
   static Registry& instance = *Registry::make();
   return instance;
 }
-// As in base/fork.cc.
+// Before any thread: see modules/base/fork.h.
 [[maybe_unused]] const Registry& made_at_load = registry();
 
 // The number of letters to insert, remove or replace to get from `a` to `b` (Levenshtein).

@@ -102,6 +102,9 @@ class SpareBlocks {
   int count_ = 0;
 };
 
+// Before any thread: see modules/base/fork.h.
+[[maybe_unused]] const SpareBlocks* const spares_at_load = SpareBlocks::of_thread();
+
 void* allocate_from_libc(std::size_t bytes, bool zeroed) {
   if (bytes >= kShortestSpareBytes && bytes <= kLongestSpareBytes) {
     SpareBlocks* const blocks = SpareBlocks::of_thread();
@@ -185,5 +188,7 @@ HostResource& host_resource() {
   }();
   return resource;
 }
+// Before any thread: see modules/base/fork.h.
+[[maybe_unused]] const HostResource& resource_at_load = host_resource();
 
 }  // namespace gridbuf

@@ -114,6 +114,8 @@ bool kernel_populates() {
   }();
   return answer;
 }
+// Before any thread: see modules/base/fork.h.
+[[maybe_unused]] const bool populates_at_load = kernel_populates();
 
 // Commits the pages of [begin, end); 0 or the error number.
 int commit_range(std::byte* begin, std::byte* end) {
@@ -154,6 +156,7 @@ PageLengths page_lengths() {
   static const PageLengths lengths{system::page_bytes(), system::huge_pages().page_bytes};
   return lengths;
 }
+[[maybe_unused]] const PageLengths lengths_at_load = page_lengths();
 
 std::int64_t mapped_length(std::int64_t length_bytes, PageKind pages, const PageLengths& lengths) {
   const std::int64_t whole_pages = round_up(length_bytes, lengths.page_bytes);

@@ -29,6 +29,8 @@ std::atomic<bool>& emulated_switch() {
   static std::atomic<bool> on = device_by_environment() == "emulated";
   return on;
 }
+// Before any thread: see modules/base/fork.h.
+[[maybe_unused]] const std::atomic<bool>& switch_at_load = emulated_switch();
 
 // The linked devices, by DeviceKind. A local variable, because registrations run before main.
 const LinkedDevice*& linked(DeviceKind kind) {

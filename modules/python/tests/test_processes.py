@@ -227,3 +227,46 @@ def test_bases_of_compiled_objects_cannot_be_called() -> None:
             made()
         with pytest.raises(TypeError, match="no value"):
             made.__new__(made)
+
+
+# Before, what gridbuf finds out once was found out at its first use: 7 of 250 children waited for ever
+# for a thread that did not exist.
+FIRST_USE = """
+import os, random, signal, threading, time
+import gridbuf, numpy as np
+draw = random.Random(SEED)
+work = draw.choice([
+    lambda: gridbuf.zeros((1 << 21,)),
+    lambda: gridbuf.full((1 << 20,), 2.0),
+    lambda: gridbuf.copyto(np.empty((1 << 21,), "f4"), np.ones((1 << 21,))),
+    lambda: gridbuf.copyto(np.empty((512, 4096)).T, np.ones((4096, 512))),
+])
+started = threading.Event()
+thread = threading.Thread(target=lambda: [started.set(), work()])
+thread.start()
+started.wait()
+fork_at = time.perf_counter() + draw.uniform(0, 0.002)
+while time.perf_counter() < fork_at:
+    pass
+child = os.fork()
+if not child:
+    signal.alarm(20)
+    work()
+    os._exit(0)
+status = os.waitpid(child, 0)[1]
+thread.join()
+os._exit(status and 1)
+"""
+
+
+@pytest.mark.thorough
+def test_forks_while_another_thread_uses_gridbuf_first() -> None:
+    for seed in range(200):
+        done = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", FIRST_USE.replace("SEED", str(seed))],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONPATH": ":".join(path for path in sys.path if path)},
+        )
+        assert done.returncode == 0, (seed, done.stderr)

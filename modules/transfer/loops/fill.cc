@@ -154,6 +154,8 @@ bool has_fast_strings() {
   return false;
 #endif
 }
+// Before any thread: see modules/base/fork.h.
+[[maybe_unused]] const bool strings_at_load = has_fast_strings();
 
 // Writes whole lines of a pattern that repeats in a word.
 void write_string([[maybe_unused]] std::byte* target, [[maybe_unused]] std::int64_t lines,

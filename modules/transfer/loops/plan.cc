@@ -332,6 +332,8 @@ std::atomic<std::int64_t>& known_cache_bytes() {
   static std::atomic<std::int64_t> bytes = system::last_cache_bytes();
   return bytes;
 }
+// Before any thread: see modules/base/fork.h.
+[[maybe_unused]] const std::atomic<std::int64_t>& bytes_at_load = known_cache_bytes();
 
 }  // namespace
 
