@@ -7,7 +7,7 @@
 // lock that is held for longer compares `fork_generation` instead, as gridbuf.storage.sync does.
 //
 // The guard of a local static variable is such a lock, too, and no handler can take it: a child
-// that was forked while another thread initialised the variable waits for ever. So a value that is
+// that was forked while another thread initialised the variable never ends. So a value that is
 // found out once is found out when gridbuf is loaded, by a variable `at_load` next to it.
 #ifndef GRIDBUF_MODULES_BASE_FORK_H_
 #define GRIDBUF_MODULES_BASE_FORK_H_

@@ -298,22 +298,17 @@ TEST_F(Threads, AreSetWithinBounds) {
   EXPECT_EQ(thread_count(), 4);
 }
 
-// The output of a new process with the variable set to `value`: its first word is the number.
-std::string in_a_fresh_process(const char* value) {
+// The default is found out at load, so each case has a new process, which inherits the variable.
+void expect_in_child(const char* value, const std::string& wanted) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
   if (value == nullptr) {
     unsetenv(kThreadCountVariable);
   } else {
     setenv(kThreadCountVariable, value, 1);
   }
-  return std::to_string(thread_count()) + " " + thread_count_origin();
-}
-
-// The default is set at the first use, so each case has a separate process.
-void expect_in_child(const char* value, const std::string& wanted) {
-  GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {
-        const std::string found = in_a_fresh_process(value);
+        const std::string found = std::to_string(thread_count()) + " " + thread_count_origin();
         std::fprintf(stderr, "%s", found.c_str());
         std::_Exit(found == wanted ? 0 : 1);
       },

@@ -229,8 +229,8 @@ def test_bases_of_compiled_objects_cannot_be_called() -> None:
             made.__new__(made)
 
 
-# Before, what gridbuf finds out once was found out at its first use: 7 of 250 children waited for ever
-# for a thread that did not exist.
+# Before, what gridbuf finds out once was found out at its first use: 7 of 250 children never ended,
+# because they waited for a thread that did not exist.
 FIRST_USE = """
 import os, random, signal, threading, time
 import gridbuf, numpy as np
