@@ -102,17 +102,8 @@ class SpareBlocks {
   int count_ = 0;
 };
 
-void* allocate_from_libc(std::size_t bytes, bool zeroed) {
-  if (bytes >= kShortestSpareBytes && bytes <= kLongestSpareBytes) {
-    SpareBlocks* const blocks = SpareBlocks::of_thread();
-    void* const spare = blocks != nullptr ? blocks->take(bytes) : nullptr;
-    if (spare != nullptr) return zeroed ? std::memset(spare, 0, bytes) : spare;
-  }
-  return zeroed ? std::calloc(bytes, 1) : std::malloc(bytes);
-}
-
 // False if the block is not kept.
-bool keep(void* block) noexcept {
+bool keep_block(void* block) noexcept {
   const std::size_t length = malloc_usable_size(block);
   if (kSanitized || length < kShortestSpareBytes || length > kLongestSpareBytes) return false;
   SpareBlocks* const blocks = SpareBlocks::make_of_thread();
@@ -131,8 +122,21 @@ absl::Status no_small_block(const AllocationRequest& request, std::string_view c
 
 }  // namespace
 
+void* allocate_from_libc(std::size_t bytes, bool zeroed) {
+  if (bytes >= kShortestSpareBytes && bytes <= kLongestSpareBytes) {
+    SpareBlocks* const blocks = SpareBlocks::of_thread();
+    void* const spare = blocks != nullptr ? blocks->take(bytes) : nullptr;
+    if (spare != nullptr) return zeroed ? std::memset(spare, 0, bytes) : spare;
+  }
+  return zeroed ? std::calloc(bytes, 1) : std::malloc(bytes);
+}
+
+void free_to_libc(void* block, bool keep) noexcept {
+  if (!keep || !keep_block(block)) std::free(block);
+}
+
 absl::StatusOr<Block> HostResource::allocate(const AllocationRequest& request) {
-  return request.total_bytes >= large_block_bytes_ ? allocate_large(request)
+  return request.total_bytes >= large_block_bytes_ ? allocate_large(request, {})
                                                    : allocate_small(request);
 }
 
@@ -169,8 +173,7 @@ absl::StatusOr<Block> HostResource::allocate_small(const AllocationRequest& requ
 }
 
 void HostResource::release_small(void* self, void* allocation) noexcept {
-  if (static_cast<HostResource*>(self)->keeps_blocks() && keep(allocation)) return;
-  std::free(allocation);
+  free_to_libc(allocation, static_cast<HostResource*>(self)->keeps_blocks());
 }
 
 void HostResource::free_spare_blocks() noexcept {
