@@ -98,11 +98,9 @@ void* Heap::allocate_large(std::size_t bytes, bool zeroed) noexcept {
   if (bytes > static_cast<std::size_t>(checked::kMaxBytes)) return nullptr;
   const auto total_bytes = checked::add(static_cast<std::int64_t>(bytes), before_bytes);
   if (!total_bytes) return nullptr;
-  absl::StatusOr<Block> block =
-      resource_.allocate_large({.total_bytes = *total_bytes,
-                                .alignment_bytes = options_.alignment_bytes,
-                                .zeroed = zeroed},
-                               options_.large);
+  absl::StatusOr<Block> block = resource_.allocate_large(
+      {.total_bytes = *total_bytes, .alignment_bytes = options_.alignment_bytes, .zeroed = zeroed},
+      options_.large);
   if (!block.ok()) return nullptr;
   std::byte* const data = block->data() + before_bytes;
   std::byte* const place = data - kLargeHeaderBytes;
@@ -134,7 +132,9 @@ void Heap::release(void* data) noexcept {
     return;
   }
   unpoison_bytes(header_address(data), sizeof(Header));  // the C library reads it
-  free_to_libc(header.block(), resource_.keeps_blocks());
+  const auto alignment = static_cast<std::size_t>(options_.alignment_bytes);
+  const bool long_enough = header.bytes + alignment >= kShortestSpareBytes;
+  free_to_libc(header.block(), long_enough && resource_.keeps_blocks());
 }
 
 Heap::BlockReport Heap::report(const void* data) const {

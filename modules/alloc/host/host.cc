@@ -28,7 +28,6 @@ constexpr std::int64_t kRoomBytes = 0;
 constexpr std::int64_t kRoomBytes = kOwnerRoomBytes;
 #endif
 
-constexpr std::size_t kShortestSpareBytes = std::size_t{1} << 10;
 constexpr std::size_t kLongestSpareBytes = std::size_t{1} << 15;
 
 // Freed blocks of a few kilobytes, for the next requests of their length (or up to an eighth

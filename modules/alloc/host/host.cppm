@@ -388,8 +388,9 @@ inline constexpr bool kSanitized = __has_feature(address_sanitizer) ||
                                    __has_feature(thread_sanitizer) ||
                                    __has_feature(memory_sanitizer);
 
-// Blocks of the C library, behind a list of a few freed ones per thread. `keep` permits the list to
-// take the block.
+// Blocks of the C library, behind a list of a few freed ones per thread that are at least this
+// long. `keep` permits the list to take the block.
+inline constexpr std::size_t kShortestSpareBytes = std::size_t{1} << 10;
 void* allocate_from_libc(std::size_t bytes, bool zeroed);
 void free_to_libc(void* block, bool keep) noexcept;
 

@@ -215,8 +215,8 @@ absl::Status HostResource::make_ready(const AllocationRequest& request, std::byt
   if (request.populate) {
     const absl::Status status = without_throwing(commit);
     if (!status.ok()) return status;
-  } else if (request.zeroed && !lazy_zeros && !live.from_cache && total_bytes >= kTouchedBytes && thread_count() > 1 &&
-             may_commit_unasked(total_bytes)) {
+  } else if (request.zeroed && !lazy_zeros && !live.from_cache && total_bytes >= kTouchedBytes &&
+             thread_count() > 1 && may_commit_unasked(total_bytes)) {
     without_throwing(commit).IgnoreError();  // else the first use commits them
   }
   if (request.zeroed && live.from_cache) {

@@ -242,8 +242,7 @@ std::int64_t MappingCache::Victims::total_bytes() const {
   return total;
 }
 
-std::optional<Mapping> MappingCache::take(std::int64_t length_bytes,
-                                          std::optional<PageKind> kind) {
+std::optional<Mapping> MappingCache::take(std::int64_t length_bytes, std::optional<PageKind> kind) {
   int best = -1;
   for (int place = 0; place < count_; ++place) {
     const Entry& entry = entries_[static_cast<std::size_t>(place)];

@@ -125,14 +125,13 @@ py::object block_facts(const BlockFacts& facts) {
   const BlockInfo& info = facts.info;
   const bool is_small = info.pages == PageKind::kSmall;
   const char* const pages = is_small ? "small" : info.pages == PageKind::kHuge ? "huge" : "shared";
-  return py::dict("resource"_a = info.resource_name, "device"_a = to_string(info.device),
-                  "host_readable"_a = is_host_readable(info.device.type), "pages"_a = pages,
-                  "from_cache"_a = info.from_cache, "stagger_bytes"_a = info.stagger_bytes,
-                  "address"_a = reinterpret_cast<std::uintptr_t>(facts.address),
-                  "total_bytes"_a = facts.total_bytes,
-                  "allocation_bytes"_a = facts.allocation_bytes,
-                  "alignment_size"_a = facts.alignment_bytes,
-                  "aligned_index"_a = facts.aligned_index);
+  return py::dict(
+      "resource"_a = info.resource_name, "device"_a = to_string(info.device),
+      "host_readable"_a = is_host_readable(info.device.type), "pages"_a = pages,
+      "from_cache"_a = info.from_cache, "stagger_bytes"_a = info.stagger_bytes,
+      "address"_a = reinterpret_cast<std::uintptr_t>(facts.address),
+      "total_bytes"_a = facts.total_bytes, "allocation_bytes"_a = facts.allocation_bytes,
+      "alignment_size"_a = facts.alignment_bytes, "aligned_index"_a = facts.aligned_index);
 }
 
 void add_memory_functions(PyObject* module) {

@@ -68,9 +68,9 @@ Handler& handler_with(std::int64_t alignment_bytes, bool huge_pages, bool keep) 
   const PythonLock lock(mutex);
   std::unique_ptr<Handler>& found = handlers[{alignment_bytes, huge_pages, keep}];
   if (found == nullptr) {
-    found = std::make_unique<Handler>(Heap::Options{
-        .alignment_bytes = alignment_bytes,
-        .large = {.huge_pages = huge_pages, .keep = keep, .lazy_zeros = true}});
+    found = std::make_unique<Handler>(
+        Heap::Options{.alignment_bytes = alignment_bytes,
+                      .large = {.huge_pages = huge_pages, .keep = keep, .lazy_zeros = true}});
   }
   return *found;
 }
@@ -79,13 +79,13 @@ py::object make_handler(py::handle alignment, py::handle huge_pages, py::handle 
   const std::int64_t bytes = to_integer(alignment.ptr(), "alignment");
   const bool is_power = bytes > 0 && std::has_single_bit(static_cast<std::uint64_t>(bytes));
   if (!is_power || bytes < kLeastAlignmentBytes || bytes > kMaxAlignmentBytes) {
-    raise(ErrorClass::kValue, Problem{"alignment", std::to_string(bytes),
-                                      "a power of two from 16 to " +
-                                          std::to_string(kMaxAlignmentBytes),
-                                      "pass 64, a cache line"});
+    raise(ErrorClass::kValue,
+          Problem{"alignment", std::to_string(bytes),
+                  "a power of two from 16 to " + std::to_string(kMaxAlignmentBytes),
+                  "pass 64, a cache line"});
   }
-  Handler& handler = handler_with(bytes, to_flag(huge_pages.ptr(), "huge_pages"),
-                                  to_flag(keep.ptr(), "keep"));
+  Handler& handler =
+      handler_with(bytes, to_flag(huge_pages.ptr(), "huge_pages"), to_flag(keep.ptr(), "keep"));
   return steal(PyCapsule_New(&handler.record, kCapsuleName, nullptr));
 }
 

@@ -116,11 +116,6 @@ class numpy_allocator:
         `python -m gridbuf.memory run script.py` calls it before a script, and so does the variable
         GRIDBUF_NUMPY_ALLOCATOR=1 when gridbuf is imported. The hook for threads is
         `threading.setprofile`, and a function that was set there before still runs. Rules: docs/spec.md 2.32.
-
-        Examples
-        --------
-        >>> import gridbuf
-        >>> gridbuf.memory.numpy_allocator().install()  # doctest: +SKIP
         """
         global _installed
         _core._set_numpy_handler(self._handler)
