@@ -32,6 +32,11 @@ struct Header {
 };
 static_assert(sizeof(Header) == 16 && alignof(Block) <= 16);
 
+// glibc counts blocks up to 32 MiB.
+constexpr std::size_t kFreedOnceBytes = std::size_t{16} << 20;
+// For shorter blocks than this, glibc's malloc and memset take less time than its calloc.
+constexpr std::size_t kShortZerosBytes = 1024;
+
 // The memory before the data of a large block holds its Block and its header.
 constexpr std::int64_t kLargeHeaderBytes = 128;
 static_assert(sizeof(Block) + sizeof(Header) <= kLargeHeaderBytes);
@@ -72,6 +77,16 @@ std::size_t capacity_of(const Header& header, const void* data) {
 
 }  // namespace
 
+// glibc gives freed memory back to the system if it is twice as long as the longest block that it
+// freed. Large blocks are not glibc's here, so it would return the memory of a few arrays of 1 MiB
+// at every turn of a loop. One freed block without pages keeps it from that.
+Heap::Heap(HostResource& resource, const Options& options)
+    : resource_(resource), options_(options) {
+  if (!kSanitized && options_.large.keep && resource.keeps_blocks()) {
+    free_to_libc(allocate_from_libc(kFreedOnceBytes, false), false);
+  }
+}
+
 void* Heap::allocate(std::size_t bytes, bool zeroed) noexcept {
   if (bytes >= static_cast<std::size_t>(kLargeBlockBytes)) return allocate_large(bytes, zeroed);
   return allocate_small(std::max<std::size_t>(bytes, 1), zeroed);
@@ -81,14 +96,16 @@ void* Heap::allocate(std::size_t bytes, bool zeroed) noexcept {
 // or more behind the begin of the block.
 void* Heap::allocate_small(std::size_t bytes, bool zeroed) noexcept {
   const auto alignment = static_cast<std::uintptr_t>(options_.alignment_bytes);
-  void* block = allocate_from_libc(bytes + alignment, zeroed);
+  const bool set_zeros = zeroed && bytes < kShortZerosBytes;
+  void* block = allocate_from_libc(bytes + alignment, zeroed && !set_zeros);
   if (block == nullptr && resource_.trim() > 0) {
-    block = allocate_from_libc(bytes + alignment, zeroed);
+    block = allocate_from_libc(bytes + alignment, zeroed && !set_zeros);
   }
   if (block == nullptr) return nullptr;
   const auto address = reinterpret_cast<std::uintptr_t>(block);
   const std::uintptr_t offset = alignment - (address & (alignment - 1));
   std::byte* const data = static_cast<std::byte*>(block) + offset;
+  if (set_zeros) std::memset(data, 0, bytes);
   if (!zeroed && resource_.poisons()) std::memset(data, static_cast<int>(kPoison), bytes);
   return write_header(data, address, bytes);
 }
@@ -136,6 +153,8 @@ void Heap::release(void* data) noexcept {
   const bool long_enough = header.bytes + alignment >= kShortestSpareBytes;
   free_to_libc(header.block(), long_enough && resource_.keeps_blocks());
 }
+
+std::size_t Heap::bytes_of(const void* data) noexcept { return read_header(data).bytes; }
 
 Heap::BlockReport Heap::report(const void* data) const {
   const Header header = read_header(data);

@@ -337,7 +337,7 @@ class Heap {
     BlockInfo info;
   };
 
-  Heap(HostResource& resource, const Options& options) : resource_(resource), options_(options) {}
+  Heap(HostResource& resource, const Options& options);
 
   /// Null if there is no memory, also beyond the limit of the resource. 0 bytes count as 1.
   void* allocate(std::size_t bytes, bool zeroed) noexcept;
@@ -346,9 +346,12 @@ class Heap {
   void* reallocate(void* data, std::size_t bytes) noexcept;
   /// Null does nothing.
   void release(void* data) noexcept;
+  /// The length that was asked for. Requires a block of a heap.
+  static std::size_t bytes_of(const void* data) noexcept;
   /// Requires a block of this heap.
   BlockReport report(const void* data) const;
   const Options& options() const { return options_; }
+  const HostResource& resource() const { return resource_; }
 
  private:
   void* allocate_small(std::size_t bytes, bool zeroed) noexcept;

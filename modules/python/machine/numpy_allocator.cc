@@ -16,6 +16,8 @@ module;
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -33,32 +35,86 @@ using namespace pybind11::literals;
 constexpr char kCapsuleName[] = "mem_handler";
 constexpr std::int64_t kLeastAlignmentBytes = 16;
 
-Heap& heap_in(void* context) { return *static_cast<Heap*>(context); }
+/// Freed blocks of up to 2 KiB, a few of each length, as NumPy's own handler has them: malloc would
+/// make an array of a few elements a tenth slower. NumPy calls a handler with the GIL, which guards
+/// them; without a GIL, and with AddressSanitizer, none are kept.
+class SpareBlocks {
+ public:
+#ifdef Py_GIL_DISABLED
+  static constexpr bool kUsed = false;
+#else
+  static constexpr bool kUsed = !poison_is_fatal();
+#endif
 
-void* allocate(void* context, std::size_t bytes) { return heap_in(context).allocate(bytes, false); }
+  void* take(std::size_t bytes) {
+    if (!kUsed || bytes >= kLengths) return nullptr;
+    Bucket& bucket = buckets_[bytes];
+    return bucket.count == 0 ? nullptr : bucket.blocks[--bucket.count];
+  }
+  bool give(void* data, std::size_t bytes) {
+    if (!kUsed || bytes >= kLengths) return false;
+    Bucket& bucket = buckets_[bytes];
+    if (bucket.count == std::size(bucket.blocks)) return false;
+    bucket.blocks[bucket.count++] = data;
+    return true;
+  }
+
+ private:
+  struct Bucket {
+    std::size_t count;
+    void* blocks[7];
+  };
+  static constexpr std::size_t kLengths = 2048;
+  Bucket buckets_[kLengths] = {};
+};
+
+struct Handler {
+  explicit Handler(const Heap::Options& options);
+
+  Heap heap;
+  PyDataMem_Handler record;
+  SpareBlocks spare;
+};
+
+Handler& handler_in(void* context) { return *static_cast<Handler*>(context); }
+
+void* allocate(void* context, std::size_t bytes) {
+  Handler& handler = handler_in(context);
+  if (!handler.heap.resource().poisons()) {
+    if (void* const spare = handler.spare.take(bytes); spare != nullptr) return spare;
+  }
+  return handler.heap.allocate(bytes, false);
+}
 
 void* allocate_zeros(void* context, std::size_t count, std::size_t bytes_each) {
   const auto bytes =
       checked::mul(static_cast<std::int64_t>(count), static_cast<std::int64_t>(bytes_each));
   if (!bytes || *bytes < 0) return nullptr;
-  return heap_in(context).allocate(static_cast<std::size_t>(*bytes), true);
+  const auto length = static_cast<std::size_t>(*bytes);
+  Handler& handler = handler_in(context);
+  if (void* const spare = handler.spare.take(length); spare != nullptr) {
+    return std::memset(spare, 0, length);
+  }
+  return handler.heap.allocate(length, true);
 }
 
 void* reallocate(void* context, void* data, std::size_t bytes) {
-  return heap_in(context).reallocate(data, bytes);
+  return handler_in(context).heap.reallocate(data, bytes);
 }
 
 // NumPy's length is not that of the block in some places, so it is not used.
-void release(void* context, void* data, std::size_t /*bytes*/) { heap_in(context).release(data); }
+void release(void* context, void* data, std::size_t /*bytes*/) {
+  Handler& handler = handler_in(context);
+  if (SpareBlocks::kUsed && data != nullptr && handler.heap.resource().keeps_blocks() &&
+      handler.spare.give(data, Heap::bytes_of(data))) {
+    return;
+  }
+  handler.heap.release(data);
+}
 
-struct Handler {
-  explicit Handler(const Heap::Options& options)
-      : heap(host_resource(), options),
-        record{"gridbuf", 1, {&heap, &allocate, &allocate_zeros, &reallocate, &release}} {}
-
-  Heap heap;
-  PyDataMem_Handler record;
-};
+Handler::Handler(const Heap::Options& options)
+    : heap(host_resource(), options),
+      record{"gridbuf", 1, {this, &allocate, &allocate_zeros, &reallocate, &release}} {}
 
 /// The one handler with these options.
 Handler& handler_with(std::int64_t alignment_bytes, bool huge_pages, bool keep) {
@@ -102,7 +158,7 @@ py::object block_info(py::handle object) {
       static_cast<PyDataMem_Handler*>(PyCapsule_GetPointer(capsule, kCapsuleName));
   if (record == nullptr) throw PythonError();
   if (record->allocator.free != &release) return py::none();
-  const Heap& heap = heap_in(record->allocator.ctx);
+  const Heap& heap = handler_in(record->allocator.ctx).heap;
   const Heap::BlockReport report = heap.report(PyArray_DATA(array));
   return block_facts({report.info, PyArray_DATA(array), report.total_bytes, report.allocation_bytes,
                       heap.options().alignment_bytes, py::none()});

@@ -254,8 +254,9 @@ def test_large_zeros_stay_lazy() -> None:
 
 
 def test_poison_fills_what_is_fresh() -> None:
-    memory.configure(poison=True)
     with numpy_allocator():
+        np.ones(100, np.uint8)
+        memory.configure(poison=True)
         for count in (100, 4 * MIB):
             assert (np.empty(count, np.uint8) == 0xCB).all()
             assert not np.zeros(count, np.uint8).any()
