@@ -88,8 +88,9 @@ Heap::Heap(HostResource& resource, const Options& options)
 }
 
 void* Heap::allocate(std::size_t bytes, bool zeroed) noexcept {
+  bytes = std::max<std::size_t>(bytes, 1);
   if (bytes >= static_cast<std::size_t>(kLargeBlockBytes)) return allocate_large(bytes, zeroed);
-  return allocate_small(std::max<std::size_t>(bytes, 1), zeroed);
+  return allocate_small(bytes, zeroed);
 }
 
 // The C library's addresses are multiples of 16. So the next multiple of the alignment is 16 bytes
@@ -128,6 +129,7 @@ void* Heap::allocate_large(std::size_t bytes, bool zeroed) noexcept {
 
 void* Heap::reallocate(void* data, std::size_t bytes) noexcept {
   if (data == nullptr) return allocate(bytes, false);
+  bytes = std::max<std::size_t>(bytes, 1);
   const Header header = read_header(data);
   const std::size_t capacity = capacity_of(header, data);
   const bool fits = bytes <= capacity;
