@@ -14,7 +14,15 @@ from typing import Any
 from rich.console import Console
 from rich.progress import Progress
 
-from gridbuf_benchmarks import next_fields, next_layouts, plot, report, results, unit_strides
+from gridbuf_benchmarks import (
+    next_fields,
+    next_layouts,
+    numpy_allocator,
+    plot,
+    report,
+    results,
+    unit_strides,
+)
 from gridbuf_benchmarks.case import Case, WrongWork
 from gridbuf_benchmarks.cases import ALL_CASES, CHAPTERS, select
 from gridbuf_benchmarks.libraries import BASELINE, LIBRARIES, load
@@ -125,6 +133,13 @@ def _parser() -> argparse.ArgumentParser:
         "next-fields", help=text, description=next_fields.__doc__
     ).add_argument
     add("--rounds", type=int, default=25, help="samples of each, default 25")
+    text = "what gridbuf's memory is worth to programs that only use NumPy"
+    add = commands.add_parser(
+        "numpy-allocator", help=text, description=numpy_allocator.__doc__
+    ).add_argument
+    add("--rounds", type=int, default=9, help="processes of each, default 9")
+    add("--only", nargs="+", default=[], metavar="TEXT", help="only cases whose id has a TEXT")
+    add("--json", type=_path, metavar="PATH", help="write the record of the page's chart")
     return parser
 
 
@@ -150,6 +165,8 @@ def _run(options: argparse.Namespace) -> int:
         return next_layouts.run(options.backends, options.rounds)
     if options.command == "next-fields":
         return next_fields.run(options.rounds)
+    if options.command == "numpy-allocator":
+        return numpy_allocator.run(options.rounds, options.json, options.only)
     if options.command == "compare":
         old, new = results.read(options.old), results.read(options.new)
         report.show_markdown(report.comparison(old, new))

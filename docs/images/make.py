@@ -1,9 +1,11 @@
-"""Draws the pictures of the documentation: field.svg, unstructured.svg, sync.svg, calls.svg and survey.svg, in one style.
+"""Draws the pictures of the documentation that are in PICTURES, in one style.
 
 Run `python docs/images/make.py`. After a new survey, record its result first:
 
     gridbuf-conformance survey --report survey.json
     python docs/images/make.py --record survey.json
+
+The record of numpy-allocator.svg is written by `./bazelw run //benchmarks:numpy_allocator -- --json docs/images/numpy-allocator.json`.
 
 docs/test_pages.py checks that the committed pictures are those of this file. Pages show them 720 pixels wide or wider.
 """
@@ -12,11 +14,13 @@ import argparse
 import datetime
 import html
 import json
+import math
 from collections import Counter
 from pathlib import Path
 
 HERE = Path(__file__).parent
 SURVEY = HERE / "survey.json"
+ALLOCATOR = HERE / "numpy-allocator.json"
 
 WIDTH, MARGIN, TEXT, SMALL = 720, 24, 14, 12
 INK, GREY, PAPER, BORDER = "#1f2933", "#52606d", "#ffffff", "#cbd2d9"
@@ -411,8 +415,58 @@ def cell(picture: Picture, x: float, y: float, failed: int, advisories: int, pas
             x += number * width
 
 
+LINES = {"add": ("a + b", "#0072B2"), "expression": ("(a*2 + b*3 - a)/b", "#D55E00")}
+
+
+def numpy_allocator() -> Picture:
+    """Time with NumPy's allocator ÷ time with gridbuf's, by the size of an array."""
+    recorded = json.loads(ALLOCATOR.read_text("utf-8"))
+    left, right, top, bottom = 64, WIDTH - 40, 112, 372
+    picture = Picture(
+        "NumPy's expressions in gridbuf's memory",
+        "Two lines by the size of an array from 1 KiB to 256 MiB: the time with NumPy's allocator divided by the time with"
+        " gridbuf's. Above 1, gridbuf's memory is faster.",
+        bottom + 66,
+        f"Time with NumPy's allocator ÷ time with gridbuf's, above 1: gridbuf's is faster. {recorded['rounds']} rounds, quartiles.",
+    )
+    lines = {
+        id: [case for case in recorded["cases"] if case["id"].startswith(id) and case["size_bytes"] >= 1024]
+        for id in LINES
+    }  # fmt: skip
+    sizes = [case["size_bytes"] for case in lines["add"]]
+    highest = max(case["upper_quartile"] for line in lines.values() for case in line)
+
+    def x(size_bytes: int) -> float:
+        octaves = math.log2(sizes[-1] / sizes[0])
+        return left + (right - left) * math.log2(size_bytes / sizes[0]) / octaves
+
+    def y(ratio: float) -> float:
+        return bottom - (bottom - top) * ratio / math.ceil(highest)
+
+    for ratio in range(math.ceil(highest) + 1):
+        picture.line(f"M {left} {y(ratio):g} H {right}", INK if ratio == 1 else BORDER, 1)
+        picture.text(left - 10, y(ratio) + 5, str(ratio), text_anchor="end")
+    for size_bytes in sizes:
+        scale, unit = (20, "MiB") if size_bytes >= 1 << 20 else (10, "KiB")
+        words = f"{size_bytes >> scale}"
+        picture.text(x(size_bytes), bottom + 20, words, size=SMALL, text_anchor="middle")
+        picture.text(x(size_bytes), bottom + 34, unit, size=10, fill=GREY, text_anchor="middle")
+    picture.text((left + right) / 2, bottom + 54, "one array", size=SMALL, text_anchor="middle")
+    for n, (id, (name, colour)) in enumerate(LINES.items()):
+        points = [(x(case["size_bytes"]), y(case["median"])) for case in lines[id]]
+        picture.line("M " + " L ".join(f"{a:.1f} {b:.1f}" for a, b in points), colour)
+        for case, (a, b) in zip(lines[id], points, strict=True):
+            low, high = y(case["lower_quartile"]), y(case["upper_quartile"])
+            picture.line(f"M {a:.1f} {low:.1f} V {high:.1f}", colour, 1)
+            picture.add("circle", cx=round(a, 1), cy=round(b, 1), r=4, fill=colour)
+        picture.line(f"M {left + 10 + 130 * n} 84 h 24", colour)
+        picture.text(left + 42 + 130 * n, 89, name, size=13, font_family=MONO)
+    return picture
+
+
 PICTURES = {
     "field.svg": field, "unstructured.svg": unstructured, "sync.svg": sync, "calls.svg": calls, "survey.svg": survey,
+    "numpy-allocator.svg": numpy_allocator,
 }  # fmt: skip
 
 

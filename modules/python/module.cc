@@ -68,6 +68,7 @@ void add_all(PyObject* module) {
   add_front_ends(module);
   add_device_functions(module);
   add_memory_functions(module);
+  add_numpy_allocator_functions(module);
   add_storage_types(module);
   add_copyto_function(module);
   add_call_functions(module);

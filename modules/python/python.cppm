@@ -6,7 +6,7 @@
 //   buffer    gridbuf.Buffer and gridbuf.LayoutPlan; functions that allocate, import and copy
 //   storage   the types and functions of gridbuf.storage; assignment and gridbuf.copyto
 //   call      the fields of a stencil call
-//   machine   devices, streams, host memory, threads
+//   machine   devices, streams, host memory, threads, NumPy's allocator
 //   hot       the entry points that use CPython's C API, because a benchmark shows the need
 //
 // Key decision: pybind11 everywhere but in `hot`. There a call through pybind11 would cost more
@@ -78,6 +78,19 @@ namespace gridbuf::python {
 void add_call_functions(PyObject* module);
 void add_device_functions(PyObject* module);
 void add_memory_functions(PyObject* module);
+void add_numpy_allocator_functions(PyObject* module);
+
+/// What `gridbuf.alloc_info` says of a block.
+struct BlockFacts {
+  BlockInfo info;
+  const void* address;  // of element (0, …, 0)
+  std::int64_t total_bytes;
+  std::int64_t allocation_bytes;
+  std::int64_t alignment_bytes;
+  py::object aligned_index;
+};
+/// As a dict with the keys of `AllocationInfo`, and "host_readable".
+py::object block_facts(const BlockFacts& facts);
 
 /// Adds everything to the extension module. Throws PythonError.
 export void fill_module(PyObject* module);

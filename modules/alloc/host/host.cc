@@ -28,7 +28,6 @@ constexpr std::int64_t kRoomBytes = 0;
 constexpr std::int64_t kRoomBytes = kOwnerRoomBytes;
 #endif
 
-constexpr std::size_t kShortestSpareBytes = std::size_t{1} << 10;
 constexpr std::size_t kLongestSpareBytes = std::size_t{1} << 15;
 
 // Freed blocks of a few kilobytes, for the next requests of their length (or up to an eighth
@@ -105,17 +104,8 @@ class SpareBlocks {
 // Before any thread: see modules/base/fork.h.
 [[maybe_unused]] const SpareBlocks* const spares_at_load = SpareBlocks::of_thread();
 
-void* allocate_from_libc(std::size_t bytes, bool zeroed) {
-  if (bytes >= kShortestSpareBytes && bytes <= kLongestSpareBytes) {
-    SpareBlocks* const blocks = SpareBlocks::of_thread();
-    void* const spare = blocks != nullptr ? blocks->take(bytes) : nullptr;
-    if (spare != nullptr) return zeroed ? std::memset(spare, 0, bytes) : spare;
-  }
-  return zeroed ? std::calloc(bytes, 1) : std::malloc(bytes);
-}
-
 // False if the block is not kept.
-bool keep(void* block) noexcept {
+bool keep_block(void* block) noexcept {
   const std::size_t length = malloc_usable_size(block);
   if (kSanitized || length < kShortestSpareBytes || length > kLongestSpareBytes) return false;
   SpareBlocks* const blocks = SpareBlocks::make_of_thread();
@@ -134,8 +124,21 @@ absl::Status no_small_block(const AllocationRequest& request, std::string_view c
 
 }  // namespace
 
+void* allocate_from_libc(std::size_t bytes, bool zeroed) {
+  if (bytes >= kShortestSpareBytes && bytes <= kLongestSpareBytes) {
+    SpareBlocks* const blocks = SpareBlocks::of_thread();
+    void* const spare = blocks != nullptr ? blocks->take(bytes) : nullptr;
+    if (spare != nullptr) return zeroed ? std::memset(spare, 0, bytes) : spare;
+  }
+  return zeroed ? std::calloc(bytes, 1) : std::malloc(bytes);
+}
+
+void free_to_libc(void* block, bool keep) noexcept {
+  if (!keep || !keep_block(block)) std::free(block);
+}
+
 absl::StatusOr<Block> HostResource::allocate(const AllocationRequest& request) {
-  return request.total_bytes >= large_block_bytes_ ? allocate_large(request)
+  return request.total_bytes >= large_block_bytes_ ? allocate_large(request, {})
                                                    : allocate_small(request);
 }
 
@@ -172,8 +175,7 @@ absl::StatusOr<Block> HostResource::allocate_small(const AllocationRequest& requ
 }
 
 void HostResource::release_small(void* self, void* allocation) noexcept {
-  if (static_cast<HostResource*>(self)->keeps_blocks() && keep(allocation)) return;
-  std::free(allocation);
+  free_to_libc(allocation, static_cast<HostResource*>(self)->keeps_blocks());
 }
 
 void HostResource::free_spare_blocks() noexcept {

@@ -121,9 +121,10 @@ class MappingCache {
 
   explicit MappingCache(std::int64_t limit_bytes = 0) : limit_bytes_(limit_bytes) {}
 
-  /// Removes and returns the shortest mapping that serves `length_bytes`; of equal mappings, the
-  /// last used.
-  std::optional<pages::Mapping> take(std::int64_t length_bytes);
+  /// Removes and returns the shortest mapping that serves `length_bytes`, with pages of this kind
+  /// if one is given; of equal mappings, the last used.
+  std::optional<pages::Mapping> take(std::int64_t length_bytes,
+                                     std::optional<PageKind> kind = std::nullopt);
 
   /// Keeps a mapping that served `length_bytes` and is now free. Drops the least recently used
   /// mappings if the limit requires it.
@@ -183,6 +184,16 @@ struct HostOptions {
   friend bool operator==(const HostOptions&, const HostOptions&) = default;
 };
 
+/// What one large block has unlike the others.
+struct LargeBlockOptions {
+  /// Huge pages, if HostOptions also permits them.
+  bool huge_pages = true;
+  /// The freed mapping is kept, as far as the limit permits it.
+  bool keep = true;
+  /// Zeros of new pages are not touched. From 32 MiB on, those of kept pages are new pages.
+  bool lazy_zeros = false;
+};
+
 /// Statistics of large blocks. Lengths are those of mappings.
 struct HostStatistics {
   std::int64_t live_blocks = 0;
@@ -226,6 +237,9 @@ class HostResource final : public MemoryResource {
   /// Errors: kValue for a bad request; kMemory if memory, address space or the limit does not
   /// suffice even with an empty cache, or if `populate` fails.
   absl::StatusOr<Block> allocate(const AllocationRequest& request) override;
+  /// The same for a block with separate pages, whatever its length.
+  absl::StatusOr<Block> allocate_large(const AllocationRequest& request,
+                                       const LargeBlockOptions& block_options);
   std::string_view name() const noexcept override { return "host"; }
 
   HostOptions options() const;
@@ -234,6 +248,10 @@ class HostResource final : public MemoryResource {
   absl::Status configure(const HostOptions& options);
   /// Whether poison mode is on.
   bool poisons() const { return poison_.load(std::memory_order_relaxed); }
+  /// Whether freed blocks are kept.
+  bool keeps_blocks() const {
+    return cache_limit_.load(std::memory_order_relaxed) != 0 && !poisons();
+  }
   HostStatistics statistics() const;
   /// Unmaps kept mappings, the least recently used first, until at most `keep_bytes` are left. Also
   /// unmaps the sealed addresses of poison mode and frees the calling thread's kept small blocks.
@@ -249,14 +267,11 @@ class HostResource final : public MemoryResource {
   absl::StatusOr<Block> allocate_small(const AllocationRequest& request);
   static void release_small(void* self, void* allocation) noexcept;
   static void free_spare_blocks() noexcept;
-  bool keeps_blocks() const {
-    return cache_limit_.load(std::memory_order_relaxed) != 0 && !poisons();
-  }
 
-  absl::StatusOr<Block> allocate_large(const AllocationRequest& request);
   absl::Status obtain(Live& live);
   absl::StatusOr<pages::Mapping> map_or_trim(std::int64_t length_bytes, PageKind pages);
-  absl::Status make_ready(const AllocationRequest& request, std::byte* data, bool from_cache);
+  absl::Status make_ready(const AllocationRequest& request, std::byte* data, const Live& live,
+                          bool lazy_zeros);
   std::int64_t next_stagger(const Placement& placement);
   absl::Status refuse(const AllocationRequest& request, std::string_view cause);
 
@@ -299,6 +314,53 @@ class HostResource final : public MemoryResource {
 /// released at the exit.
 HostResource& host_resource();
 
+// ---- malloc, calloc, realloc and free ----
+
+/// The four functions of an allocator in C over a HostResource, for libraries that call such
+/// functions: NumPy. Blocks of kLargeBlockBytes and more come from the resource, with its cache,
+/// limit and statistics. Shorter blocks come from the C library and are not counted.
+//
+/// Before its data each block has a header with its length and where it came from. So `release`
+/// needs no length (NumPy passes wrong ones) and no table of blocks. Safe on any thread. A block is
+/// released or resized by the heap that made it, also in a child after fork. `resource` must
+/// outlive the heap.
+class Heap {
+ public:
+  struct Options {
+    std::int64_t alignment_bytes = 64;  // of data: a power of two, 16 to kMaxAlignmentBytes
+    LargeBlockOptions large = {.lazy_zeros = true};
+  };
+  /// What is known of a block.
+  struct BlockReport {
+    std::int64_t total_bytes;
+    std::int64_t allocation_bytes;
+    BlockInfo info;
+  };
+
+  Heap(HostResource& resource, const Options& options);
+
+  /// Null if there is no memory, also beyond the limit of the resource. 0 bytes count as 1.
+  void* allocate(std::size_t bytes, bool zeroed) noexcept;
+  /// Keeps the first bytes, as many as both lengths have. Null `data` is `allocate`. If the result
+  /// is null, the block is unchanged.
+  void* reallocate(void* data, std::size_t bytes) noexcept;
+  /// Null does nothing.
+  void release(void* data) noexcept;
+  /// The length that was asked for. Requires a block of a heap.
+  static std::size_t bytes_of(const void* data) noexcept;
+  /// Requires a block of this heap.
+  BlockReport report(const void* data) const;
+  const Options& options() const { return options_; }
+  const HostResource& resource() const { return resource_; }
+
+ private:
+  void* allocate_small(std::size_t bytes, bool zeroed) noexcept;
+  void* allocate_large(std::size_t bytes, bool zeroed) noexcept;
+
+  HostResource& resource_;
+  const Options options_;
+};
+
 // ---- AddressSanitizer ----
 
 // The sanitizer cannot know that a kept mapping is free, or that the bytes between two rows belong
@@ -329,6 +391,12 @@ inline constexpr bool kSanitized = __has_feature(address_sanitizer) ||
                                    __has_feature(thread_sanitizer) ||
                                    __has_feature(memory_sanitizer);
 
+// Blocks of the C library, behind a list of a few freed ones per thread that are at least this
+// long. `keep` permits the list to take the block.
+inline constexpr std::size_t kShortestSpareBytes = std::size_t{1} << 10;
+void* allocate_from_libc(std::size_t bytes, bool zeroed);
+void free_to_libc(void* block, bool keep) noexcept;
+
 }  // namespace gridbuf
 
 export namespace gridbuf::pages {
@@ -350,6 +418,10 @@ bool seal_pages(const Mapping& mapping) noexcept;
 /// Lets the kernel take the whole pages in [address, address + length_bytes) when memory is short,
 /// until they are written again. Until then a byte has its old value or 0.
 void offer_pages(std::byte* address, std::int64_t length_bytes) noexcept;
+
+/// Exchanges the pages of a mapping for new ones, which the next touch commits. False, without a
+/// change, if the kernel refuses.
+bool renew_pages(const Mapping& mapping) noexcept;
 
 /// `commit` on kernels without MADV_POPULATE_WRITE: rewrites one byte of each page.
 void touch(std::byte* data, std::int64_t total_bytes);

@@ -47,6 +47,9 @@ constexpr std::int64_t kCacheLineBytes = 64;
 constexpr std::int64_t kChunkBytes = std::int64_t{1} << 21;
 // From this length on, all threads write zeros by non-temporal stores.
 constexpr std::int64_t kStreamedBytes = std::int64_t{1} << 25;
+// From this length on, lazy zeros in kept pages are new pages. The C library's calloc is lazy from
+// there on, too.
+constexpr std::int64_t kRenewedBytes = std::int64_t{1} << 25;
 // Longer than any address space; rounding it up to pages cannot overflow.
 constexpr std::int64_t kLongestBytes = std::int64_t{1} << 60;
 
@@ -102,6 +105,7 @@ struct HostResource::Live {
   HostResource* owner;
   std::int64_t length_bytes;  // of the request, in whole pages
   PageKind pages;             // of the request
+  bool keep;                  // when it is released
   Mapping mapping = {};       // may be longer than the request
   bool from_cache = false;
 };
@@ -125,7 +129,8 @@ HostResource::~HostResource() { trim(); }
 
 // ---- Allocation. ----
 
-absl::StatusOr<Block> HostResource::allocate_large(const AllocationRequest& request) {
+absl::StatusOr<Block> HostResource::allocate_large(const AllocationRequest& request,
+                                                   const LargeBlockOptions& block_options) {
   const absl::StatusOr<Placement> placement = place(request);
   if (!placement.ok()) return placement.status();
   // Includes the stagger.
@@ -135,16 +140,18 @@ absl::StatusOr<Block> HostResource::allocate_large(const AllocationRequest& requ
   if (request.populate && !could_commit(request.total_bytes)) {
     return refuse(request, "populate was asked for, and that is more than could be committed now");
   }
-  const PageKind pages = pages::kind_for(*needed, options().huge_pages, huge_pages_);
-  std::unique_ptr<Live> live(new (std::nothrow)
-                                 Live{this, pages::mapped_length(*needed, pages), pages});
+  const bool huge = block_options.huge_pages && options().huge_pages;
+  const PageKind pages = pages::kind_for(*needed, huge, huge_pages_);
+  std::unique_ptr<Live> live(new (std::nothrow) Live{this, pages::mapped_length(*needed, pages),
+                                                     pages, block_options.keep});
   if (live == nullptr) return refuse(request, "the C library has no memory for a block's metadata");
   if (const absl::Status status = obtain(*live); !status.ok()) {
     return refuse(request, cause_of(status));
   }
   std::byte* const plain = place_in(*placement, live->mapping.address);
   std::byte* const data = place_in(*placement, live->mapping.address + next_stagger(*placement));
-  if (const absl::Status status = make_ready(request, data, live->from_cache); !status.ok()) {
+  if (const absl::Status status = make_ready(request, data, *live, block_options.lazy_zeros);
+      !status.ok()) {
     take_back(*live);
     return refuse(request, cause_of(status));
   }
@@ -170,7 +177,7 @@ absl::Status HostResource::obtain(Live& live) {
                                                    " are in use");
       });
     }
-    kept = cache_.take(live.length_bytes);
+    kept = cache_.take(live.length_bytes, live.pages);
     if (!kept) cache_.trim(room_bytes - live.length_bytes, victims);
     enter(kept ? kept->length_bytes : live.length_bytes);
     if (kept) count_up(statistics_.hits);
@@ -202,17 +209,21 @@ absl::StatusOr<Mapping> HostResource::map_or_trim(std::int64_t length_bytes, Pag
 }
 
 absl::Status HostResource::make_ready(const AllocationRequest& request, std::byte* data,
-                                      bool from_cache) {
+                                      const Live& live, bool lazy_zeros) {
   const std::int64_t total_bytes = request.total_bytes;
   const auto commit = [&] { return source_.commit(data, total_bytes); };
   if (request.populate) {
     const absl::Status status = without_throwing(commit);
     if (!status.ok()) return status;
-  } else if (request.zeroed && !from_cache && total_bytes >= kTouchedBytes && thread_count() > 1 &&
-             may_commit_unasked(total_bytes)) {
+  } else if (request.zeroed && !lazy_zeros && !live.from_cache && total_bytes >= kTouchedBytes &&
+             thread_count() > 1 && may_commit_unasked(total_bytes)) {
     without_throwing(commit).IgnoreError();  // else the first use commits them
   }
-  if (request.zeroed && from_cache) zero(data, total_bytes);
+  if (request.zeroed && live.from_cache) {
+    const bool renewed =
+        lazy_zeros && total_bytes >= kRenewedBytes && pages::renew_pages(live.mapping);
+    if (!renewed) zero(data, total_bytes);
+  }
   if (!request.zeroed && poisons() && may_commit_unasked(total_bytes)) {
     std::memset(data, static_cast<int>(kPoison), static_cast<std::size_t>(total_bytes));
   }
@@ -281,13 +292,14 @@ void HostResource::release_large(void* context, void* /*allocation*/) noexcept {
 void HostResource::take_back(const Live& live) noexcept {
   const Mapping& mapping = live.mapping;
   unpoison_bytes(mapping.address, mapping.length_bytes);  // padding may be poisoned
-  if (poisons()) {
+  const bool poison = poisons();
+  if (poison || !live.keep) {
     {
       const std::lock_guard lock(mutex_);
       leave(mapping.length_bytes);
       cache_.forget(mapping, live.length_bytes);
     }
-    return seal(mapping);
+    return poison ? seal(mapping) : source_.unmap(mapping);
   }
   const std::int64_t limit = cache_limit_.load(std::memory_order_relaxed);
   const bool kept = mapping.length_bytes <= limit;

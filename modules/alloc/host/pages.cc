@@ -199,6 +199,11 @@ void offer_pages(std::byte* address, std::int64_t length_bytes) noexcept {
   if (begin < end) madvise(address_of(begin), static_cast<std::size_t>(end - begin), MADV_FREE);
 }
 
+bool renew_pages(const Mapping& mapping) noexcept {
+  return madvise(mapping.address, static_cast<std::size_t>(mapping.length_bytes), MADV_DONTNEED) ==
+         0;
+}
+
 void touch(std::byte* data, std::int64_t total_bytes) {
   if (total_bytes <= 0) return;
   const auto rewrite = [](std::byte* address) {
@@ -240,12 +245,13 @@ std::int64_t MappingCache::Victims::total_bytes() const {
   return total;
 }
 
-std::optional<Mapping> MappingCache::take(std::int64_t length_bytes) {
+std::optional<Mapping> MappingCache::take(std::int64_t length_bytes, std::optional<PageKind> kind) {
   int best = -1;
   for (int place = 0; place < count_; ++place) {
     const Entry& entry = entries_[static_cast<std::size_t>(place)];
     const std::int64_t found = entry.mapping.length_bytes;
     if (found < length_bytes || found - length_bytes > length_bytes / kWasteDivisor) continue;
+    if (kind && entry.mapping.pages != *kind) continue;
     if (best >= 0) {
       const Entry& other = entries_[static_cast<std::size_t>(best)];
       if (found > other.mapping.length_bytes) continue;

@@ -38,7 +38,8 @@ def owns(array: object) -> bool:
     -------
     bool
         True for arrays of gridbuf and for views of them. False for memory of another library, for
-        CuPy's arrays, whose memory is from CuPy's allocator, and for objects that are not arrays.
+        CuPy's arrays, whose memory is from CuPy's allocator, for arrays that NumPy made with
+        `gridbuf.memory.numpy_allocator`, and for objects that are not arrays.
 
     Notes
     -----

@@ -104,18 +104,10 @@ py::object block_info(py::handle object) {
           Problem{"buffer", describe(buffer), "a gridbuf.Buffer", "pass an array's base"});
   }
   if (!has_plan(buffer)) return py::none();
-  const BlockInfo& info = array_in(buffer).info().block;
   const Array& array = array_in(buffer);
-  const bool is_small = info.pages == PageKind::kSmall;
-  const char* const pages = is_small ? "small" : info.pages == PageKind::kHuge ? "huge" : "shared";
-  return py::dict("resource"_a = info.resource_name, "device"_a = to_string(info.device),
-                  "host_readable"_a = is_host_readable(info.device.type), "pages"_a = pages,
-                  "from_cache"_a = info.from_cache, "stagger_bytes"_a = info.stagger_bytes,
-                  "address"_a = reinterpret_cast<std::uintptr_t>(array.memory().block),
-                  "total_bytes"_a = array.layout().total_bytes(),
-                  "allocation_bytes"_a = array_in(buffer).info().allocation_bytes,
-                  "alignment_size"_a = array.layout().alignment_bytes(),
-                  "aligned_index"_a = from_integers(array.layout().aligned_index().span()));
+  return block_facts({array.info().block, array.memory().block, array.layout().total_bytes(),
+                      array.info().allocation_bytes, array.layout().alignment_bytes(),
+                      from_integers(array.layout().aligned_index().span())});
 }
 
 /// (resident_bytes, huge_bytes) of a range, or None.
@@ -128,6 +120,19 @@ std::optional<std::pair<std::int64_t, std::int64_t>> mapped_pages(std::uintptr_t
 }
 
 }  // namespace
+
+py::object block_facts(const BlockFacts& facts) {
+  const BlockInfo& info = facts.info;
+  const bool is_small = info.pages == PageKind::kSmall;
+  const char* const pages = is_small ? "small" : info.pages == PageKind::kHuge ? "huge" : "shared";
+  return py::dict(
+      "resource"_a = info.resource_name, "device"_a = to_string(info.device),
+      "host_readable"_a = is_host_readable(info.device.type), "pages"_a = pages,
+      "from_cache"_a = info.from_cache, "stagger_bytes"_a = info.stagger_bytes,
+      "address"_a = reinterpret_cast<std::uintptr_t>(facts.address),
+      "total_bytes"_a = facts.total_bytes, "allocation_bytes"_a = facts.allocation_bytes,
+      "alignment_size"_a = facts.alignment_bytes, "aligned_index"_a = facts.aligned_index);
+}
 
 void add_memory_functions(PyObject* module) {
   // The first copy may run where no memory is left to read the system's files.

@@ -4,8 +4,10 @@ Arrays below 2 MiB come from the C library. Longer ones have private pages: tran
 freed array are kept for a later array of about that length. Several threads touch the pages of new zeros. The starts of arrays are spread over
 the cache sets. This module shows and sets that. You do not have to call it.
 
-Three variables have the same effect at the start of the process: `GRIDBUF_CACHE_LIMIT_BYTES`, `GRIDBUF_HUGE_PAGES`
-and `GRIDBUF_POISON` (0 or 1). `GRIDBUF_NUM_THREADS` sets the number of threads, and `GRIDBUF_SIMD` the instruction set with which
+`numpy_allocator` gives the arrays that NumPy makes the same memory.
+
+Variables have the same effect at the start of the process: `GRIDBUF_CACHE_LIMIT_BYTES`, `GRIDBUF_HUGE_PAGES`, `GRIDBUF_POISON` (0 or 1), and
+`GRIDBUF_NUMPY_ALLOCATOR` (0 or 1; 1 installs `numpy_allocator()`). `GRIDBUF_NUM_THREADS` sets the number of threads, and `GRIDBUF_SIMD` the instruction set with which
 elements are moved.
 """
 
@@ -18,8 +20,9 @@ from typing import Any, Final, Literal, SupportsIndex, TypedDict, cast
 
 import numpy as np
 
-from . import _core
-from ._owns import buffer_of
+from .. import _core
+from .._owns import buffer_of
+from ._numpy import numpy_allocator
 
 __all__ = [
     "AllocationInfo",
@@ -29,6 +32,7 @@ __all__ = [
     "configure",
     "get_num_threads",
     "get_simd",
+    "numpy_allocator",
     "options",
     "set_num_threads",
     "set_simd",
@@ -221,14 +225,23 @@ def _foreign_info(array: Any) -> AllocationInfo:
     return cast(AllocationInfo, info)
 
 
+def _numpy_block_info(array: Any) -> dict[str, Any] | None:
+    """The block of `numpy_allocator` behind an array or a view, or None."""
+    while isinstance(array, memoryview) or (
+        isinstance(array, np.ndarray) and array.base is not None
+    ):
+        array = array.obj if isinstance(array, memoryview) else array.base
+    return _core._numpy_block_info(array)
+
+
 def alloc_info(array: Any) -> AllocationInfo:
     """Return where the memory of an array is and how it was allocated.
 
     Parameters
     ----------
     array : array_like
-        A plain array of gridbuf, a Buffer, or a view of either. For any other array whose memory
-        NumPy can see, only the pages are known.
+        A plain array of gridbuf, a Buffer, an array that NumPy made with `numpy_allocator`, or a view
+        of one of them. For any other array whose memory NumPy can see, only the pages are known.
 
     Returns
     -------
@@ -252,7 +265,7 @@ def alloc_info(array: Any) -> AllocationInfo:
     ('host', 4194304)
     """
     buffer = buffer_of(array)
-    facts = None if buffer is None else _core._block_info(buffer)
+    facts = _numpy_block_info(array) if buffer is None else _core._block_info(buffer)
     if facts is None:
         if not hasattr(array, "__array_interface__") and not _exports_buffer(array):
             raise TypeError(
@@ -489,30 +502,39 @@ def supported_simd() -> tuple[str, ...]:
     return _core._memory_simd()[1]
 
 
-def _poison(text: str) -> bool:
+def _flag(text: str) -> bool:
     if text not in ("0", "1"):
         raise ValueError("it must be 0 or 1")
     return text == "1"
 
 
-_VARIABLES: dict[str, tuple[str, Callable[[str], Any]]] = {
-    "GRIDBUF_CACHE_LIMIT_BYTES": (
-        "cache_limit_bytes",
-        lambda text: text if text == "auto" else int(text),
+def _install_numpy_allocator(text: str) -> None:
+    if _flag(text):
+        numpy_allocator().install()
+
+
+def _option(name: str, read: Callable[[str], Any]) -> Callable[[str], None]:
+    return lambda text: configure(**{name: read(text)})
+
+
+_VARIABLES: dict[str, Callable[[str], None]] = {
+    "GRIDBUF_CACHE_LIMIT_BYTES": _option(
+        "cache_limit_bytes", lambda text: text if text == "auto" else int(text)
     ),
-    "GRIDBUF_HUGE_PAGES": ("huge_pages", str),
-    "GRIDBUF_POISON": ("poison", _poison),
+    "GRIDBUF_HUGE_PAGES": _option("huge_pages", str),
+    "GRIDBUF_POISON": _option("poison", _flag),
+    "GRIDBUF_NUMPY_ALLOCATOR": _install_numpy_allocator,
 }
 
 
 def _configure_from_environment() -> None:
     """Applies the variables; one that cannot be applied is a warning, as there is no call to fail yet."""
-    for name, (option, read) in _VARIABLES.items():
+    for name, apply in _VARIABLES.items():
         text = os.environ.get(name, "")
         if not text:
             continue
         try:
-            configure(**{option: read(text)})
+            apply(text)
         except ValueError as error:
             warnings.warn(
                 f"{name} is {text!r} and was ignored: {error}", RuntimeWarning, stacklevel=2
