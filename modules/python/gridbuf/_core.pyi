@@ -1626,7 +1626,9 @@ class StorageBase:
         """Extents, in elements."""
     @property
     def strides(self) -> tuple[int, ...]:
-        """Bytes from one element to the next, per dimension."""
+        """Bytes from one element to the next, per dimension. `strides`, `layout` and
+        `alignment_size` are those of the host's elements, if there are any.
+        """
     @property
     def ndim(self) -> int:
         """Number of dimensions."""
@@ -1663,6 +1665,15 @@ class StorageBase:
         """Bytes. The address of every element whose index in the contiguous dimension is that of
         `aligned_index` is a multiple of it. A view has the alignment that still holds for it.
         """
+    @property
+    def device_strides(self) -> tuple[int, ...] | None:
+        """Bytes from one element to the next on the device; None without a device."""
+    @property
+    def device_layout(self) -> tuple[int, ...] | None:
+        """Layout map of the device's elements; None without a device (docs/spec.md 9.47)."""
+    @property
+    def device_alignment_size(self) -> int | None:
+        """Alignment of the device's elements in bytes, as `alignment_size`; None without a device."""
     @property
     def device(self) -> _Device:
         """Device: "gpu" if a device reaches the memory, else None."""
@@ -2091,6 +2102,9 @@ class _StorageKeywords(TypedDict, total=False):
     halo: _Halo | None  # = None
     managed: _Managed  # = ...
     defaults: str | None  # = None
+    device_layout: _Layout | None  # = None
+    device_alignment_size: SupportsIndex | None  # = None
+    device_defaults: str | None  # = None
 
 def _storage_empty(
     shape: _Shape, dtype: npt.DTypeLike | None = "float64", **keywords: Unpack[_StorageKeywords]
@@ -2116,6 +2130,10 @@ def _storage_empty(
         is one memory for both sides. None is memory of the device only. Default: "gt4py".
     defaults : str, optional
         Alias of `backend`.
+    device_layout, device_alignment_size, device_defaults : optional
+        Order and alignment of the device's buffer, as `layout`, `alignment_size` and `backend` give
+        them. Such a storage has `device="gpu", managed="gt4py"`. Default: those of the host's
+        buffer.
 
     Returns
     -------
@@ -2147,6 +2165,7 @@ def _storage_zeros(
     ----------
     shape, dtype, backend, device, layout, alignment_size, aligned_index : as in `_storage_empty`
     dims, populate, halo, managed, defaults : as in `_storage_empty`
+    device_layout, device_alignment_size, device_defaults : as in `_storage_empty`
 
     Returns
     -------
@@ -2179,6 +2198,7 @@ def _storage_ones(
     ----------
     shape, dtype, backend, device, layout, alignment_size, aligned_index : as in `_storage_empty`
     dims, populate, halo, managed, defaults : as in `_storage_empty`
+    device_layout, device_alignment_size, device_defaults : as in `_storage_empty`
 
     Returns
     -------
@@ -2214,6 +2234,7 @@ def _storage_full(
     shape, fill_value, dtype : as in `full`
     backend, device, layout, alignment_size, aligned_index, dims, populate : as in `_storage_empty`
     halo, managed, defaults : as in `_storage_empty`
+    device_layout, device_alignment_size, device_defaults : as in `_storage_empty`
 
     Returns
     -------
@@ -2257,6 +2278,8 @@ def _storage_empty_like(
         Default: from `data`, else no halo.
     managed, defaults : as in `_storage_empty`
         Default: from `data`, else "gt4py".
+    device_layout, device_alignment_size, device_defaults : as in `_storage_empty`
+        Default: from `data` if its sides differ, else those of the host's buffer.
 
     Returns
     -------
@@ -2289,6 +2312,7 @@ def _storage_zeros_like(
     ----------
     data, dtype, backend, device, layout, alignment_size : as in `_storage_empty_like`
     aligned_index, dims, populate, halo, managed, defaults : as in `_storage_empty_like`
+    device_layout, device_alignment_size, device_defaults : as in `_storage_empty_like`
 
     Returns
     -------
@@ -2321,6 +2345,7 @@ def _storage_ones_like(
     ----------
     data, dtype, backend, device, layout, alignment_size : as in `_storage_empty_like`
     aligned_index, dims, populate, halo, managed, defaults : as in `_storage_empty_like`
+    device_layout, device_alignment_size, device_defaults : as in `_storage_empty_like`
 
     Returns
     -------
@@ -2358,6 +2383,7 @@ def _storage_full_like(
     fill_value, dtype : as in `full_like`
     backend, device, layout, alignment_size, aligned_index, dims : as in `_storage_empty_like`
     populate, halo, managed, defaults : as in `_storage_empty_like`
+    device_layout, device_alignment_size, device_defaults : as in `_storage_empty_like`
 
     Returns
     -------
@@ -2400,6 +2426,7 @@ def _storage_as_storage(
         that storage.
     backend, device, layout, alignment_size, aligned_index, dims : as in `_storage_empty_like`
     populate, halo, managed, defaults : as in `_storage_empty_like`
+    device_layout, device_alignment_size, device_defaults : as in `_storage_empty_like`
 
     Returns
     -------
@@ -2452,6 +2479,7 @@ def _storage_storage(
         Extents in elements, each 0 or more; at most 64. Only with `copy=False` and without data.
     backend, device, layout, alignment_size, aligned_index, dims : as in `_storage_empty_like`
     populate, halo, managed, defaults : as in `_storage_empty_like`
+    device_layout, device_alignment_size, device_defaults : as in `_storage_empty_like`
 
     Returns
     -------
