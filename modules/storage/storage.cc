@@ -42,10 +42,10 @@ absl::Status check_second(const Layout& second, const StridedView& first, Storag
   if (second.shape() == first.shape && second.itemsize_bytes() == first.itemsize_bytes) {
     return absl::OkStatus();
   }
-  return make_error(ErrorClass::kValue, {"the second layout", to_string(second.view()),
-                                         "of the first layout's shape and item size, " +
-                                             to_string(first),
-                                         "make both layouts for one array"});
+  return make_error(ErrorClass::kValue,
+                    {"the second layout", to_string(second.view()),
+                     "of the first layout's shape and item size, " + to_string(first),
+                     "make both layouts for one array"});
 }
 
 // Whether one layout does not describe both buffers of a field.

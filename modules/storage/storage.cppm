@@ -15,8 +15,8 @@
 // change the state. The next use of the memory first waits for the work that the transfer had
 // enqueued.
 //
-// The two buffers may have different layouts: for example a Fortran array on the host, and rows that
-// are padded for a GPU on the device. Dimensions and dirty regions are common to both sides.
+// The two buffers may have different layouts: for example a Fortran array on the host, and rows
+// that are padded for a GPU on the device. Dimensions and dirty regions are common to both sides.
 // Everything that is made of one side (memory, arrays, exports) has the layout of that side.
 //
 // A Storage is a handle: its copies and views share memory and state. Device accesses are ordered:

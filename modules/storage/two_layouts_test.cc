@@ -135,7 +135,8 @@ TEST_F(TwoLayoutsTest, ViewsFollowTheirSide) {
     const Array device = view.array(kDevice);
     EXPECT_EQ(device.layout().dims(), view.dims());
     EXPECT_EQ(device.layout().halo(), view.halo());
-    EXPECT_EQ(device.layout().layout_map(), layout_of(view.shape(), device.memory().view.strides_bytes));
+    EXPECT_EQ(device.layout().layout_map(),
+              layout_of(view.shape(), device.memory().view.strides_bytes));
   }
   EXPECT_EQ(field.view(plane).array(kDevice).layout().layout_map(), (LayoutMap{0, 1}));
   EXPECT_EQ(field.view(plane).layout(), (LayoutMap{1, 0}));
@@ -254,16 +255,16 @@ TEST_F(TwoLayoutsTest, WhatHasOneBufferOrAnotherShapeIsRefused) {
     return error_class_of(status) == ErrorClass::kValue &&
            status.message().find("second layout") != std::string::npos;
   };
-  for (const StorageKind kind :
-       {StorageKind::kCpu, StorageKind::kGpu, StorageKind::kCudaManaged}) {
+  for (const StorageKind kind : {StorageKind::kCpu, StorageKind::kGpu, StorageKind::kCudaManaged}) {
     EXPECT_TRUE(refused(kind, one));
   }
   EXPECT_TRUE(refused(StorageKind::kSoftwareManaged, layout({4, 6, 5}, {{0, 1, 2}})));
-  EXPECT_TRUE(refused(StorageKind::kSoftwareManaged,
-                      *make_plan({.shape = shape, .itemsize_bytes = 4})));
+  EXPECT_TRUE(
+      refused(StorageKind::kSoftwareManaged, *make_plan({.shape = shape, .itemsize_bytes = 4})));
   const Storage host = *Storage::allocate({.layout = one});
-  EXPECT_EQ(error_class_of(Storage::wrap({.host = host.array(kHost), .missing_layout = one}).status()),
-            ErrorClass::kValue);
+  EXPECT_EQ(
+      error_class_of(Storage::wrap({.host = host.array(kHost), .missing_layout = one}).status()),
+      ErrorClass::kValue);
 }
 
 // Out of memory on the second side leaves nothing.
@@ -272,11 +273,10 @@ TEST_F(TwoLayoutsTest, AFullDeviceIsReportedWithTheDevicesLayout) {
   const std::int64_t before = driver().statistics().allocated_bytes;
   const std::int64_t number = driver().faults().inject(
       {.operation = emulated::Operation::kAllocate, .error = make_error(ErrorClass::kMemory, "x")});
-  const absl::Status status =
-      Storage::allocate({.layout = layout(shape, {{2, 1, 0}}),
-                         .kind = StorageKind::kSoftwareManaged,
-                         .device_layout = layout(shape, {{0, 1, 2}, 128})})
-          .status();
+  const absl::Status status = Storage::allocate({.layout = layout(shape, {{2, 1, 0}}),
+                                                 .kind = StorageKind::kSoftwareManaged,
+                                                 .device_layout = layout(shape, {{0, 1, 2}, 128})})
+                                  .status();
   driver().faults().remove(number);
   EXPECT_EQ(error_class_of(status), ErrorClass::kMemory) << status;
   EXPECT_EQ(driver().statistics().allocated_bytes, before);

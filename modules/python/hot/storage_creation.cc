@@ -76,8 +76,8 @@ py::object allocate_storage(const KindRequest& request, bool zeroed) {
 
 py::object allocate_storage(const KindRequest& request) {
   const bool second_is_padded = request.device_layout && has_padding(*request.device_layout);
-  return allocate_storage(
-      request, second_is_padded || has_padding(request.layout, request.dtype->type));
+  return allocate_storage(request,
+                          second_is_padded || has_padding(request.layout, request.dtype->type));
 }
 
 void add_storage_functions(PyObject* module) {

@@ -21,18 +21,21 @@ DeviceType memory_of(StorageKind kind) {
   return kind == StorageKind::kCudaManaged ? DeviceType::kCudaManaged : DeviceType::kCuda;
 }
 
-/// The first keyword of the device's buffer that was passed; null if none.
-const char* keyword_of_device(const StorageKeywords& keywords) {
+bool describes_device(const StorageKeywords& keywords) {
   const Keywords& passed = keywords.on_device;
-  if (is_given(passed.layout)) return "device_layout";
-  if (is_given(passed.alignment_size)) return "device_alignment_size";
-  return is_given(passed.backend) ? "device_defaults" : nullptr;
+  return is_given(passed.layout) || is_given(passed.alignment_size) || is_given(passed.backend);
 }
 
-[[noreturn]] void raise_no_second(const char* keyword, StorageKind kind) {
+/// Refuses a layout of the device's buffer. Requires describes_device(keywords).
+[[noreturn]] void raise_no_second(const StorageKeywords& keywords, StorageKind kind) {
+  const Keywords& passed = keywords.on_device;
+  const auto [name, value] = is_given(passed.layout) ? std::pair("device_layout", passed.layout)
+                             : is_given(passed.alignment_size)
+                                 ? std::pair("device_alignment_size", passed.alignment_size)
+                                 : std::pair("device_defaults", passed.backend);
   const bool on_host = kind == StorageKind::kCpu;
   raise(ErrorClass::kValue,
-        Problem{keyword, "given",
+        Problem{name, describe(value),
                 "left out of a " + std::string(to_string(kind)) + " storage, which has one buffer",
                 on_host ? "leave out device=None, or pass layout, alignment_size or backend"
                         : "pass layout, alignment_size or backend, or managed=\"gt4py\""});
@@ -41,9 +44,9 @@ const char* keyword_of_device(const StorageKeywords& keywords) {
 KindRequest with_kind(Request&& request, const StorageKeywords& keywords,
                       std::optional<StorageKind> found,
                       const std::optional<SecondLayout>& on_device) {
-  const bool has_device =
-      request.memory == DeviceType::kCuda || request.memory == DeviceType::kCudaManaged ||
-      (keyword_of_device(keywords) != nullptr && keywords.shared.device == nullptr);
+  const bool has_device = request.memory == DeviceType::kCuda ||
+                          request.memory == DeviceType::kCudaManaged ||
+                          (describes_device(keywords) && keywords.shared.device == nullptr);
   KindRequest made{std::move(request), storage_kind(has_device, keywords.managed, found)};
   made.device_layout = second_layout(made, made.kind, keywords, on_device);
   return made;
@@ -54,7 +57,7 @@ KindRequest with_kind(Request&& request, const StorageKeywords& keywords,
 std::optional<bool> wished_device(const StorageKeywords& keywords) {
   const std::optional<bool> passed = wants_gpu(keywords.shared.device);
   if (passed) return passed;
-  if (keyword_of_device(keywords) != nullptr) return true;
+  if (describes_device(keywords)) return true;
   const std::optional<Preset> preset = preset_of(keywords.shared);
   if (preset) return preset->device == DeviceType::kCuda;
   return std::nullopt;
@@ -63,10 +66,10 @@ std::optional<bool> wished_device(const StorageKeywords& keywords) {
 std::optional<Layout> second_layout(const Request& request, StorageKind kind,
                                     const StorageKeywords& keywords,
                                     const std::optional<SecondLayout>& found) {
-  const char* const keyword = keyword_of_device(keywords);
-  if (keyword == nullptr && !found) return std::nullopt;
+  const bool passed = describes_device(keywords);
+  if (!passed && !found) return std::nullopt;
   if (kind != StorageKind::kSoftwareManaged) {
-    if (keyword != nullptr) raise_no_second(keyword, kind);
+    if (passed) raise_no_second(keywords, kind);
     return std::nullopt;
   }
   const Layout& first = request.layout;
@@ -105,8 +108,7 @@ StorageKeywords to_storage_keywords(std::span<PyObject* const> values) {
                      .populate = values[6],
                      .halo = values[7]},
           .managed = values[8],
-          .on_device = {
-              .backend = values[12], .layout = values[10], .alignment_size = values[11]}};
+          .on_device = {.backend = values[12], .layout = values[10], .alignment_size = values[11]}};
 }
 
 std::optional<StorageKind> to_managed(PyObject* managed) {

@@ -190,9 +190,10 @@ struct StorageKeywords {
 
 /// Their names, in the order of `to_storage_keywords`. `defaults` is an alias of backend.
 inline constexpr const char* kStorageKeywordNames[] = {
-    "backend",       "device",  "layout",   "alignment_size",
-    "aligned_index", "dims",    "populate", "halo",
-    "managed",       "defaults", "device_layout", "device_alignment_size", "device_defaults"};
+    "backend",        "device",   "layout",        "alignment_size",
+    "aligned_index",  "dims",     "populate",      "halo",
+    "managed",        "defaults", "device_layout", "device_alignment_size",
+    "device_defaults"};
 StorageKeywords to_storage_keywords(std::span<PyObject* const> values);
 
 /// Whether the storage has a device, as the keywords or a preset say.

@@ -95,8 +95,8 @@ Sides import_sides(const WrapArguments& given) {
 /// keeps two in step.
 StorageKind wanted_kind(const WrapArguments& given, bool found_device,
                         std::optional<StorageKind> found) {
-  return storage_kind(wished_device(given.keywords).value_or(found_device),
-                      given.keywords.managed, found);
+  return storage_kind(wished_device(given.keywords).value_or(found_device), given.keywords.managed,
+                      found);
 }
 
 /// Its own buffers, not exports of them: a view does not count as an export.
@@ -198,7 +198,7 @@ void check_alike(const StridedView& host, const StridedView& device, bool two) {
 /// What was asked for, with the alignment that the memory has.
 struct Wanted {
   DTypePtr dtype;
-  LayoutRequest host;    // of both sides unless they have a layout each
+  LayoutRequest host;  // of both sides unless they have a layout each
   LayoutRequest device;
   std::optional<Layout> missing = std::nullopt;  // of the buffer that is not there, if it differs
 };
@@ -245,8 +245,8 @@ Wanted compare(const WrapArguments& given, StorageKind kind, const Sides& sides)
   Wanted wanted{.dtype = request.dtype, .host = {}, .device = {}};
   if (sides.host) wanted.host = compare_side(request.layout, memory_of(sides.host), asked, "");
   if (sides.device) {
-    const bool asked_here = asked || is_given(second_keywords.alignment_size) ||
-                            is_given(second_keywords.backend);
+    const bool asked_here =
+        asked || is_given(second_keywords.alignment_size) || is_given(second_keywords.backend);
     wanted.device =
         compare_side(of_device, memory_of(sides.device), asked_here, second ? "device_" : "");
   }
