@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import gc
 import pickle
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -320,6 +321,29 @@ def test_memory_lives_with_exports_of_each_side() -> None:
     del field
     gc.collect()
     assert (host == numbers()).all() and (device.read() == numbers()).all()
+
+
+def test_a_stencil_gets_the_array_of_its_side() -> None:
+    field = gs.storage(numbers(), halo=HALO, device_defaults="gt:gpu", device_layout=C)
+    seen = {}
+
+    def note(name: str, backend: str) -> Callable[..., Any]:
+        @gridbuf.stencil(backend=backend, writes="field")
+        def stencil(field: gridbuf.Field[np.float64], *, origin, domain):  # type: ignore[no-untyped-def]
+            seen[name] = (field.strides, origin["field"], domain)
+            field[...] += 1
+
+        return stencil
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", gridbuf.SlowFieldWarning)
+        note("device", "dace:gpu_IJK")(field)
+        note("host", "dace:cpu_KJI")(field)
+    assert seen["device"] == (field.device_strides, (1, 2, 0), (3, 2, 7))
+    assert seen["host"] == (field.strides, (1, 2, 0), (3, 2, 7))
+    assert (on_device(field) == numbers() + 2).all()
+    with pytest.warns(gridbuf.SlowFieldWarning, match="layout"):
+        note("device", "dace:gpu")(field)
 
 
 # ---- Arithmetic and assignment. ----
