@@ -57,7 +57,7 @@ void plain_copy(benchmark::State& state) {
   }
   state.SetBytesProcessed(state.iterations() * bytes);
 }
-BENCHMARK(plain_copy)->Name("storage/plain_copy")->Arg(64)->Arg(128)->Arg(256);
+BENCHMARK(plain_copy)->Name("storage/plain_copy")->Arg(64)->Arg(128)->Arg(240)->Arg(256);
 
 void whole_sync(benchmark::State& state) {
   const Storage storage = field(cube(state.range(0)));
@@ -90,7 +90,8 @@ void whole_sync_of_two_layouts(benchmark::State& state) {
 }
 BENCHMARK(whole_sync_of_two_layouts)
     ->Name("storage/whole_sync_of_two_layouts")
-    ->ArgsProduct({{64, 128, 256}, {1, 0}});
+    ->ArgsProduct({{64, 128, 240, 256}, {1, 0}})
+    ->UseRealTime();  // threads copy
 
 Storage end_of(const Storage& storage, int axis) {
   IndexMap map(storage.shape());

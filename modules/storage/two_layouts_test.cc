@@ -270,7 +270,7 @@ TEST_F(TwoLayoutsTest, WhatHasOneBufferOrAnotherShapeIsRefused) {
 // Out of memory on the second side leaves nothing.
 TEST_F(TwoLayoutsTest, AFullDeviceIsReportedWithTheDevicesLayout) {
   const Extents shape{40, 50, 60};
-  const std::int64_t before = driver().statistics().allocated_bytes;
+  const std::int64_t before = driver().statistics().live_blocks;
   const std::int64_t number = driver().faults().inject(
       {.operation = emulated::Operation::kAllocate, .error = make_error(ErrorClass::kMemory, "x")});
   const absl::Status status = Storage::allocate({.layout = layout(shape, {{2, 1, 0}}),
@@ -279,7 +279,7 @@ TEST_F(TwoLayoutsTest, AFullDeviceIsReportedWithTheDevicesLayout) {
                                   .status();
   driver().faults().remove(number);
   EXPECT_EQ(error_class_of(status), ErrorClass::kMemory) << status;
-  EXPECT_EQ(driver().statistics().allocated_bytes, before);
+  EXPECT_EQ(driver().statistics().live_blocks, before);
 }
 
 }  // namespace

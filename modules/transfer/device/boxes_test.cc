@@ -201,26 +201,6 @@ TEST(CopyBoxesCost, AnotherOrderOnTheDeviceIsTheKernelsBusiness) {
   EXPECT_EQ(cost, (Cost{1, 1, 0, 30 * 40 * 50 * 8}));
 }
 
-// A longer array crosses in blocks, through memory of bounded length. They have whole cache lines
-// of the device, whose rows are across the planes of the host.
-TEST(CopyBoxesCost, LongArraysWithAnotherOrderCrossInBlocks) {
-  for (const Extents& shape : {Extents{20, 300, 400}, Extents{3, 1100, 1000}}) {
-    const std::int64_t plane = shape[1] * shape[2] * 8;
-    const std::int64_t row = shape[0] * 8;
-    Field field(shape, {plane, shape[2] * 8, 8}, {8, row, row * shape[1]}, DeviceType::kCudaHost);
-    check_box(field, {0, 0, 0}, shape);
-    const std::int64_t live = driver().statistics().live_bytes;
-    const Cost cost = cost_of([&] {
-      EXPECT_TRUE(copy_to_device(driver(), {field.device(), field.device_view},
-                                 {field.host(), field.host_view}, 1)
-                      .ok());
-    });
-    EXPECT_EQ(cost.to_device_bytes, shape[0] * plane);
-    EXPECT_LE(cost.copies, 2 * (shape[0] * plane / kStagingBytes + 1) + 2);
-    EXPECT_EQ(driver().statistics().live_bytes, live);
-  }
-}
-
 // Longer boxes go in pieces through the same memory.
 TEST(CopyBoxesCost, StagingMemoryIsBounded) {
   const Extents strides{1200 * 24, 24, 8};

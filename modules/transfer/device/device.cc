@@ -177,27 +177,23 @@ TwoSteps split(const Walk& walk, bool to_device, std::byte* between, std::int64_
   return steps;
 }
 
-// Calls `work` with parts of the walk of at most kBetweenBytes, cut along its axes from the
-// outermost one on. Small parts stay in the caches between the two steps. The device may be dense
-// along an outer axis, so a part has whole cache lines of it.
-constexpr std::int64_t kBetweenBytes = kStagingBytes;
-constexpr std::int64_t kLeastPoints = 16;
+// Calls `work` with parts of the walk of at most kBetweenBytes, cut along its outermost axes.
+constexpr std::int64_t kBetweenBytes = std::int64_t{64} << 20;
 
 template <class Work>
 absl::Status in_parts(const Walk& walk, bool to_device, std::int64_t itemsize_bytes,
-                      const Work& work, int axis = 0) {
+                      const Work& work) {
   const std::int64_t bytes = split(walk, to_device, nullptr, itemsize_bytes).between_bytes;
-  if (bytes <= kBetweenBytes || axis == walk.axes.size()) return work(walk);
-  const Axis& cut = walk.axes[axis];
-  const std::int64_t least = axis + 1 == walk.axes.size() ? 1 : kLeastPoints;
-  const std::int64_t points =
-      std::max(least, kBetweenBytes / std::max<std::int64_t>(1, bytes / cut.extent));
-  for (std::int64_t start = 0; start < cut.extent; start += points) {
+  if (bytes <= kBetweenBytes || walk.axes.empty()) return work(walk);
+  const Axis& outermost = walk.axes[0];
+  const std::int64_t points = std::max<std::int64_t>(1, kBetweenBytes / (bytes / outermost.extent));
+  for (std::int64_t start = 0; start < outermost.extent; start += points) {
     Walk part = walk;
-    part.target += start * cut.target_stride_bytes;
-    part.source += start * cut.source_stride_bytes;
-    part.axes[axis].extent = std::min(points, cut.extent - start);
-    GRIDBUF_RETURN_IF_ERROR(in_parts(part, to_device, itemsize_bytes, work, axis + 1));
+    part.target += start * outermost.target_stride_bytes;
+    part.source += start * outermost.source_stride_bytes;
+    part.axes[0].extent = std::min(points, outermost.extent - start);
+    if (part.axes[0].extent == 1) part.axes.erase(0);
+    GRIDBUF_RETURN_IF_ERROR(in_parts(part, to_device, itemsize_bytes, work));
   }
   return absl::OkStatus();
 }
@@ -281,8 +277,11 @@ absl::Status copy_apart(DeviceDriver& driver, std::byte* target_block, StridedVi
   GRIDBUF_ASSIGN_OR_RETURN(const bool from_device, is_devices(driver, walk.source));
   if (to_device && from_device) return launch_copy(driver, walk, itemsize_bytes, stream);
   if (to_device != from_device && !are_cheap(calls)) {
-    GRIDBUF_ASSIGN_OR_RETURN(const bool done,
-                             copy_by_the_device(driver, walk, to_device, itemsize_bytes, stream));
+    GRIDBUF_ASSIGN_OR_RETURN(
+        bool done, driver.copy_view({target_block, target, source_block, source}, stream));
+    if (done) return absl::OkStatus();
+    GRIDBUF_ASSIGN_OR_RETURN(
+        done, copy_by_the_device(driver, walk, to_device, itemsize_bytes, stream));
     if (done) return absl::OkStatus();
   }
   return enqueue_all(driver, calls, stream);

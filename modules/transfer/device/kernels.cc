@@ -411,31 +411,7 @@ void run_units(const gridbuf_kernel_plan& plan) {
   });
 }
 
-// Many tiles at once, by the loops of the host: the same elements go to the same places, in less
-// time. Fewer tiles run as on a GPU, so that the index logic of kernels is tested.
-constexpr std::uint64_t kManyTiles = 256;
-
-void transpose(const gridbuf_kernel_plan& plan) {
-  StridedView target{.itemsize_bytes = plan.unit_bytes};
-  StridedView source = target;
-  const auto add = [&](std::uint64_t extent, const auto& strides) {
-    for (StridedView* view : {&target, &source}) {
-      view->shape.push_back(static_cast<std::int64_t>(extent));
-    }
-    target.strides_bytes.push_back(strides.target_stride_bytes);
-    source.strides_bytes.push_back(strides.source_stride_bytes);
-  };
-  for (int axis = plan.axis_count - 1; axis >= 0; --axis) {
-    add(plan.axes[axis].extent.value, plan.axes[axis]);
-  }
-  add(plan.along_source.extent, plan.along_source);
-  add(plan.along_target.extent, plan.along_target);
-  loops::copy_view(reinterpret_cast<std::byte*>(plan.target), target,
-                   reinterpret_cast<const std::byte*>(plan.source), source);
-}
-
 void run(const gridbuf_kernel_plan& plan) {
-  if (plan.kind == GRIDBUF_COPY_TILES && plan.work_blocks > kManyTiles) return transpose(plan);
   if (plan.kind == GRIDBUF_COPY_CHUNKS || plan.kind == GRIDBUF_FILL_CHUNKS) {
     const bool copies = plan.kind == GRIDBUF_COPY_CHUNKS;
     return for_every_thread(plan, [&](std::uint64_t piece, std::uint32_t thread) {
