@@ -2130,10 +2130,15 @@ def _storage_empty(
         is one memory for both sides. None is memory of the device only. Default: "gt4py".
     defaults : str, optional
         Alias of `backend`.
-    device_layout, device_alignment_size, device_defaults : optional
-        Order and alignment of the device's buffer, as `layout`, `alignment_size` and `backend` give
-        them. Such a storage has `device="gpu", managed="gt4py"`. Default: those of the host's
-        buffer.
+    device_layout : sequence of int or of str, or callable, optional
+        Order of the dimensions in the device's buffer, as `layout`. A storage with this or one of
+        the next two has `device="gpu", managed="gt4py"`. Default: from `device_defaults`, else
+        `layout`.
+    device_alignment_size : int, optional
+        Alignment of the device's buffer in bytes, as `alignment_size`. Default: from
+        `device_defaults`, else `alignment_size`.
+    device_defaults : str, optional
+        Name of a preset. It gives `device_layout` and `device_alignment_size`. Default: no preset.
 
     Returns
     -------
@@ -2278,8 +2283,12 @@ def _storage_empty_like(
         Default: from `data`, else no halo.
     managed, defaults : as in `_storage_empty`
         Default: from `data`, else "gt4py".
-    device_layout, device_alignment_size, device_defaults : as in `_storage_empty`
-        Default: from `data` if its sides differ, else those of the host's buffer.
+    device_layout : as in `_storage_empty`
+        Default: from `device_defaults`, else from `data` if its sides differ, else `layout`.
+    device_alignment_size : as in `_storage_empty`
+        Default: from `device_defaults`, else from `data` if its sides differ, else
+        `alignment_size`.
+    device_defaults : as in `_storage_empty`
 
     Returns
     -------
