@@ -202,7 +202,7 @@ def test_extracted_buffers_are_wrapped_again() -> None:
     field = gs.storage(numbers(), **TWO)
     again = gs.as_storage(
         field.to_numpy(),
-        device_data=gs.as_storage(field, managed=None),
+        device_data=gs.as_storage(field, device="gpu", managed=None),
         sync_state=field.sync_state,
         device_layout=C,
     )
@@ -213,9 +213,9 @@ def test_extracted_buffers_are_wrapped_again() -> None:
 
 def test_as_storage_of_two_layouts_is_a_view() -> None:
     field = gs.storage(numbers(), **TWO)
-    for view in (gs.as_storage(field, halo=1), gs.as_storage(field, dims="JIK")):
+    for view in (gs.as_storage(field, halo=HALO), gs.as_storage(field, dims="JIK")):
         assert sides(view) == sides(field) and view.sync_state is field.sync_state
-    view = gs.as_storage(field, managed=None)
+    view = gs.as_storage(field, device="gpu", managed=None)
     assert (type(view), view.layout) == (gs.GPUStorage, C)
     assert gs.as_storage(field, device=None).layout == FORTRAN
 
