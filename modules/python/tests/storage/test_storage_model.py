@@ -513,7 +513,7 @@ def test_storages_show_what_was_written_last(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "examples", [60, pytest.param(540, marks=pytest.mark.thorough)], ids=["short", "21600_steps"]
+    "examples", [60, pytest.param(600, marks=pytest.mark.thorough)], ids=["short", "thorough"]
 )
 def test_the_two_sides_may_have_any_layouts(examples: int) -> None:
     machine = type("Model_two_layouts", (Model,), {"two_layouts": True})
