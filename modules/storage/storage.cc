@@ -93,6 +93,7 @@ absl::StatusOr<Storage> Storage::allocate(const StorageRequest& request) {
     base->driver = driver;
   }
   if (request.kind == StorageKind::kSoftwareManaged) {
+    base->owns_gaps = true;
     base->two_layouts = request.device_layout && differ(*request.device_layout, seen);
     if (!base->two_layouts) base->common_bytes = request.layout.total_bytes();
   }

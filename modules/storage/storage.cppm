@@ -307,6 +307,7 @@ struct StorageBase {
   Array host;
   Array device;                   // equals `host` for managed memory
   bool two_layouts = false;       // the buffers differ in order, padding or alignment
+  bool owns_gaps = false;         // gridbuf made both, so no value is between fields of elements
   std::int64_t common_bytes = 0;  // of two buffers with one layout, including padding; else 0
   DeviceDriver* driver = nullptr;
   std::shared_ptr<SyncState> sync;     // software-managed

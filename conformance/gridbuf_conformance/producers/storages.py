@@ -96,14 +96,14 @@ class SyncedStorageProducer(_Storages):
 
 
 class TwoLayoutsProducer(SyncedStorageProducer):
-    """The same with another layout on the device: the opposite order, padded."""
+    """The same with another layout on the device: the opposite order."""
 
     name = "gridbuf.storage.layouts"
 
     def placement(self, plan: Plan) -> dict[str, Any]:
         order = plan.layout or range(plan.ndim)
         opposite = tuple(plan.ndim - 1 - rank for rank in order)
-        return {**self.placed, "device_layout": opposite, "device_alignment_size": 128}
+        return {**self.placed, "device_layout": opposite}
 
 
 class ManagedStorageProducer(_Storages):
