@@ -170,8 +170,8 @@ class DeviceDriver {
   virtual absl::Status copy(void* target, const void* source, std::int64_t length_bytes,
                             StreamHandle stream) = 0;
   virtual absl::Status copy_rows(const RowCopy& rows, StreamHandle stream) = 0;
-  /// Enqueues a copy between any layouts as one copy. False, without an effect, if the driver has no
-  /// such copy, as CUDA: then a kernel changes the order. Elements of the target must not share
+  /// Enqueues a copy between any layouts as one copy. False, without an effect, if the driver has
+  /// no such copy, as CUDA: then a kernel changes the order. Elements of the target must not share
   /// bytes.
   virtual absl::StatusOr<bool> copy_view(const ViewCopy& copy, StreamHandle stream);
   /// Enqueues writing `value` to every byte. The target must be memory of the driver.

@@ -414,12 +414,11 @@ struct EmulatedDriver::ByteCopy {
 
 absl::Status EmulatedDriver::copy_rows(const RowCopy& rows, StreamHandle stream) {
   GRIDBUF_ASSIGN_OR_RETURN(const auto& extents, check(rows));
-  return enqueue_copy({rows.target, extents.target_bytes, rows.source, extents.source_bytes,
-                       rows.row_bytes * rows.row_count, kStagedBytes,
-                       [rows](std::byte* target, const std::byte* source) {
-                         move_rows(target, source, rows);
-                       }},
-                      stream);
+  return enqueue_copy(
+      {rows.target, extents.target_bytes, rows.source, extents.source_bytes,
+       rows.row_bytes * rows.row_count, kStagedBytes,
+       [rows](std::byte* target, const std::byte* source) { move_rows(target, source, rows); }},
+      stream);
 }
 
 absl::StatusOr<bool> EmulatedDriver::copy_view(const ViewCopy& copy, StreamHandle stream) {
@@ -443,10 +442,10 @@ absl::Status EmulatedDriver::enqueue_copy(const ByteCopy& copy, StreamHandle str
   GRIDBUF_RETURN_IF_ERROR(enter(Operation::kCopy, &verdict));
   GRIDBUF_RETURN_IF_ERROR(streams_.check(stream));
   if (copy.target_bytes == 0) return absl::OkStatus();
-  GRIDBUF_ASSIGN_OR_RETURN(
-      auto& target, find_end(memory_, "the copy's target", copy.target, copy.target_bytes));
-  GRIDBUF_ASSIGN_OR_RETURN(
-      auto& source, find_end(memory_, "the copy's source", copy.source, copy.source_bytes));
+  GRIDBUF_ASSIGN_OR_RETURN(auto& target,
+                           find_end(memory_, "the copy's target", copy.target, copy.target_bytes));
+  GRIDBUF_ASSIGN_OR_RETURN(auto& source,
+                           find_end(memory_, "the copy's source", copy.source, copy.source_bytes));
 
   const bool stages = source.is_pageable() && copy.source_bytes <= copy.staged_bytes;
   if (stages) {

@@ -280,8 +280,8 @@ absl::Status copy_apart(DeviceDriver& driver, std::byte* target_block, StridedVi
     GRIDBUF_ASSIGN_OR_RETURN(
         bool done, driver.copy_view({target_block, target, source_block, source}, stream));
     if (done) return absl::OkStatus();
-    GRIDBUF_ASSIGN_OR_RETURN(
-        done, copy_by_the_device(driver, walk, to_device, itemsize_bytes, stream));
+    GRIDBUF_ASSIGN_OR_RETURN(done,
+                             copy_by_the_device(driver, walk, to_device, itemsize_bytes, stream));
     if (done) return absl::OkStatus();
   }
   return enqueue_all(driver, calls, stream);

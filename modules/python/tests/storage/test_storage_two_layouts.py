@@ -432,6 +432,22 @@ def test_elements_of_any_size(dtype: Any) -> None:
     assert (np.asarray(gs.storage(twin, device=None)) == array).all()
 
 
+def test_gaps_of_records_cross_between_gridbufs_buffers_alone() -> None:
+    record = np.dtype([("a", "i1"), ("b", "f8")], align=True)
+    raw, element = np.dtype((np.void, 16)), bytes(range(16))
+    field = gs.zeros((3, 4), record, layout=(1, 0), device_layout=(0, 1))
+    field.to_numpy().view(raw)[...] = np.void(element)
+    field.set_host_modified()
+    assert on_device(field).tobytes() == 12 * element
+    array = np.zeros((3, 4), raw, order="F")
+    array[...] = np.void(element)
+    wrapped = gs.as_storage(array.view(record), device_layout=(0, 1))
+    wrapped.host_to_device()
+    through(wrapped, "gpu", lambda elements: elements.write(np.zeros((3, 4), raw)), writes=True)
+    wrapped.device_to_host()
+    assert array.tobytes() == 12 * (b"\0" + element[1:8] + bytes(8)), "the owner's bytes stay"
+
+
 @pytest.mark.parametrize("shape", [(), (0, 3), (1, 1, 1), (7,), (1, 5)])
 def test_shapes_without_a_choice(shape: tuple[int, ...]) -> None:
     field = gs.ones(shape, device_layout=tuple(range(len(shape)))[::-1], device_alignment_size=64)
