@@ -156,6 +156,7 @@ STORAGES = {
     },
     "gridbuf.storage.gpu": {*_ON_DEVICE, "GT-05", "GT-25", "GT-26", "GT-27"},
     "gridbuf.storage.synced": {*_ON_DEVICE, "GT-05", "GT-09", "XA-17", "PB-13"},
+    "gridbuf.storage.layouts": {*_ON_DEVICE, "GT-05", "GT-09", "GT-12", "XA-17", "PB-13"},
     "gridbuf.storage.managed": {*_ON_DEVICE, "GT-05", "GT-09", "XA-01", "PB-13"},
 }
 """Each producer of storages, and what it must have been judged by and must pass."""

@@ -13,7 +13,7 @@ from gridbuf_conformance.rules.registry import check, consumer_check
 
 RULES = catalogue.load()
 SIDES = ("producer", "consumer")
-VERSIONS = {"1.0": "2db9b955e70e"}
+VERSIONS = {"1.0": "2db9b955e70e", "1.1": "2db9b955e70e"}
 """Each version of the catalogue with the digest of its rules. A released line never changes."""
 
 

@@ -219,10 +219,14 @@ absl::StatusOr<Storage> Storage::copy() const {
   GRIDBUF_ASSIGN_OR_RETURN(
       const auto& layout,
       make_plan(array(has(Side::kHost) ? Side::kHost : Side::kDevice).request()));
-  GRIDBUF_ASSIGN_OR_RETURN(auto& made, allocate({.layout = layout,
-                                                 .dtype = dtype(),
-                                                 .kind = base_->kind,
-                                                 .zeroed = has_padding(layout, dtype())}));
+  StorageRequest request{.layout = layout, .dtype = dtype(), .kind = base_->kind};
+  request.zeroed = has_padding(layout, dtype());
+  if (base_->two_layouts) {
+    GRIDBUF_ASSIGN_OR_RETURN(const auto& of_device, make_plan(array(Side::kDevice).request()));
+    request.device_layout = of_device;
+    request.zeroed = request.zeroed || has_padding(of_device);
+  }
+  GRIDBUF_ASSIGN_OR_RETURN(auto& made, allocate(request));
   GRIDBUF_RETURN_IF_ERROR(made.copy_from(*this));
   return std::move(made);
 }

@@ -179,7 +179,7 @@ absl::Status StorageBase::copy_box(const Box& box, Side target) const {
   }
   const SideElements on_host{host.memory().block, box_view(box, Side::kHost)};
   const SideElements on_device{device.memory().block, box_view(box, Side::kDevice)};
-  const ElementParts* const parts = to.dtype.parts();
+  const ElementParts* const parts = owns_gaps ? nullptr : to.dtype.parts();
   return target == Side::kHost ? copy_to_host(*driver, on_host, on_device, stream, parts)
                                : copy_to_device(*driver, on_device, on_host, stream, parts);
 }

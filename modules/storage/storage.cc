@@ -31,12 +31,38 @@ DeviceType memory_type_of(StorageKind kind, Side side) {
   return kind == StorageKind::kSoftwareManaged ? DeviceType::kCudaHost : DeviceType::kHost;
 }
 
-absl::Status check_request(const StorageRequest& request) {
-  if (request.dtype.itemsize_bytes() == request.layout.itemsize_bytes()) return absl::OkStatus();
+// The layout of a second buffer, for the same field.
+absl::Status check_second(const Layout& second, const StridedView& first, StorageKind kind) {
+  if (kind != StorageKind::kSoftwareManaged) {
+    return make_error(ErrorClass::kValue,
+                      {"the second layout of a " + std::string(to_string(kind)) + " storage",
+                       "given", "left out, because the storage has one buffer",
+                       "leave it out, or make a software-managed storage"});
+  }
+  if (second.shape() == first.shape && second.itemsize_bytes() == first.itemsize_bytes) {
+    return absl::OkStatus();
+  }
   return make_error(ErrorClass::kValue,
-                    {"dtype", request.dtype.name(),
-                     "of the layout's item size, " + bytes_text(request.layout.itemsize_bytes()),
-                     "make the layout for this element type"});
+                    {"the second layout", to_string(second.view()),
+                     "of the first layout's shape and item size, " + to_string(first),
+                     "make both layouts for one array"});
+}
+
+// Whether one layout does not describe both buffers of a field.
+bool differ(const Layout& a, const Layout& b) {
+  return a.layout_map() != b.layout_map() || a.strides_bytes() != b.strides_bytes() ||
+         a.alignment_bytes() != b.alignment_bytes() || a.aligned_index() != b.aligned_index();
+}
+
+absl::Status check_request(const StorageRequest& request) {
+  if (request.dtype.itemsize_bytes() != request.layout.itemsize_bytes()) {
+    return make_error(ErrorClass::kValue,
+                      {"dtype", request.dtype.name(),
+                       "of the layout's item size, " + bytes_text(request.layout.itemsize_bytes()),
+                       "make the layout for this element type"});
+  }
+  if (!request.device_layout) return absl::OkStatus();
+  return check_second(*request.device_layout, request.layout.view(), request.kind);
 }
 
 }  // namespace
@@ -52,19 +78,24 @@ absl::StatusOr<Storage> Storage::allocate(const StorageRequest& request) {
       base->device = base->host;
       continue;
     }
-    const DeviceType memory = memory_type_of(request.kind, side);
-    absl::StatusOr<ArrayMemory> made = Array::allocate_memory(
-        seen, request.dtype,
-        {.memory = memory, .zeroed = request.zeroed, .populate = request.populate});
+    const bool is_second = side == Side::kDevice && request.device_layout;
+    const Layout& layout = is_second ? *request.device_layout : seen;
+    absl::StatusOr<ArrayMemory> made =
+        Array::allocate_memory(layout, request.dtype,
+                               {.memory = memory_type_of(request.kind, side),
+                                .zeroed = request.zeroed,
+                                .populate = request.populate});
     if (!made.ok()) return with_context(made.status(), "a storage");
-    base->array_of(side) = Array(*std::move(made), seen, request.dtype);
+    base->array_of(side) = Array(*std::move(made), layout, request.dtype);
   }
   if (request.kind != StorageKind::kCpu) {
     GRIDBUF_ASSIGN_OR_RETURN(const auto& driver, device_driver());
     base->driver = driver;
   }
   if (request.kind == StorageKind::kSoftwareManaged) {
-    base->common_bytes = request.layout.total_bytes();
+    base->owns_gaps = true;
+    base->two_layouts = request.device_layout && differ(*request.device_layout, seen);
+    if (!base->two_layouts) base->common_bytes = request.layout.total_bytes();
   }
   GRIDBUF_RETURN_IF_ERROR(base->start());
   if (base->order != nullptr) base->order->stream = current_stream();
@@ -153,17 +184,19 @@ absl::Status check(const StorageParts& parts) {
   return check_pair(parts.host->memory(), parts.device->memory());
 }
 
-// Completes a software-managed storage: adds the missing buffer with the layout of the given
-// buffer, and a state in which the given side is dirty.
+// Completes a software-managed storage: adds the missing buffer, and a state in which the given
+// side is dirty.
 absl::Status complete_pair(StorageParts& parts) {
   if (parts.kind != StorageKind::kSoftwareManaged || (parts.host && parts.device)) {
     return absl::OkStatus();
   }
   const Side missing = parts.host ? Side::kDevice : Side::kHost;
   const Array& given = parts.host ? *parts.host : *parts.device;
-  GRIDBUF_ASSIGN_OR_RETURN(auto& made,
-                           Array::empty(given.request(), given.memory().dtype,
-                                        {.memory = memory_type_of(parts.kind, missing)}));
+  const ArrayOptions options{.memory = memory_type_of(parts.kind, missing)};
+  const DType& dtype = given.memory().dtype;
+  GRIDBUF_ASSIGN_OR_RETURN(auto& made, parts.missing_layout
+                                           ? Array::allocate(*parts.missing_layout, dtype, options)
+                                           : Array::empty(given.request(), dtype, options));
   (missing == Side::kHost ? parts.host : parts.device) = std::move(made);
   GRIDBUF_ASSIGN_OR_RETURN(
       auto& state, SyncState::make(missing == Side::kHost ? kSyncDeviceDirty : kSyncHostDirty));
@@ -183,15 +216,22 @@ absl::StatusOr<Storage> Storage::wrap(const StorageParts& given) {
   GRIDBUF_RETURN_IF_ERROR(check_sides(given));
   GRIDBUF_RETURN_IF_ERROR(check_state(given));
   GRIDBUF_RETURN_IF_ERROR(check(given));
+  if (given.missing_layout) {
+    const Array& first = given.host ? *given.host : *given.device;
+    GRIDBUF_RETURN_IF_ERROR(check_second(*given.missing_layout, first.memory().view, given.kind));
+  }
   StorageParts parts = given;
   GRIDBUF_RETURN_IF_ERROR(complete_pair(parts));
   GRIDBUF_ASSIGN_OR_RETURN(auto& base, StorageBase::make(parts.kind));
   if (parts.kind == StorageKind::kCudaManaged) parts.device = parts.host;
   const Layout& main = (parts.host ? parts.host : parts.device)->layout();
-  GRIDBUF_ASSIGN_OR_RETURN(const auto& seen, with_meaning(main, main.dims(), main.halo()));
+  const Layout& named = (given.host ? given.host : given.device)->layout();
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& seen, with_meaning(main, named.dims(), named.halo()));
   base->sync = parts.sync;
   if (parts.host) base->host = *parts.host;
   if (parts.device) base->device = *parts.device;
+  base->two_layouts = parts.kind == StorageKind::kSoftwareManaged &&
+                      differ(parts.host->layout(), parts.device->layout());
   if (parts.kind != StorageKind::kCpu) {
     GRIDBUF_ASSIGN_OR_RETURN(const auto& driver, driver_for(parts.device->memory()));
     base->driver = driver;
@@ -228,6 +268,8 @@ Storage Storage::view(const IndexMap& map) const { return Storage(*this, map); }
 
 Storage Storage::domain_view() const { return view(domain_map(shape(), halo())); }
 
+bool Storage::has_two_layouts() const { return base_->two_layouts; }
+
 BufferDescriptor Storage::memory(Side side) const {
   const BufferDescriptor& buffer = base_->of(side);
   const bool is_main = side == Side::kHost || base_->kind != StorageKind::kSoftwareManaged;
@@ -245,6 +287,10 @@ Array Storage::array(Side side, Owner share) const {
   BufferDescriptor seen = memory(side);
   if (share != nullptr) seen.owner = std::move(share);
   if (is_main) return Array(std::move(seen), seen_, info);
+  if (base_->two_layouts) {
+    const Layout layout(apply(map_, base_->device.layout()), dims(), halo());
+    return Array(std::move(seen), layout, info);
+  }
   const Layout layout(seen.view, seen_.layout_map(), alignment_bytes(), aligned_index(), dims(),
                       halo());
   return Array(std::move(seen), layout, info);

@@ -15,6 +15,10 @@
 // change the state. The next use of the memory first waits for the work that the transfer had
 // enqueued.
 //
+// The two buffers may have different layouts: for example a Fortran array on the host, and rows
+// that are padded for a GPU on the device. Dimensions and dirty regions are common to both sides.
+// Everything that is made of one side (memory, arrays, exports) has the layout of that side.
+//
 // A Storage is a handle: its copies and views share memory and state. Device accesses are ordered:
 // each access comes after the previous access, on any stream, and is ready on the thread's current
 // stream. Copies between the sides are complete when the access returns. Foreign work, enqueued
@@ -74,28 +78,33 @@ enum class Coverage : std::uint8_t { kAll, kPart };
 
 /// Parameters of new memory. Default names and a halo of (0, 0) complete the layout.
 struct StorageRequest {
+  /// Of the memory; of both sides unless `device_layout` is given.
   Layout layout = {};
   DType dtype = {};
   StorageKind kind = StorageKind::kCpu;
   bool zeroed = false;
   bool populate = false;
+  /// Of the device's buffer of kSoftwareManaged; order, padding and alignment are used.
+  std::optional<Layout> device_layout = std::nullopt;
 };
 
-/// Existing memory of one array on one side or both. Names, halo and alignment are those of the
-/// host's array, or of the device's if there is only that.
+/// Existing memory of one array on one side or both. Names and halo are those of the host's array,
+/// or of the device's if there is only that. Each side has the layout of its array.
 struct StorageParts {
   std::optional<Array> host = std::nullopt;
   std::optional<Array> device = std::nullopt;
   StorageKind kind = StorageKind::kCpu;
   std::shared_ptr<SyncState> sync = nullptr;  // required for two buffers of kSoftwareManaged
+  /// Of the buffer that kSoftwareManaged lacks. Default: that of the given buffer.
+  std::optional<Layout> missing_layout = std::nullopt;
 };
 
 /// An array on the host, on a device, or on both sides.
 class Storage {
  public:
-  /// New memory, on the current stream. Both buffers of a software-managed storage have the same
-  /// layout. Errors: kMemory, naming the request; kDeviceUnavailable; kValue if dtype does not have
-  /// the layout's item size.
+  /// New memory, on the current stream. Errors: kMemory, naming the request; kDeviceUnavailable;
+  /// kValue if dtype does not have the layout's item size, or if the device's layout has another
+  /// shape or item size, or belongs to a storage of one buffer.
   static absl::StatusOr<Storage> allocate(const StorageRequest& request);
 
   /// A storage over existing memory; the arrays' owners are kept. Errors, all kValue: a missing or
@@ -122,6 +131,9 @@ class Storage {
   bool has(Side side) const;
   /// Of the side's memory. Requires has(side).
   const Device& device(Side side) const;
+  /// Whether the sides may differ in order, padding or alignment: `array(side).layout()`. The
+  /// attributes above are those of the host's side, or of the device's if there is only that.
+  bool has_two_layouts() const;
   /// Whether its device is the emulated one.
   bool is_emulated() const;
 
@@ -215,7 +227,7 @@ class Storage {
 
   BasePtr base_;
   IndexMap map_;  // from the base to this view
-  Layout seen_;   // of the main side: the host's, if it exists
+  Layout seen_;   // of the main side: the host's, if it exists; names and halo of both sides
 };
 
 // --- Guards over accesses ------------------------------------------------------------------------
@@ -294,6 +306,8 @@ struct StorageBase {
   StorageKind kind;
   Array host;
   Array device;                   // equals `host` for managed memory
+  bool two_layouts = false;       // the buffers differ in order, padding or alignment
+  bool owns_gaps = false;         // gridbuf made both, so no value is between fields of elements
   std::int64_t common_bytes = 0;  // of two buffers with one layout, including padding; else 0
   DeviceDriver* driver = nullptr;
   std::shared_ptr<SyncState> sync;     // software-managed

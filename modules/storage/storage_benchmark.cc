@@ -57,7 +57,7 @@ void plain_copy(benchmark::State& state) {
   }
   state.SetBytesProcessed(state.iterations() * bytes);
 }
-BENCHMARK(plain_copy)->Name("storage/plain_copy")->Arg(64)->Arg(128)->Arg(256);
+BENCHMARK(plain_copy)->Name("storage/plain_copy")->Arg(64)->Arg(128)->Arg(240)->Arg(256);
 
 void whole_sync(benchmark::State& state) {
   const Storage storage = field(cube(state.range(0)));
@@ -68,6 +68,30 @@ void whole_sync(benchmark::State& state) {
   state.SetBytesProcessed(state.iterations() * storage.nbytes());
 }
 BENCHMARK(whole_sync)->Name("storage/whole_sync")->Arg(64)->Arg(128)->Arg(256);
+
+// A Fortran array on the host, and rows for a GPU, in the opposite order, on the device.
+void whole_sync_of_two_layouts(benchmark::State& state) {
+  const Extents shape = cube(state.range(0));
+  driver();
+  const Storage storage =
+      *Storage::allocate({.layout = *make_plan({.shape = shape, .itemsize_bytes = 8}),
+                          .kind = StorageKind::kSoftwareManaged,
+                          .zeroed = true,
+                          .device_layout = *make_plan({.shape = shape,
+                                                       .itemsize_bytes = 8,
+                                                       .layout = f_order(shape.size()),
+                                                       .alignment_bytes = 128})});
+  const bool to_device = state.range(1) != 0;
+  for (auto _ : state) {
+    require(state, to_device ? storage.set_host_modified() : storage.set_device_modified());
+    require(state, to_device ? storage.host_to_device() : storage.device_to_host());
+  }
+  state.SetBytesProcessed(state.iterations() * storage.nbytes());
+}
+BENCHMARK(whole_sync_of_two_layouts)
+    ->Name("storage/whole_sync_of_two_layouts")
+    ->ArgsProduct({{64, 128, 240, 256}, {1, 0}})
+    ->UseRealTime();  // threads copy
 
 Storage end_of(const Storage& storage, int axis) {
   IndexMap map(storage.shape());

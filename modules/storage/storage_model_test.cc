@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -6,6 +7,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -77,15 +79,13 @@ struct Export {
 
 class Run {
  public:
-  Run(std::uint64_t seed, const Extents& shape, const LayoutMap& layout, std::int64_t alignment)
+  Run(std::uint64_t seed, const Layout& host, const Layout& device)
       : random_(seed),
-        shape_(shape),
-        storage_(*Storage::allocate({.layout = *make_plan({.shape = shape,
-                                                           .itemsize_bytes = 8,
-                                                           .layout = layout,
-                                                           .alignment_bytes = alignment}),
+        shape_(host.shape()),
+        storage_(*Storage::allocate({.layout = host,
                                      .kind = StorageKind::kSoftwareManaged,
-                                     .zeroed = true})),
+                                     .zeroed = true,
+                                     .device_layout = device})),
         model_(points_of(storage_).size()) {
     for (int i = 0; i < 3; ++i) {
       streams_.push_back(
@@ -518,7 +518,19 @@ std::int64_t number_from(const char* variable, std::int64_t otherwise) {
   return text == nullptr ? otherwise : std::atoll(text);
 }
 
-// Runs `steps` steps, a new storage every 500.
+Layout random_layout(std::mt19937_64& random, const Extents& shape) {
+  LayoutMap order = c_order(shape.size());
+  for (int i = order.size() - 1; i > 0; --i) {
+    std::swap(order[i], order[static_cast<int>(random() % static_cast<std::uint64_t>(i + 1))]);
+  }
+  constexpr std::array<std::int64_t, 4> kAlignments{1, 24, 64, 128};
+  return *make_plan({.shape = shape,
+                     .itemsize_bytes = 8,
+                     .layout = order,
+                     .alignment_bytes = kAlignments[random() % kAlignments.size()]});
+}
+
+// Runs `steps` steps, a new storage every 500: half of them with one layout for both sides.
 void run_model(std::uint64_t seed, std::int64_t steps) {
   const bool before = switch_emulated_device(true);
   std::int64_t failures = 0;
@@ -527,8 +539,8 @@ void run_model(std::uint64_t seed, std::int64_t steps) {
     std::mt19937_64 random(seed);
     const std::vector<Extents> shapes{{7}, {6, 5}, {4, 5, 6}, {40}, {3, 4, 3, 2}};
     const Extents& shape = shapes[random() % shapes.size()];
-    const LayoutMap layout = random() % 2 == 0 ? c_order(shape.size()) : f_order(shape.size());
-    Run run(random(), shape, layout, random() % 2 == 0 ? 1 : 64);
+    const Layout host = random_layout(random, shape);
+    Run run(random(), host, random() % 2 == 0 ? host : random_layout(random, shape));
     for (int step = 0; step < 500; ++step) {
       run.step();
       if (::testing::Test::HasFailure()) {

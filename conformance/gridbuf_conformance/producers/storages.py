@@ -26,6 +26,7 @@ __all__ = [
     "ManagedStorageProducer",
     "StorageProducer",
     "SyncedStorageProducer",
+    "TwoLayoutsProducer",
 ]
 
 _BUFFERS = BufferProducer.capabilities
@@ -56,7 +57,7 @@ class _Storages(OnDevice):
         if side is None:
             write_content(np.asarray(SimpleNamespace(__array_interface__=entry)), plan)
         else:
-            self.copy_in(plan, entry["data"][0], result.strides, entry.get("stream") or 1)
+            self.copy_in(plan, entry["data"][0], result.device_strides, entry.get("stream") or 1)
         _call(entry, "touch")
 
     def apply_view(self, obj: gridbuf.storage.Storage, operation: Sequence[Any]) -> Any:
@@ -92,6 +93,17 @@ class SyncedStorageProducer(_Storages):
     name = "gridbuf.storage.synced"
     capabilities = replace(_KEYS, devices=("gpu",), max_nbytes=2**24)
     placed: ClassVar = {"device": "gpu", "managed": "gt4py"}
+
+
+class TwoLayoutsProducer(SyncedStorageProducer):
+    """The same with another layout on the device: the opposite order."""
+
+    name = "gridbuf.storage.layouts"
+
+    def placement(self, plan: Plan) -> dict[str, Any]:
+        order = plan.layout or range(plan.ndim)
+        opposite = tuple(plan.ndim - 1 - rank for rank in order)
+        return {**self.placed, "device_layout": opposite}
 
 
 class ManagedStorageProducer(_Storages):

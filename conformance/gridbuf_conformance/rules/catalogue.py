@@ -42,7 +42,7 @@ __all__ = [
     "select",
 ]
 
-VERSION = "1.0"
+VERSION = "1.1"
 """The version of the catalogue, which `digest` identifies. The second number counts changes after which no library fails that passed
 before: a new SHOULD, ROBUST or SUITE rule, a lower level, a further precondition. The first counts all others."""
 

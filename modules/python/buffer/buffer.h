@@ -301,6 +301,9 @@ inline constexpr const char* kKeywordNames[] = {
 /// The keywords from their values in the order of kKeywordNames.
 Keywords to_keywords(std::span<PyObject* const> values);
 
+/// Whether a parameter for which None means "not given" was passed.
+inline bool is_given(PyObject* parameter) { return parameter != nullptr && parameter != Py_None; }
+
 /// TypeError for a keyword that no function of plain arrays or Buffers, or of storages, has. Names
 /// today's spelling of an old one, and the functions that take it.
 void unknown_keyword(const Signature& signature, PyObject* keyword);

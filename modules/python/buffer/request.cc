@@ -60,8 +60,6 @@ constexpr OldSpelling kOldSpellings[] = {
   raise(error_class, Problem{name, describe(found), bound, advice});
 }
 
-bool is_given(PyObject* parameter) { return parameter != nullptr && parameter != Py_None; }
-
 // ---- One function per parameter: explicit, preset, source, fallback. ----
 
 DeviceType choose_memory(const Keywords& keywords, const std::optional<Preset>& preset,

@@ -1629,7 +1629,9 @@ class StorageBase:
         """Extents, in elements."""
     @property
     def strides(self) -> tuple[int, ...]:
-        """Bytes from one element to the next, per dimension."""
+        """Bytes from one element to the next, per dimension. `strides`, `layout` and
+        `alignment_size` are those of the host's elements, if there are any.
+        """
     @property
     def ndim(self) -> int:
         """Number of dimensions."""
@@ -1666,6 +1668,15 @@ class StorageBase:
         """Bytes. The address of every element whose index in the contiguous dimension is that of
         `aligned_index` is a multiple of it. A view has the alignment that still holds for it.
         """
+    @property
+    def device_strides(self) -> tuple[int, ...] | None:
+        """Bytes from one element to the next on the device; None without a device."""
+    @property
+    def device_layout(self) -> tuple[int, ...] | None:
+        """Layout map of the device's elements; None without a device (docs/spec.md 9.47)."""
+    @property
+    def device_alignment_size(self) -> int | None:
+        """Alignment of the device's elements in bytes, as `alignment_size`; None without a device."""
     @property
     def device(self) -> _Device:
         """Device: "gpu" if a device reaches the memory, else None."""
@@ -2094,6 +2105,9 @@ class _StorageKeywords(TypedDict, total=False):
     halo: _Halo | None  # = None
     managed: _Managed  # = ...
     defaults: str | None  # = None
+    device_layout: _Layout | None  # = None
+    device_alignment_size: SupportsIndex | None  # = None
+    device_defaults: str | None  # = None
 
 def _storage_empty(
     shape: _Shape, dtype: npt.DTypeLike | None = "float64", **keywords: Unpack[_StorageKeywords]
@@ -2119,6 +2133,15 @@ def _storage_empty(
         is one memory for both sides. None is memory of the device only. Default: "gt4py".
     defaults : str, optional
         Alias of `backend`.
+    device_layout : sequence of int or of str, or callable, optional
+        Order of the dimensions in the device's buffer, as `layout`. A storage with this or one of
+        the next two has `device="gpu", managed="gt4py"`. Default: from `device_defaults`, else
+        `layout`.
+    device_alignment_size : int, optional
+        Alignment of the device's buffer in bytes, as `alignment_size`. Default: from
+        `device_defaults`, else `alignment_size`.
+    device_defaults : str, optional
+        Name of a preset. It gives `device_layout` and `device_alignment_size`. Default: no preset.
 
     Returns
     -------
@@ -2150,6 +2173,7 @@ def _storage_zeros(
     ----------
     shape, dtype, backend, device, layout, alignment_size, aligned_index : as in `_storage_empty`
     dims, populate, halo, managed, defaults : as in `_storage_empty`
+    device_layout, device_alignment_size, device_defaults : as in `_storage_empty`
 
     Returns
     -------
@@ -2182,6 +2206,7 @@ def _storage_ones(
     ----------
     shape, dtype, backend, device, layout, alignment_size, aligned_index : as in `_storage_empty`
     dims, populate, halo, managed, defaults : as in `_storage_empty`
+    device_layout, device_alignment_size, device_defaults : as in `_storage_empty`
 
     Returns
     -------
@@ -2217,6 +2242,7 @@ def _storage_full(
     shape, fill_value, dtype : as in `full`
     backend, device, layout, alignment_size, aligned_index, dims, populate : as in `_storage_empty`
     halo, managed, defaults : as in `_storage_empty`
+    device_layout, device_alignment_size, device_defaults : as in `_storage_empty`
 
     Returns
     -------
@@ -2260,6 +2286,12 @@ def _storage_empty_like(
         Default: from `data`, else no halo.
     managed, defaults : as in `_storage_empty`
         Default: from `data`, else "gt4py".
+    device_layout : as in `_storage_empty`
+        Default: from `device_defaults`, else from `data` if its sides differ, else `layout`.
+    device_alignment_size : as in `_storage_empty`
+        Default: from `device_defaults`, else from `data` if its sides differ, else
+        `alignment_size`.
+    device_defaults : as in `_storage_empty`
 
     Returns
     -------
@@ -2292,6 +2324,7 @@ def _storage_zeros_like(
     ----------
     data, dtype, backend, device, layout, alignment_size : as in `_storage_empty_like`
     aligned_index, dims, populate, halo, managed, defaults : as in `_storage_empty_like`
+    device_layout, device_alignment_size, device_defaults : as in `_storage_empty_like`
 
     Returns
     -------
@@ -2324,6 +2357,7 @@ def _storage_ones_like(
     ----------
     data, dtype, backend, device, layout, alignment_size : as in `_storage_empty_like`
     aligned_index, dims, populate, halo, managed, defaults : as in `_storage_empty_like`
+    device_layout, device_alignment_size, device_defaults : as in `_storage_empty_like`
 
     Returns
     -------
@@ -2361,6 +2395,7 @@ def _storage_full_like(
     fill_value, dtype : as in `full_like`
     backend, device, layout, alignment_size, aligned_index, dims : as in `_storage_empty_like`
     populate, halo, managed, defaults : as in `_storage_empty_like`
+    device_layout, device_alignment_size, device_defaults : as in `_storage_empty_like`
 
     Returns
     -------
@@ -2403,6 +2438,7 @@ def _storage_as_storage(
         that storage.
     backend, device, layout, alignment_size, aligned_index, dims : as in `_storage_empty_like`
     populate, halo, managed, defaults : as in `_storage_empty_like`
+    device_layout, device_alignment_size, device_defaults : as in `_storage_empty_like`
 
     Returns
     -------
@@ -2455,6 +2491,7 @@ def _storage_storage(
         Extents in elements, each 0 or more; at most 64. Only with `copy=False` and without data.
     backend, device, layout, alignment_size, aligned_index, dims : as in `_storage_empty_like`
     populate, halo, managed, defaults : as in `_storage_empty_like`
+    device_layout, device_alignment_size, device_defaults : as in `_storage_empty_like`
 
     Returns
     -------

@@ -64,7 +64,8 @@ py::object allocate_storage(const KindRequest& request, bool zeroed) {
                               .dtype = request.dtype->type,
                               .kind = request.kind,
                               .zeroed = zeroed,
-                              .populate = request.populate};
+                              .populate = request.populate,
+                              .device_layout = request.device_layout};
   const bool is_long = request.kind != StorageKind::kCpu || request.populate ||
                        (zeroed && request.layout.total_bytes() >= kLongBytes);
   const auto allocate = [&] { return Storage::allocate(wanted); };
@@ -74,7 +75,9 @@ py::object allocate_storage(const KindRequest& request, bool zeroed) {
 }
 
 py::object allocate_storage(const KindRequest& request) {
-  return allocate_storage(request, has_padding(request.layout, request.dtype->type));
+  const bool second_is_padded = request.device_layout && has_padding(*request.device_layout);
+  return allocate_storage(request,
+                          second_is_padded || has_padding(request.layout, request.dtype->type));
 }
 
 void add_storage_functions(PyObject* module) {

@@ -37,6 +37,16 @@ py::object numbers(const StorageObject& object) {
   return from_integers((object.storage().*read)().span());
 }
 
+/// An attribute of the layout of the device's elements; None without them.
+template <class Read>
+auto of_device(const Read& read) {
+  return [read](const StorageObject& object) -> py::object {
+    const Storage& storage = object.storage();
+    if (!storage.has(Side::kDevice)) return py::none();
+    return read(storage.array(Side::kDevice).layout());
+  };
+}
+
 py::object dims(const StorageObject& object) { return from_dims(object.storage().dims()); }
 
 /// The lower halo in the order of annotations: where a stencil's domain begins.
@@ -303,6 +313,15 @@ void add_properties(Attributes& type) {
       .get("layout", numbers<&Storage::layout>, doc("StorageBase.layout"))
       .get("aligned_index", numbers<&Storage::aligned_index>, doc("StorageBase.aligned_index"))
       .get("alignment_size", value<&Storage::alignment_bytes>, doc("StorageBase.alignment_size"))
+      .get("device_strides",
+           of_device([](const Layout& l) { return from_integers(l.strides_bytes().span()); }),
+           doc("StorageBase.device_strides"))
+      .get("device_layout",
+           of_device([](const Layout& l) { return from_integers(l.layout_map().span()); }),
+           doc("StorageBase.device_layout"))
+      .get("device_alignment_size",
+           of_device([](const Layout& l) { return py::int_(l.alignment_bytes()); }),
+           doc("StorageBase.device_alignment_size"))
       .get(
           "device", [](const StorageObject& object) { return device_of(object.storage()); },
           doc("StorageBase.device"))

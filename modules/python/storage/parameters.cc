@@ -34,7 +34,7 @@ struct Parameters {
 
   friend bool operator==(const Parameters& a, const Parameters& b) {
     return a.new_axes == b.new_axes && a.source.memory == b.source.memory &&
-           a.source.managed == b.source.managed &&
+           a.source.managed == b.source.managed && a.source.on_device == b.source.on_device &&
            a.source.dtype->numpy.is(b.source.dtype->numpy) && a.source.like == b.source.like;
   }
 };
@@ -83,6 +83,32 @@ py::object empty(const Parameters& parameters, py::handle dtype) {
   return allocate_storage(resolve_storage_like(parameters.source, dtype.ptr(), {}), false);
 }
 
+/// The request for the device's side.
+LayoutRequest like_on_device(const StorageSource& source) {
+  LayoutRequest like = source.like;
+  if (source.on_device) {
+    like.layout = source.on_device->layout;
+    like.alignment_bytes = source.on_device->alignment_bytes;
+  }
+  return like;
+}
+
+/// Parameters like those of `decider`, over what an operation makes of each side's layout.
+template <class Make>
+py::object made_of_sides(const Parameters& decider, bool has_two, const Make& make) {
+  Parameters made{.source = decider.source};
+  made.source.on_device.reset();
+  made.source.like = make(Side::kHost);
+  if (has_two && made.source.managed == StorageKind::kSoftwareManaged) {
+    const LayoutRequest second = make(Side::kDevice);
+    const SecondLayout found{second.layout, second.alignment_bytes};
+    if (found != SecondLayout{made.source.like.layout, made.source.like.alignment_bytes}) {
+      made.source.on_device = found;
+    }
+  }
+  return interned(std::move(made));
+}
+
 NamedShape to_named_shape(py::handle dims, py::handle shape) {
   NamedShape array;
   array.shape = to_shape(shape.ptr(), "elements");
@@ -94,20 +120,25 @@ NamedShape to_named_shape(py::handle dims, py::handle shape) {
 /// take part with their names and extents. Kind and dtype are those of `decider`.
 py::object join_fields(const Parameters& decider, const py::list& fields, const py::list& others) {
   std::vector<LayoutRequest> layouts;
+  std::vector<LayoutRequest> layouts_on_device;
+  bool has_two = false;
   for (const py::handle field : fields) {
     if (!py::isinstance<Parameters>(field)) {
       raise(ErrorClass::kType, Problem{"a field", describe(field.ptr()),
                                        "the Parameters of a storage", "pass storage._parameters"});
     }
-    layouts.push_back(py::cast<const Parameters&>(field).source.like);
+    const StorageSource& source = py::cast<const Parameters&>(field).source;
+    layouts.push_back(source.like);
+    layouts_on_device.push_back(like_on_device(source));
+    has_two = has_two || source.on_device;
   }
   std::vector<NamedShape> shapes;
   for (const py::handle other : others) {
     shapes.push_back(to_named_shape(other.attr("dims"), other.attr("shape")));
   }
-  Parameters joined{.source = decider.source};
-  joined.source.like = value_of(join(layouts, shapes));
-  return interned(std::move(joined));
+  return made_of_sides(decider, has_two, [&](Side side) {
+    return value_of(join(side == Side::kHost ? layouts : layouts_on_device, shapes));
+  });
 }
 
 Axes to_reduced_axes(PyObject* object, int ndim) {
@@ -123,11 +154,12 @@ Axes to_reduced_axes(PyObject* object, int ndim) {
 }
 
 py::object reduced(const Parameters& parameters, py::handle axes, py::handle keep) {
-  Parameters left{.source = parameters.source};
-  LayoutRequest& like = left.source.like;
-  like = reduced_layout(like, to_reduced_axes(axes.ptr(), like.dims.size()),
-                        to_flag(keep.ptr(), "keep"));
-  return interned(std::move(left));
+  const StorageSource& source = parameters.source;
+  const Axes gone = to_reduced_axes(axes.ptr(), source.like.dims.size());
+  const bool keeps = to_flag(keep.ptr(), "keep");
+  return made_of_sides(parameters, source.on_device.has_value(), [&](Side side) {
+    return reduced_layout(side == Side::kHost ? source.like : like_on_device(source), gone, keeps);
+  });
 }
 
 /// _align(dims, shape, target): the axes of a view in the order of `target`, and where axes of

@@ -185,13 +185,19 @@ void check_writable(const StorageObject& object);
 struct StorageKeywords {
   Keywords shared;
   PyObject* managed = nullptr;
+  Keywords on_device = {};  // layout, alignment_size and backend of the device's buffer
 };
 
-/// Their names, in the order of `to_storage_keywords`.
+/// Their names, in the order of `to_storage_keywords`. `defaults` is an alias of backend.
 inline constexpr const char* kStorageKeywordNames[] = {
-    "backend",  "device", "layout",  "alignment_size", "aligned_index", "dims",
-    "populate", "halo",   "managed", "defaults"};  // defaults: an alias of backend
+    "backend",        "device",   "layout",        "alignment_size",
+    "aligned_index",  "dims",     "populate",      "halo",
+    "managed",        "defaults", "device_layout", "device_alignment_size",
+    "device_defaults"};
 StorageKeywords to_storage_keywords(std::span<PyObject* const> values);
+
+/// Whether the storage has a device, as the keywords or a preset say.
+std::optional<bool> wished_device(const StorageKeywords& keywords);
 
 /// The kind that the parameter `managed` gives to a storage with a device; nothing if it was not
 /// given.
@@ -211,17 +217,34 @@ inline StorageKind storage_kind(bool on_device, PyObject* managed,
   return on_device ? with_device : StorageKind::kCpu;
 }
 
+/// Order and alignment of the device's buffer, which are not those of the host's.
+struct SecondLayout {
+  LayoutMap layout;
+  std::int64_t alignment_bytes = 1;
+
+  friend bool operator==(const SecondLayout&, const SecondLayout&) = default;
+};
+
 /// What an imitated or copied array has, and what manages it if it says so. `dims` is the caller's
 /// parameter of that name, which may be null; with it names that no storage has do not matter.
 struct StorageSource : Source {
   std::optional<StorageKind> managed = std::nullopt;
+  std::optional<SecondLayout> on_device = std::nullopt;
 };
 StorageSource storage_source_of(PyObject* data, PyObject* dims);
+/// `source`, or its device's side if that is all that the keywords leave.
+StorageSource kept_side(StorageSource source, const StorageKeywords& keywords);
 
 /// A request for a storage, resolved.
 struct KindRequest : Request {
   StorageKind kind = StorageKind::kCpu;
+  std::optional<Layout> device_layout = std::nullopt;
 };
+/// The layout of the device's buffer: passed, preset, found. None if `request` has it. ValueError
+/// for keywords of a buffer that the kind does not have.
+std::optional<Layout> second_layout(const Request& request, StorageKind kind,
+                                    const StorageKeywords& keywords,
+                                    const std::optional<SecondLayout>& found);
 KindRequest resolve_storage(PyObject* shape, PyObject* dtype, const StorageKeywords& keywords);
 KindRequest resolve_storage_like(const StorageSource& source, PyObject* dtype,
                                  const StorageKeywords& keywords);

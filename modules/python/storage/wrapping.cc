@@ -59,21 +59,12 @@ bool is_managed(const py::object& buffer) {
   return memory_of(buffer).device.type == DeviceType::kCudaManaged;
 }
 
-/// What the caller says of the device, by the keyword or by a preset.
-std::optional<bool> wished_device(const Keywords& keywords) {
-  const std::optional<bool> passed = wants_gpu(keywords.device);
-  if (passed) return passed;
-  const std::optional<Preset> preset = preset_of(keywords);
-  if (preset) return preset->device == DeviceType::kCuda;
-  return std::nullopt;
-}
-
 Sides import_sides(const WrapArguments& given) {
   Sides sides;
   PyObject* const dims = given.keywords.shared.dims;
   Meaning meaning;
   if (given.data != nullptr) {
-    const bool device_first = wished_device(given.keywords.shared) == true &&
+    const bool device_first = wished_device(given.keywords) == true &&
                               to_managed(given.keywords.managed) == StorageKind::kGpu &&
                               given.device_data == nullptr;
     const py::object buffer = import_buffer(
@@ -104,8 +95,8 @@ Sides import_sides(const WrapArguments& given) {
 /// keeps two in step.
 StorageKind wanted_kind(const WrapArguments& given, bool found_device,
                         std::optional<StorageKind> found) {
-  return storage_kind(wished_device(given.keywords.shared).value_or(found_device),
-                      given.keywords.managed, found);
+  return storage_kind(wished_device(given.keywords).value_or(found_device), given.keywords.managed,
+                      found);
 }
 
 /// Its own buffers, not exports of them: a view does not count as an export.
@@ -144,25 +135,25 @@ void keep_sides_of(StorageKind kind, const WrapArguments& given, Sides& sides) {
 }
 
 /// The info on the memory besides its address.
-Source source_of_memory(const WrapArguments& given, const Sides& sides) {
+StorageSource source_of_memory(const WrapArguments& given, const Sides& sides) {
   PyObject* const main = given.main();
   // These say more of themselves than their memory does.
   if (is_storage(main) || is_ndarray(main) || is_buffer(main)) {
-    return storage_source_of(main, nullptr);
+    return kept_side(storage_source_of(main, nullptr), given.keywords);
   }
-  Source source = source_of((sides.host ? sides.host : sides.device).ptr());
+  StorageSource source{source_of((sides.host ? sides.host : sides.device).ptr())};
   source.like.alignment_bytes = 1;
   source.like.aligned_index = {};
   source.like.halo = sides.halo;
   return source;
 }
 
-void check_layout(const LayoutMap& wanted, const StridedView& view) {
+void check_layout(std::string_view parameter, const LayoutMap& wanted, const StridedView& view) {
   for (int i = 0; i < view.ndim(); ++i) {
     for (int j = 0; j < view.ndim(); ++j) {
       const bool matters = view.shape[i] > 1 && view.shape[j] > 1 && wanted[i] < wanted[j];
       if (matters && std::abs(view.strides_bytes[i]) < std::abs(view.strides_bytes[j])) {
-        raise_unlike("layout", to_string(wanted),
+        raise_unlike(parameter, to_string(wanted),
                      to_string(layout_of(view.shape, view.strides_bytes)));
       }
     }
@@ -186,57 +177,88 @@ std::int64_t found_alignment(const BufferDescriptor& memory, const Layout& wante
   return found;
 }
 
-void check_alike(const StridedView& host, const StridedView& device) {
+/// `two`: the buffers have a layout each.
+void check_alike(const StridedView& host, const StridedView& device, bool two) {
   if (host.shape != device.shape) {
     raise(ErrorClass::kValue,
           Problem{"the device buffer's shape", to_string(device.shape),
                   "the host buffer's, " + to_string(host.shape), "pass two buffers of one array"});
   }
-  if (is_empty(host.shape)) return;
+  if (two || is_empty(host.shape)) return;
   for (int axis = 0; axis < host.ndim(); ++axis) {
     if (host.shape[axis] > 1 && host.strides_bytes[axis] != device.strides_bytes[axis]) {
       raise(ErrorClass::kValue,
             Problem{"device_data's strides in bytes", to_string(device.strides_bytes),
                     "those of data, " + to_string(host.strides_bytes),
-                    "copy one of them into the layout of the other"});
+                    "pass device_layout for a buffer with another layout, or copy one of them"});
     }
   }
 }
 
-/// The dtype and the layout that were asked for, with the alignment that the memory has.
-/// ValueError, naming the parameter, for one that the memory does not have.
-std::pair<DTypePtr, LayoutRequest> compare(const WrapArguments& given, const Sides& sides) {
+/// What was asked for, with the alignment that the memory has.
+struct Wanted {
+  DTypePtr dtype;
+  LayoutRequest host;  // of both sides unless they have a layout each
+  LayoutRequest device;
+  std::optional<Layout> missing = std::nullopt;  // of the buffer that is not there, if it differs
+};
+
+/// ValueError, naming the parameter, for a dtype that the memory does not have.
+void check_dtype(PyObject* wanted, const DTypePtr& found) {
+  if (!is_given(wanted)) return;
+  const RequestedDType dtype = to_dtype(wanted);
+  if (!dtype.record->numpy.is(found->numpy)) {
+    raise_unlike("dtype", dtype.record->name, found->name);
+  }
+}
+
+/// The wanted layout with the alignment that the memory has. ValueError, naming the parameter that
+/// begins with `prefix`, for one that it does not have.
+LayoutRequest compare_side(const Layout& wanted, const BufferDescriptor& memory, bool asked,
+                           const std::string& prefix) {
+  check_layout(prefix + "layout", wanted.layout_map(), memory.view);
+  const std::int64_t holds = found_alignment(memory, wanted);
+  if (asked && holds != wanted.alignment_bytes()) {
+    raise_unlike(prefix + "alignment_size", std::to_string(wanted.alignment_bytes()),
+                 std::to_string(holds) + " at aligned_index " + to_string(wanted.aligned_index()));
+  }
+  return {.layout = wanted.layout_map(),
+          .alignment_bytes = std::gcd(wanted.alignment_bytes(), holds),
+          .aligned_index = wanted.aligned_index(),
+          .dims = wanted.dims(),
+          .halo = wanted.halo()};
+}
+
+Wanted compare(const WrapArguments& given, StorageKind kind, const Sides& sides) {
   const Keywords& keywords = given.keywords.shared;
-  const Source source = source_of_memory(given, sides);
+  const StorageSource source = source_of_memory(given, sides);
   const Request request = resolve_like(source, nullptr, keywords);
-  const Layout& wanted = request.layout;
-  if (none_is_absent(given.dtype) != nullptr) {
-    const RequestedDType dtype = to_dtype(given.dtype);
-    if (!dtype.record->numpy.is(source.dtype->numpy)) {
-      raise_unlike("dtype", dtype.record->name, source.dtype->name);
-    }
+  const std::optional<Layout> second =
+      second_layout(request, kind, given.keywords, source.on_device);
+  check_dtype(given.dtype, source.dtype);
+  if (given.data != nullptr && given.device_data != nullptr && sides.host && sides.device) {
+    check_alike(memory_of(sides.host).view, memory_of(sides.device).view, second.has_value());
   }
-  if (sides.host && sides.device) {
-    check_alike(memory_of(sides.host).view, memory_of(sides.device).view);
+  const Layout& of_device = second ? *second : request.layout;
+  const bool asked = is_given(keywords.alignment_size) || is_given(keywords.backend);
+  const Keywords& second_keywords = given.keywords.on_device;
+  Wanted wanted{.dtype = request.dtype, .host = {}, .device = {}};
+  if (sides.host) wanted.host = compare_side(request.layout, memory_of(sides.host), asked, "");
+  if (sides.device) {
+    const bool asked_here =
+        asked || is_given(second_keywords.alignment_size) || is_given(second_keywords.backend);
+    wanted.device =
+        compare_side(of_device, memory_of(sides.device), asked_here, second ? "device_" : "");
   }
-  LayoutRequest found{.layout = wanted.layout_map(),
-                      .alignment_bytes = wanted.alignment_bytes(),
-                      .aligned_index = wanted.aligned_index(),
-                      .dims = wanted.dims(),
-                      .halo = wanted.halo()};
-  const bool asked = none_is_absent(keywords.alignment_size) != nullptr ||
-                     none_is_absent(keywords.backend) != nullptr;
-  for (const py::object* side : {&sides.host, &sides.device}) {
-    if (!*side) continue;
-    check_layout(found.layout, memory_of(*side).view);
-    const std::int64_t holds = found_alignment(memory_of(*side), wanted);
-    if (asked && holds != wanted.alignment_bytes()) {
-      raise_unlike("alignment_size", std::to_string(wanted.alignment_bytes()),
-                   std::to_string(holds) + " at aligned_index " + to_string(found.aligned_index));
-    }
-    found.alignment_bytes = std::gcd(found.alignment_bytes, holds);
+  if (second) {
+    if (!sides.device) wanted.missing = *second;
+    if (!sides.host) wanted.missing = request.layout;
+  } else if (sides.host && sides.device) {
+    wanted.host.alignment_bytes =
+        std::gcd(wanted.host.alignment_bytes, wanted.device.alignment_bytes);
+    wanted.device = wanted.host;
   }
-  return {request.dtype, found};
+  return wanted;
 }
 
 void check_has_data(const WrapArguments& given, const char* function) {
@@ -263,7 +285,8 @@ py::object wrap(const WrapArguments& given) {
     parts.kind = wanted_kind(given, static_cast<bool>(sides.device), managed);
   }
   if (viewed == nullptr) keep_sides_of(parts.kind, given, sides);
-  const auto [dtype, layout] = compare(given, sides);
+  const Wanted wanted = compare(given, parts.kind, sides);
+  const LayoutRequest& meaning = sides.host ? wanted.host : wanted.device;
   if (given.sync_state != nullptr) parts.sync = to_sync_state(given.sync_state);
   if (viewed != nullptr) {
     const Storage& storage = viewed->storage();
@@ -271,20 +294,21 @@ py::object wrap(const WrapArguments& given) {
       raise(ErrorClass::kValue,
             Problem{"sync_state", "that of other buffers", "the storage's own", "leave it out"});
     }
-    if (storage.dims() == layout.dims && storage.aligned_index() == layout.aligned_index) {
+    if (storage.dims() == meaning.dims && storage.aligned_index() == meaning.aligned_index) {
       Storage view = storage;
-      if (!layout.halo.empty()) check(view.set_halo(layout.halo));
+      if (!meaning.halo.empty()) check(view.set_halo(meaning.halo));
       return make_view(*viewed, [&] { return std::move(view); });
     }
     // The storage under other names keeps the two sides in step with this one's state.
     parts.sync = storage.sync_state();
   }
-  if (sides.host) parts.host = value_of(Array::from(memory_of(sides.host), layout));
-  if (sides.device) parts.device = value_of(Array::from(memory_of(sides.device), layout));
+  if (sides.host) parts.host = value_of(Array::from(memory_of(sides.host), wanted.host));
+  if (sides.device) parts.device = value_of(Array::from(memory_of(sides.device), wanted.device));
+  parts.missing_layout = wanted.missing;
   const auto make = [&parts] { return Storage::wrap(parts); };
   absl::StatusOr<Storage> wrapped =
       parts.kind == StorageKind::kCpu ? make() : run_without_gil(make);
-  py::object made = make_storage(value_of(std::move(wrapped)), dtype);
+  py::object made = make_storage(value_of(std::move(wrapped)), wanted.dtype);
   std::shared_ptr<const TouchHooks>& touch = object_of(made.ptr())->touch;
   if (viewed != nullptr) {
     touch = viewed->touch;

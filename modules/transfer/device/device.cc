@@ -277,7 +277,10 @@ absl::Status copy_apart(DeviceDriver& driver, std::byte* target_block, StridedVi
   GRIDBUF_ASSIGN_OR_RETURN(const bool from_device, is_devices(driver, walk.source));
   if (to_device && from_device) return launch_copy(driver, walk, itemsize_bytes, stream);
   if (to_device != from_device && !are_cheap(calls)) {
-    GRIDBUF_ASSIGN_OR_RETURN(const bool done,
+    GRIDBUF_ASSIGN_OR_RETURN(
+        bool done, driver.copy_view({target_block, target, source_block, source}, stream));
+    if (done) return absl::OkStatus();
+    GRIDBUF_ASSIGN_OR_RETURN(done,
                              copy_by_the_device(driver, walk, to_device, itemsize_bytes, stream));
     if (done) return absl::OkStatus();
   }

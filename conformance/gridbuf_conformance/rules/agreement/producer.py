@@ -113,7 +113,7 @@ def strides_agree(s: Subject) -> Verdict:
             return None
         return f"byte strides {a.strides}", f"byte strides {b.strides}"
 
-    verdict = _compare(s, differs, strict_only=True)
+    verdict = _compare(s, differs, strict_only=True, one_memory=True)
     return verdict if verdict.failed else _overlap_of_elements(s) or verdict
 
 

@@ -39,13 +39,12 @@ def _properties(storage: Any) -> dict[str, str]:
         "halo": storage.halo,
         "layout": storage.layout,
     }
-    padding = _padding(storage)
-    properties |= {"strides": storage.strides} if padding is None else {"padding": padding}
-    properties |= {
-        "alignment_size": storage.alignment_size,
-        "aligned_index": storage.aligned_index,
-        "device": _device(storage),
-    }
+    properties |= _memory(storage, "")
+    properties["aligned_index"] = storage.aligned_index
+    properties["device"] = _device(storage)
+    if storage._has_two_layouts:
+        properties["device_layout"] = storage.device_layout
+        properties |= _memory(storage, "device_")
     if storage.sync_state is not None:
         properties["sync_state"] = _state_name(storage)
     if storage._readonly:
@@ -53,19 +52,25 @@ def _properties(storage: Any) -> dict[str, str]:
     return {name: str(value) for name, value in properties.items()}
 
 
-def _padding(storage: Any) -> tuple[int, ...] | None:
-    """Elements of padding per dimension; None for a view, which its strides describe better."""
+def _memory(storage: Any, side: str) -> dict[str, Any]:
+    """Elements of padding per dimension, or strides for a view, which they describe better; and the alignment.
+
+    `side` is "" or "device_".
+    """
+    layout, strides, alignment = (
+        getattr(storage, side + name) for name in ("layout", "strides", "alignment_size")
+    )
     plan = _core.plan(
         storage.shape,
         storage.dtype,
-        layout=storage.layout,
-        alignment_size=storage.alignment_size,
+        layout=layout,
+        alignment_size=alignment,
         aligned_index=storage.aligned_index,
         dims=storage.dims,
     )
-    if plan.strides != storage.strides:
-        return None
-    return tuple(padded - extent for padded, extent in zip(plan.padded_shape, storage.shape))
+    padding = tuple(padded - extent for padded, extent in zip(plan.padded_shape, storage.shape))
+    found = {"padding": padding} if plan.strides == strides else {"strides": strides}
+    return {side + name: value for name, value in {**found, "alignment_size": alignment}.items()}
 
 
 def _device(storage: Any) -> str:

@@ -73,6 +73,14 @@ class Values(_core.StorageBase):
         return self.device is None or self.managed is not None
 
     @property
+    def _has_two_layouts(self) -> bool:
+        """Whether the sides differ in order, padding or alignment."""
+        return self.managed == "gt4py" and (
+            (self.layout, self.alignment_size, self.strides)
+            != (self.device_layout, self.device_alignment_size, self.device_strides)
+        )
+
+    @property
     def axes(self) -> str:
         """Spatial dimensions that there are, such as "IJ" (docs/spec.md 9.22)."""
         return "".join(name for name in "IJK" if name in self.dims)
@@ -322,7 +330,10 @@ class Values(_core.StorageBase):
         if pickled is None:
             pickled = elements.tobytes()
         # An axis that None has put in is an ordinary one afterwards.
-        names = ("dims", "halo", "layout", "alignment_size", "aligned_index", "device", "managed")
+        names: tuple[str, ...] = ("dims", "halo", "layout", "alignment_size", "aligned_index")
+        names += ("device", "managed")
+        if self._has_two_layouts:
+            names += ("device_layout", "device_alignment_size")
         parameters = {name: getattr(self, name) for name in names}
         return restore_storage, (pickled, self.shape, self.dtype, parameters)
 

@@ -79,7 +79,9 @@ class Storages(Attack):
 
     def case(self, draw: random.Random) -> None:
         kind = draw.choice(list(self.model.KINDS))
-        machine = type(f"Model_{kind}", (self.model.Model,), {"kind": kind})
+        two_layouts = kind == "synced" and draw.random() < 0.5
+        members = {"kind": kind, "two_layouts": two_layouts}
+        machine = type(f"Model_{kind}", (self.model.Model,), members)
         limits = settings(
             self.model.LONG,
             max_examples=2,

@@ -273,8 +273,9 @@ def test_a_layout_for_another_backend_is_what_gt4py_warns_of(
     check(result_of(fields["target"]), values)
 
 
+@pytest.mark.parametrize("device_defaults", [None, "gt:gpu"])
 def test_a_storage_with_a_device_is_current_on_both_sides(
-    stencil: Any, values: dict[str, Array]
+    stencil: Any, values: dict[str, Array], device_defaults: str | None
 ) -> None:
     """GT4Py's host stencils read what the device wrote, and the device sees what they wrote, without a word from the caller."""
     with gridbuf.testing.emulated_device():
@@ -285,6 +286,7 @@ def test_a_storage_with_a_device_is_current_on_both_sides(
                 backend=stencil.backend,
                 halo=[HALO[axis] for axis in "IJK"],
                 device="gpu",
+                device_defaults=device_defaults,
             )
             for name in ("source", "target")
         }

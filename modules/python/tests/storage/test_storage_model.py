@@ -84,15 +84,25 @@ class Export:
             self.array[...] = value
 
 
+ALIGNMENTS = st.sampled_from([1, 8, 24, 64])
+
+
 @st.composite
-def requests(draw: st.DrawFn) -> dict[str, Any]:
+def requests(draw: st.DrawFn, two_layouts: bool) -> dict[str, Any]:
     shape = tuple(draw(st.lists(st.integers(1, 5), min_size=1, max_size=3)))
-    return {
+    orders = st.permutations(range(len(shape)))
+    request = {
         "shape": shape,
         "dtype": draw(st.sampled_from(["u1", "u1", "f4", "f8"])),
-        "layout": tuple(draw(st.permutations(range(len(shape))))),
-        "alignment_size": draw(st.sampled_from([1, 8, 24, 64])),
+        "layout": tuple(draw(orders)),
+        "alignment_size": draw(ALIGNMENTS),
     }
+    if two_layouts:
+        request |= {
+            "device_layout": tuple(draw(orders)),
+            "device_alignment_size": draw(ALIGNMENTS),
+        }
+    return request
 
 
 @st.composite
@@ -109,6 +119,7 @@ class Model(RuleBasedStateMachine):
     """See the head of the file; `kind` is the type of storage."""
 
     kind: ClassVar[str] = "synced"
+    two_layouts: ClassVar[bool] = False
     views = Bundle("views")
 
     def __init__(self) -> None:
@@ -128,8 +139,9 @@ class Model(RuleBasedStateMachine):
 
     # ---- Making storages and views. ----
 
-    @initialize(target=views, request=requests(), value=VALUES)
-    def allocate(self, request: dict[str, Any], value: int) -> View:
+    @initialize(target=views, data=st.data(), value=VALUES)
+    def allocate(self, data: st.DataObject, value: int) -> View:
+        request = data.draw(requests(self.two_layouts))
         storage = gridbuf.storage.full(fill_value=value, **request, **KINDS[self.kind])
         self.may_be_dirty = dict.fromkeys(self.may_be_dirty, True)
         self.truth = np.full(request["shape"], value, request["dtype"])
@@ -498,6 +510,14 @@ def state_of(storage: Any) -> int:
 def test_storages_show_what_was_written_last(kind: str) -> None:
     machine = type(f"Model_{kind}", (Model,), {"kind": kind})
     run_state_machine_as_test(machine, settings=LONG)
+
+
+@pytest.mark.parametrize(
+    "examples", [60, pytest.param(600, marks=pytest.mark.thorough)], ids=["short", "thorough"]
+)
+def test_the_two_sides_may_have_any_layouts(examples: int) -> None:
+    machine = type("Model_two_layouts", (Model,), {"two_layouts": True})
+    run_state_machine_as_test(machine, settings=settings(LONG, max_examples=examples))
 
 
 # ---- A model that cannot fail proves nothing. ----
