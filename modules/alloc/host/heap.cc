@@ -82,7 +82,7 @@ std::size_t capacity_of(const Header& header, const void* data) {
 // at every turn of a loop. One freed block without pages keeps it from that.
 Heap::Heap(HostResource& resource, const Options& options)
     : resource_(resource), options_(options) {
-  if (!kSanitized && options_.large.keep && resource.keeps_blocks()) {
+  if (!kSanitized && options_.keep && resource.keeps_blocks()) {
     free_to_libc(allocate_from_libc(kFreedOnceBytes, false), false);
   }
 }
@@ -118,7 +118,7 @@ void* Heap::allocate_large(std::size_t bytes, bool zeroed) noexcept {
   if (!total_bytes) return nullptr;
   absl::StatusOr<Block> block = resource_.allocate_large(
       {.total_bytes = *total_bytes, .alignment_bytes = options_.alignment_bytes, .zeroed = zeroed},
-      options_.large);
+      {.huge_pages = options_.huge_pages, .keep = options_.keep, .lazy_zeros = true});
   if (!block.ok()) return nullptr;
   std::byte* const data = block->data() + before_bytes;
   std::byte* const place = data - kLargeHeaderBytes;

@@ -107,7 +107,7 @@ TEST(Heap, CountsLargeBlocksAndKeepsThem) {
 
 TEST(Heap, ReturnsBlocksThatItDoesNotKeep) {
   HostResource resource({.cache_limit_bytes = 64 * kMiB});
-  Heap heap(resource, {.large = {.keep = false}});
+  Heap heap(resource, {.keep = false});
   heap.release(heap.allocate(kLarge, true));
   EXPECT_EQ(resource.statistics().cached_blocks, 0);
   EXPECT_EQ(resource.statistics().live_bytes, 0);
@@ -116,7 +116,7 @@ TEST(Heap, ReturnsBlocksThatItDoesNotKeep) {
 TEST(Heap, TakesNoHugePagesWhereItDoesNotWantThem) {
   HostResource resource({.cache_limit_bytes = 64 * kMiB});
   Heap huge(resource, {});
-  Heap small(resource, {.large = {.huge_pages = false}});
+  Heap small(resource, {.huge_pages = false});
   huge.release(huge.allocate(kLarge, false));
   void* const data = small.allocate(kLarge, false);
   EXPECT_EQ(small.report(data).info.pages, PageKind::kSmall);

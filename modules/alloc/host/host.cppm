@@ -328,7 +328,8 @@ class Heap {
  public:
   struct Options {
     std::int64_t alignment_bytes = 64;  // of data: a power of two, 16 to kMaxAlignmentBytes
-    LargeBlockOptions large = {.lazy_zeros = true};
+    bool huge_pages = true;             // of large blocks, as `keep`: see LargeBlockOptions
+    bool keep = true;
   };
   /// What is known of a block.
   struct BlockReport {

@@ -125,8 +125,7 @@ Handler& handler_with(std::int64_t alignment_bytes, bool huge_pages, bool keep) 
   std::unique_ptr<Handler>& found = handlers[{alignment_bytes, huge_pages, keep}];
   if (found == nullptr) {
     found = std::make_unique<Handler>(
-        Heap::Options{.alignment_bytes = alignment_bytes,
-                      .large = {.huge_pages = huge_pages, .keep = keep, .lazy_zeros = true}});
+        Heap::Options{.alignment_bytes = alignment_bytes, .huge_pages = huge_pages, .keep = keep});
   }
   return *found;
 }
