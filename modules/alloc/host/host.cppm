@@ -326,6 +326,7 @@ HostResource& host_resource();
 /// outlive the heap.
 class Heap {
  public:
+  /// For all blocks of a heap.
   struct Options {
     std::int64_t alignment_bytes = 64;  // of data: a power of two, 16 to kMaxAlignmentBytes
     bool huge_pages = true;             // of large blocks, as `keep`: see LargeBlockOptions
@@ -393,9 +394,11 @@ inline constexpr bool kSanitized = __has_feature(address_sanitizer) ||
                                    __has_feature(memory_sanitizer);
 
 // Blocks of the C library, behind a list of a few freed ones per thread that are at least this
-// long. `keep` permits the list to take the block.
+// long.
 inline constexpr std::size_t kShortestSpareBytes = std::size_t{1} << 10;
+/// Null if there is no memory.
 void* allocate_from_libc(std::size_t bytes, bool zeroed);
+/// `keep` permits the list to take the block.
 void free_to_libc(void* block, bool keep) noexcept;
 
 }  // namespace gridbuf
