@@ -24,6 +24,9 @@ import gridbuf.storage.testing;
 namespace gridbuf {
 namespace {
 
+using testing::counting;
+using testing::moved;
+using testing::sliced;
 using testing::Values;
 
 constexpr Side kHost = Side::kHost;
@@ -51,39 +54,13 @@ class StorageTest : public ::testing::Test {
   }
   static Storage managed() { return make(StorageKind::kSoftwareManaged); }
 
-  static std::size_t points_of(const Storage& storage) {
-    return static_cast<std::size_t>(storage.nbytes() / 8);
-  }
-  static Values counting(const Storage& storage, double first) {
-    Values values(points_of(storage));
-    std::iota(values.begin(), values.end(), first);
-    return values;
-  }
   static absl::Status write(const Storage& storage, Side side, double first) {
     return testing::write_values(storage, side, Coverage::kAll, counting(storage, first));
-  }
-  // Bytes that `work` moves: to the device, to the host.
-  template <class Work>
-  static std::pair<std::int64_t, std::int64_t> moved(const Work& work) {
-    EXPECT_TRUE(driver().synchronize_device().ok());
-    const EmulatedStatistics before = driver().statistics();
-    work();
-    EXPECT_TRUE(driver().synchronize_device().ok());
-    const EmulatedStatistics after = driver().statistics();
-    return {after.host_to_device_bytes - before.host_to_device_bytes,
-            after.device_to_host_bytes - before.device_to_host_bytes};
   }
 
  private:
   bool before_ = false;
 };
-
-Storage sliced(const Storage& storage, int axis, std::int64_t start, std::int64_t stop,
-               std::int64_t step = 1) {
-  IndexMap map(storage.shape());
-  map.keep(axis, slice_points({start, stop, step}, storage.shape()[axis]));
-  return storage.view(map);
-}
 
 Storage fixed(const Storage& storage, int axis, std::int64_t index) {
   IndexMap map(storage.shape());

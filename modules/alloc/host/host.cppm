@@ -341,7 +341,8 @@ class Heap {
 
   Heap(HostResource& resource, const Options& options);
 
-  /// Null if there is no memory, also beyond the limit of the resource. 0 bytes count as 1.
+  /// Null if the memory does not suffice, also beyond the limit of the resource. 0 bytes count
+  /// as 1.
   void* allocate(std::size_t bytes, bool zeroed) noexcept;
   /// Keeps the first bytes, as many as both lengths have. Null `data` is `allocate`. If the result
   /// is null, the block is unchanged.
@@ -396,7 +397,7 @@ inline constexpr bool kSanitized = __has_feature(address_sanitizer) ||
 // Blocks of the C library, behind a list of a few freed ones per thread that are at least this
 // long.
 inline constexpr std::size_t kShortestSpareBytes = std::size_t{1} << 10;
-/// Null if there is no memory.
+/// Null if the memory does not suffice.
 void* allocate_from_libc(std::size_t bytes, bool zeroed);
 /// `keep` permits the list to take the block.
 void free_to_libc(void* block, bool keep) noexcept;

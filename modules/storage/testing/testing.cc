@@ -3,7 +3,12 @@ module;
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <functional>
 #include <memory>
+#include <numeric>
+#include <stdexcept>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -104,6 +109,32 @@ absl::Status write_values(const Storage& storage, Side side, Coverage coverage,
   const absl::Status status = poke_values(storage, side, values);
   storage.end_write(side);
   return status;
+}
+
+Values counting(const Storage& storage, double first) {
+  Values values(static_cast<std::size_t>(storage.nbytes()) / sizeof(double));
+  std::iota(values.begin(), values.end(), first);
+  return values;
+}
+
+Storage sliced(const Storage& storage, int axis, std::int64_t start, std::int64_t stop,
+               std::int64_t step) {
+  IndexMap map(storage.shape());
+  map.keep(axis, slice_points({start, stop, step}, storage.shape()[axis]));
+  return storage.view(map);
+}
+
+std::pair<std::int64_t, std::int64_t> moved(const std::function<void()>& work) {
+  const auto statistics = [] {
+    const absl::Status status = emulated_driver().synchronize_device();
+    if (!status.ok()) throw std::runtime_error(status.ToString());
+    return emulated_driver().statistics();
+  };
+  const EmulatedStatistics before = statistics();
+  work();
+  const EmulatedStatistics after = statistics();
+  return {after.host_to_device_bytes - before.host_to_device_bytes,
+          after.device_to_host_bytes - before.device_to_host_bytes};
 }
 
 }  // namespace gridbuf::testing

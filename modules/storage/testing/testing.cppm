@@ -9,6 +9,9 @@
 // then compares lists, and a missing copy, wait or order gives a wrong list.
 module;
 
+#include <cstdint>
+#include <functional>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -33,5 +36,16 @@ absl::Status write_values(const Storage& storage, Side side, Coverage coverage,
 /// As above, without an access: the storage does not see it.
 absl::StatusOr<Values> peek_values(const Storage& storage, Side side);
 absl::Status poke_values(const Storage& storage, Side side, const Values& values);
+
+/// first, first + 1, …: one value per element.
+Values counting(const Storage& storage, double first);
+
+/// The view of the points start, start + step, … before stop.
+Storage sliced(const Storage& storage, int axis, std::int64_t start, std::int64_t stop,
+               std::int64_t step = 1);
+
+/// The bytes that `work` moves to the emulated device, and from it. Waits for the device; an error
+/// of the device is a std::runtime_error.
+std::pair<std::int64_t, std::int64_t> moved(const std::function<void()>& work);
 
 }  // namespace gridbuf::testing

@@ -18,7 +18,16 @@ from gridbuf_conformance.abi.device import TableAccess
 from gridbuf_conformance.abi.dlpack import Exported
 from gridbuf_conformance.abi.memory import Memory
 
-__all__ = ["KINDS", "Foreign", "device_capsule", "emulated", "entry", "of_interface", "through"]
+__all__ = [
+    "KINDS",
+    "Foreign",
+    "OnHost",
+    "device_capsule",
+    "emulated",
+    "entry",
+    "of_interface",
+    "through",
+]
 
 KINDS: dict[str, dict[str, Any]] = {
     "cpu": {},
@@ -134,3 +143,16 @@ def through(storage: Any, side: str | None, use: Callable[[Foreign], Any], *, wr
 def _call(described: dict[str, Any], hook: str) -> None:
     if described.get(hook) is not None:
         described[hook]()
+
+
+class OnHost:
+    """Asks for the host's side: by default a storage with two sides exports the device's."""
+
+    def __init__(self, storage: Any) -> None:
+        self._storage = storage
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
+    def __dlpack__(self, **keywords: Any) -> Any:
+        return self._storage.__dlpack__(**{**keywords, "dl_device": (1, 0)})

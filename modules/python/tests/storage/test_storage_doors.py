@@ -21,6 +21,7 @@ import pytest
 from foreign import (
     KINDS,
     Foreign,
+    OnHost,
     device_capsule,
     emulated,
     entry,
@@ -54,19 +55,6 @@ def storage(request: pytest.FixtureRequest) -> Any:
     return made
 
 
-class ToTheHost:
-    """What `numpy.from_dlpack` sees of a storage that is asked for the host's memory."""
-
-    def __init__(self, owner: Any) -> None:
-        self._owner = owner
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return 1, 0
-
-    def __dlpack__(self, **keywords: Any) -> Any:
-        return self._owner.__dlpack__(**{**keywords, "dl_device": (1, 0)})
-
-
 def saved(storage: Any) -> np.ndarray:
     file = io.BytesIO()
     np.save(file, storage)
@@ -97,8 +85,8 @@ HOST_DOORS: dict[str, Callable[[Any], Any]] = {
     "__array_interface__": lambda s: np.asarray(
         SimpleNamespace(__array_interface__=s.__array_interface__, owner=s)
     ),
-    "dlpack": lambda s: np.from_dlpack(ToTheHost(s)),
-    "dlpack, copied": lambda s: np.from_dlpack(ToTheHost(s), copy=True),
+    "dlpack": lambda s: np.from_dlpack(OnHost(s)),
+    "dlpack, copied": lambda s: np.from_dlpack(OnHost(s), copy=True),
     "to_numpy": lambda s: s.to_numpy(),
     "as_numpy": gridbuf.as_numpy,
     "data interface": lambda s: through(s, None, Foreign.read, writes=False),

@@ -10,7 +10,7 @@ import gridbuf
 import gridbuf.storage as gs
 import numpy as np
 import pytest
-from foreign import KINDS, emulated
+from foreign import KINDS, OnHost, emulated
 
 SHAPE = (3, 4, 5)
 CLEAN, HOST, DEVICE = (
@@ -230,7 +230,7 @@ def test_dlpack_exports_the_devices_elements_if_there_are_any(
 ) -> None:
     storage = make(kind)
     assert storage.__dlpack_device__() == device
-    host = gridbuf.as_buffer(ToHost(storage)) if kind == "synced" else None
+    host = gridbuf.as_buffer(OnHost(storage)) if kind == "synced" else None
     if host is not None:
         host.to_numpy()[0, 0, 0] = 8
         assert storage.to_numpy()[0, 0, 0] == 8, "without a copy, as there is a host buffer"
@@ -245,17 +245,6 @@ def test_dlpack_exports_the_devices_elements_if_there_are_any(
         storage.__dlpack__(nothing=1)
     with pytest.raises(TypeError):
         storage.__dlpack__(dl_device=3)
-
-
-class ToHost:
-    def __init__(self, owner: Any) -> None:
-        self.owner = owner
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return 1, 0
-
-    def __dlpack__(self, **keywords: Any) -> Any:
-        return self.owner.__dlpack__(**{**keywords, "dl_device": (1, 0)})
 
 
 def test_numpy_takes_dlpack_of_what_the_host_reads() -> None:

@@ -28,7 +28,7 @@ import gridbuf
 import gridbuf.storage
 import numpy as np
 import pytest
-from foreign import KINDS, Foreign, device_capsule, emulated, entry, of_interface, through
+from foreign import KINDS, Foreign, OnHost, device_capsule, emulated, entry, of_interface, through
 from gridbuf import testing
 from gridbuf.storage import SyncState
 from hypothesis import HealthCheck, Phase, settings
@@ -480,21 +480,8 @@ def host_export(storage: Any, door: str) -> tuple[np.ndarray, Any]:
         view = memoryview(storage)
         return np.asarray(view), view
     if door == "dlpack":
-        return np.from_dlpack(_OnHost(storage)), None
+        return np.from_dlpack(OnHost(storage)), None
     return (storage.to_numpy() if door == "to_numpy" else np.asarray(storage)), None
-
-
-class _OnHost:
-    """Asks for the host's side: by default a storage with two sides exports the device's."""
-
-    def __init__(self, storage: Any) -> None:
-        self._storage = storage
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return 1, 0
-
-    def __dlpack__(self, **keywords: Any) -> Any:
-        return self._storage.__dlpack__(**{**keywords, "dl_device": (1, 0)})
 
 
 def mark(storage: Any, side: str) -> None:

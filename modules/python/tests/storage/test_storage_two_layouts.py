@@ -16,7 +16,7 @@ import gridbuf
 import gridbuf.storage as gs
 import numpy as np
 import pytest
-from foreign import Foreign, device_capsule, emulated, entry, of_interface, through
+from foreign import Foreign, OnHost, device_capsule, emulated, entry, of_interface, through
 from gridbuf import testing
 from gridbuf.storage import SyncState
 
@@ -269,19 +269,6 @@ def test_every_export_has_the_layout_of_its_side() -> None:
         assert entries[None][name] == entries["gpu"][name]
     device = of_interface(field.__cuda_array_interface__, field, on_device=True)
     assert (device.read() == numbers()).all()
-
-
-class OnHost:
-    """Asks for the host's side."""
-
-    def __init__(self, storage: Any) -> None:
-        self._storage = storage
-
-    def __dlpack_device__(self) -> tuple[int, int]:
-        return 1, 0
-
-    def __dlpack__(self, **keywords: Any) -> Any:
-        return self._storage.__dlpack__(**{**keywords, "dl_device": (1, 0)})
 
 
 @pytest.mark.parametrize("how", [lambda s: s.copy(), copy.copy, copy.deepcopy])
