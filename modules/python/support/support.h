@@ -272,10 +272,17 @@ void close_class(py::handle type, const char* package) {
 /// interned text, so that a keyword is found by its address. Comparing text would take longer than
 /// a small allocation.
 struct Signature {
+  static constexpr std::size_t kMaxNames = 24;
+
+  consteval Signature(const char* of, std::span<const char* const> all, int by_position)
+      : function(of), names(all), positional(by_position) {
+    if (names.size() > kMaxNames) throw "more names than kMaxNames";  // an error of the compiler
+  }
+
   const char* function;                // for messages: "empty"
   std::span<const char* const> names;  // positional ones first
   int positional;                      // how many may be passed by position
-  mutable std::array<std::atomic<PyObject*>, 16> interned = {};  // by the first call with keywords
+  mutable std::array<std::atomic<PyObject*>, kMaxNames> interned = {};  // by the first keyword
 };
 
 /// Raises TypeError for a keyword that the signature does not have.
