@@ -57,6 +57,8 @@ PageSource& kernel() {
   static PageSource& source = *new PageSource;
   return source;
 }
+// Before any thread: see modules/base/fork.h.
+[[maybe_unused]] const PageSource& source_at_load = kernel();
 
 // Non-temporal stores: three times as fast as memset (measured) for ranges that do not fit in the
 // caches. Requires `begin` aligned to 16 bytes.

@@ -35,7 +35,7 @@ def _cpu() -> dict[str, str]:
     facts = {key.strip(): value.strip() for key, _, value in reversed(lines)}
     flags = (facts.get("flags") or facts.get("Features") or "").split()
     return {
-        "model": facts.get("model name", platform.processor() or "unknown"),
+        "model": facts.get("model name", os.uname().machine),
         "instruction sets": " ".join(flag for flag in _CPU_FLAGS if flag in flags) or "unknown",
         "count": str(os.cpu_count()),
     }
@@ -78,13 +78,22 @@ def _devices() -> dict[str, str]:
     }
 
 
+def _platform() -> str:
+    """System, kernel, processor and C library.
+
+    As `platform.platform()`, which before Python 3.12 takes a lock that a child of `fork` may never get.
+    """
+    system, _, release, _, machine = os.uname()
+    return f"{system}-{release}-{machine}-with-{''.join(platform.libc_ver())}"
+
+
 def _config() -> Config:
     return {
         "versions": {
             "gridbuf": __version__,
             "python": sys.version.split()[0],
             "numpy": np.__version__,
-            "platform": platform.platform(),
+            "platform": _platform(),
         },
         "build": dict(_core._build_info),
         "cpu": _cpu(),

@@ -240,6 +240,7 @@ work = draw.choice([
     lambda: gridbuf.full((1 << 20,), 2.0),
     lambda: gridbuf.copyto(np.empty((1 << 21,), "f4"), np.ones((1 << 21,))),
     lambda: gridbuf.copyto(np.empty((512, 4096)).T, np.ones((4096, 512))),
+    lambda: gridbuf.show_config("dict"),
 ])
 started = threading.Event()
 thread = threading.Thread(target=lambda: [started.set(), work()])
