@@ -18,18 +18,21 @@ _WORD_BYTES = ctypes.sizeof(ctypes.c_void_p)
 _FUNCTION = ctypes.PYFUNCTYPE(ctypes.c_void_p, *[ctypes.c_void_p] * 4)
 """Any entry point: at most four words go in and one comes out. Arguments that it does not have are ignored."""
 
-# In words from the beginning of each struct.
-_M_ML, _D_METHOD, _ML_METH = 2, 5, 1
-_AS_SEQUENCE, _AS_MAPPING, _AS_BUFFER = 13, 14, 20
+# In words from the beginning of each struct. The head of objects is 2 words, or 4 in free-threaded Python.
+_HEAD = object.__basicsize__ // _WORD_BYTES
+_M_ML, _D_METHOD, _ML_METH = _HEAD, _HEAD + 3, 1
+_REPR, _AS_SEQUENCE, _AS_MAPPING, _CALL, _AS_BUFFER, _ITER = (
+    _HEAD + n for n in (9, 11, 12, 14, 18, 25)
+)
 SLOTS = {
     "__buffer__": [(_AS_BUFFER, 0)],
     "__release_buffer__": [(_AS_BUFFER, 1)],
     "__len__": [(_AS_SEQUENCE, 0), (_AS_MAPPING, 0)],
     "__getitem__": [(_AS_SEQUENCE, 3), (_AS_MAPPING, 1)],
     "__setitem__": [(_AS_MAPPING, 2)],
-    "__iter__": [(27,)],
-    "__repr__": [(11,)],
-    "__call__": [(16,)],
+    "__iter__": [(_ITER,)],
+    "__repr__": [(_REPR,)],
+    "__call__": [(_CALL,)],
 }
 """Operations of types that the extension has. CPython 3.11 does not show those of buffers as attributes."""
 _SAME_SLOT = {"__delitem__": "__setitem__"}
