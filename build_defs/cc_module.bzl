@@ -310,16 +310,28 @@ def py_module_extension(name, srcs, deps = [], copts = [], linkopts = [], export
             outs = [exports],
             cmd = "echo '{ global: PyInit_%s; local: *; };' > $@" % name.split("/")[-1],
         )
+    module_shared_library(name = name + ".so", deps = [":" + name + "_objects"], exports = exports, linkopts = linkopts, **kwargs)
+
+def module_shared_library(name, deps, exports, linkopts = [], **kwargs):
+    """A shared library of modules that needs only glibc at run time, on systems as old as a wheel's.
+
+    Args:
+      name: the file.
+      deps: targets of cc_module_sources, whose objects are all linked.
+      exports: a linker version script.
+      linkopts: further link flags.
+      **kwargs: visibility, tags.
+    """
     native.cc_binary(
-        name = name + ".so",
-        deps = [":" + name + "_objects", exports] + select({
+        name = name,
+        deps = deps + [exports] + select({
             str(Label("//build_defs:sanitized")): [],
-            # An old glibc, so that the wheel runs on old systems.
+            # An old glibc, so that the library runs on old systems.
             "//conditions:default": [Label("//build_defs:glibc_symbols"), "@gridbuf_glibc//:glibc"],
         }),
         linkshared = True,
         linkstatic = True,
-        # Links the C++ runtime statically, so that a wheel needs only glibc; sanitizer builds share that of the process.
+        # Links the C++ runtime statically; sanitizer builds share that of the process.
         # lld, because gold keeps thread-local symbols visible against the version script.
         linkopts = linkopts + ["-fuse-ld=lld", "-Wl,--version-script=$(location %s)" % exports] + select({
             str(Label("//build_defs:sanitized")): [],

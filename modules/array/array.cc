@@ -327,6 +327,12 @@ absl::Status Array::wait() const {
   return made_by == nullptr ? absl::OkStatus() : made_by->synchronize(stream());
 }
 
+absl::Status Array::check_writable() const {
+  if (!memory_.readonly) return absl::OkStatus();
+  return make_error(ErrorClass::kValue,
+                    {"the target", "read-only", "writable", "copy it, and write to the copy"});
+}
+
 absl::Status Array::copy_from(const Array& source) const {
   const BufferDescriptor& from = source.memory_;
   if (memory_.view.itemsize_bytes != from.view.itemsize_bytes) {
@@ -337,10 +343,7 @@ absl::Status Array::copy_from(const Array& source) const {
   }
   const absl::StatusOr<StridedView> repeated = broadcast_to(from.view, shape());
   if (!repeated.ok()) return repeated.status();
-  if (memory_.readonly) {
-    return make_error(ErrorClass::kValue,
-                      {"the target", "read-only", "writable", "copy it, and write to the copy"});
-  }
+  if (absl::Status status = check_writable(); !status.ok()) return status;
   if (memory_.is_empty()) return absl::OkStatus();
   if (!is_host_readable(from.device.type) || !is_host_readable(memory_.device.type)) {
     return copy_by_device(source);
@@ -377,6 +380,7 @@ absl::Status Array::copy_by_device(const Array& source) const {
 }
 
 absl::Status Array::fill(std::span<const std::byte> element) const {
+  if (absl::Status status = check_writable(); !status.ok()) return status;
   if (memory_.is_empty()) return absl::OkStatus();
   if (is_host_readable(memory_.device.type)) {
     return fill_elements(memory_.block, memory_.view, element, {.parts = memory_.dtype.parts()});

@@ -222,7 +222,7 @@ class Array {
   /// read-only; kDeviceUnavailable for memory that no device knows; those of the device.
   absl::Status copy_from(const Array& source) const;
   /// Writes `element`, of the item size, to every element. On a device it is enqueued on the
-  /// array's stream.
+  /// array's stream. Errors: kValue if this array is read-only; those of the device.
   absl::Status fill(std::span<const std::byte> element) const;
   /// Waits until the work on the memory that the array's stream has is done. Nothing for host
   /// memory and for memory that no device knows.
@@ -244,6 +244,7 @@ class Array {
   static absl::StatusOr<Array> from_elements(std::span<const std::byte> elements,
                                              std::string_view dtype, bool readonly,
                                              LayoutRequest given, Owner owner);
+  absl::Status check_writable() const;
   absl::Status check_access(std::string_view dtype, bool reads_only) const;
   absl::Status copy_by_device(const Array& source) const;
   DeviceDriver* driver() const;

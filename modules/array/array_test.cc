@@ -132,6 +132,8 @@ TEST_F(ArrayTest, CopiesOfOtherShapesAndToReadOnlyMemoryAreErrors) {
   EXPECT_TRUE(array.copy_from(readonly).ok());
   EXPECT_EQ(error_class_of(readonly.elements<double>().status()), ErrorClass::kValue);
   EXPECT_TRUE(readonly.elements<const double>().ok());
+  const double one = 1.0;
+  EXPECT_EQ(error_class_of(readonly.fill(std::as_bytes(std::span(&one, 1)))), ErrorClass::kValue);
 }
 
 TEST_F(ArrayTest, ElementsAreOfTheArraysTypeAndOfTheHost) {

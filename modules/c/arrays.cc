@@ -1,0 +1,231 @@
+// The functions of arrays.
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "modules/base/status_macros.h"
+#include "modules/c/gridbuf.h"
+
+import gridbuf.c;
+import gridbuf.device.registry;
+import gridbuf.interface.dlpack;
+
+namespace gridbuf::c {
+namespace {
+
+// The end of wrapped memory. Without `release` until nothing can fail any more.
+struct Foreign {
+  gridbuf_release release = nullptr;
+  void* context = nullptr;
+
+  Foreign() = default;
+  Foreign(const Foreign&) = delete;
+  Foreign& operator=(const Foreign&) = delete;
+  ~Foreign() {
+    if (release != nullptr) release(context);
+  }
+};
+
+absl::StatusOr<StridedView> view_of(const Field& field, const std::int64_t* strides_bytes) {
+  LayoutRequest dense = field.request;
+  dense.alignment_bytes = 1;
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& layout, make_plan(dense));
+  StridedView view = layout.view();
+  if (strides_bytes == nullptr) return view;
+  for (int axis = 0; axis < view.ndim(); ++axis) view.strides_bytes[axis] = strides_bytes[axis];
+  return view;
+}
+
+absl::StatusOr<Array> wrap(void* data, const std::int64_t* strides_bytes, const Field& field,
+                           Owner owner) {
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& view, view_of(field, strides_bytes));
+  const DeviceType memory = field.memory.value_or(DeviceType::kHost);
+  GRIDBUF_ASSIGN_OR_RETURN(auto& descriptor,
+                           describe({.block = static_cast<std::byte*>(data),
+                                     .view = view,
+                                     .dtype = field.dtype,
+                                     .readonly = (field.flags & GRIDBUF_READONLY) != 0,
+                                     .device = device_of(memory, field.device_id),
+                                     .owner = std::move(owner)}));
+  LayoutRequest given = field.request;
+  // Strides that were passed decide the order.
+  if (strides_bytes != nullptr) given.layout = {};
+  return Array::from(std::move(descriptor), given);
+}
+
+absl::StatusOr<Array> create(const Field& field) {
+  if ((field.flags & GRIDBUF_READONLY) != 0) {
+    return bad({"options->flags", "GRIDBUF_READONLY", "0 or more of GRIDBUF_ZEROED and POPULATE",
+                "only wrapped memory can be read-only"});
+  }
+  if (field.kind || !field.device_layout.empty() || field.device_alignment_bytes != 0) {
+    return bad({"options->kind, device_layout or device_alignment_bytes", "set",
+                "0 for an array", "make a storage, or pass memory"});
+  }
+  const DeviceType preset = field.wants_device ? DeviceType::kCuda : DeviceType::kHost;
+  return Array::empty(field.request, field.dtype,
+                      {.memory = field.memory.value_or(preset),
+                       .zeroed = (field.flags & GRIDBUF_ZEROED) != 0,
+                       .populate = (field.flags & GRIDBUF_POPULATE) != 0});
+}
+
+absl::StatusOr<Array> import(DLManagedTensorVersioned* tensor, const gridbuf_options* options) {
+  GRIDBUF_ASSIGN_OR_RETURN(
+      auto& view, dlpack::take(reinterpret_cast<dlpack::DLManagedTensorVersioned*>(tensor)));
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& given, read_meaning(options, view.memory.view.ndim()));
+  return Array::from(std::move(view.memory), given);
+}
+
+absl::Status check_emulated(const BufferDescriptor& memory) {
+  if (memory.device.type == DeviceType::kHost || emulated_device_is_on()) return absl::OkStatus();
+  const DeviceDriver* driver = driver_of(memory.block);
+  if (driver == nullptr || !driver->is_emulated()) return absl::OkStatus();
+  return make_error(ErrorClass::kBuffer,
+                    "the array's memory is the emulated device's, which is switched off; switch it "
+                    "on with gridbuf_use_emulated_device");
+}
+
+// A view of a handle, by a map that `make_map` makes of its shape.
+template <class MakeMap>
+gridbuf_status view(const gridbuf_array* array, gridbuf_array** out, const MakeMap& make_map) {
+  return made(out, [&]() -> absl::Status {
+    GRIDBUF_RETURN_IF_ERROR(check(inside(array)));
+    const Array& source = inside(array)->value;
+    return give(apply_or_error(make_map(source.shape()), source), out);
+  });
+}
+
+}  // namespace
+}  // namespace gridbuf::c
+
+using gridbuf::Array;
+using namespace gridbuf::c;
+
+extern "C" {
+
+gridbuf_status gridbuf_array_create(const gridbuf_options* options, gridbuf_array** out) {
+  return made(out, [&]() -> absl::Status {
+    GRIDBUF_ASSIGN_OR_RETURN(const auto& field, read_options(options));
+    return give(create(field), out);
+  });
+}
+
+gridbuf_status gridbuf_array_wrap(void* data, const int64_t* strides_bytes,
+                                  const gridbuf_options* options, gridbuf_release release,
+                                  void* context, gridbuf_array** out) {
+  return made(out, [&]() -> absl::Status {
+    GRIDBUF_ASSIGN_OR_RETURN(const auto& field, read_options(options));
+    const auto foreign = std::make_shared<Foreign>();
+    GRIDBUF_RETURN_IF_ERROR(
+        give(wrap(data, strides_bytes, field, gridbuf::Owner(foreign, data)), out));
+    foreign->context = context;
+    foreign->release = release;
+    return absl::OkStatus();
+  });
+}
+
+gridbuf_status gridbuf_array_release(gridbuf_array* array) {
+  return guarded([&] { return release(inside(array)); });
+}
+
+gridbuf_status gridbuf_array_info(const gridbuf_array* array, gridbuf_info* info) {
+  return guarded([&]() -> absl::Status {
+    GRIDBUF_RETURN_IF_ERROR(check(inside(array)));
+    const Array& shown = inside(array)->value;
+    return write_info(shown, 0, shown.memory().first_element(), info);
+  });
+}
+
+gridbuf_status gridbuf_array_dim(const gridbuf_array* array, int32_t axis, char* name,
+                                 int32_t* kind) {
+  return guarded([&]() -> absl::Status {
+    GRIDBUF_RETURN_IF_ERROR(check(inside(array)));
+    return write_dim(inside(array)->value.layout().dims(), axis, name, kind);
+  });
+}
+
+gridbuf_status gridbuf_array_view(const gridbuf_array* array, const gridbuf_item* items,
+                                  int32_t count, gridbuf_array** out) {
+  return view(array, out, [&](const auto& shape) { return read_items(shape, items, count); });
+}
+
+gridbuf_status gridbuf_array_transpose(const gridbuf_array* array, const int32_t* axes,
+                                       gridbuf_array** out) {
+  return view(array, out, [&](const auto& shape) { return read_axes(shape, axes); });
+}
+
+gridbuf_status gridbuf_array_domain(const gridbuf_array* array, gridbuf_array** out) {
+  return made(out, [&]() -> absl::Status {
+    GRIDBUF_RETURN_IF_ERROR(check(inside(array)));
+    return give(absl::StatusOr<Array>(inside(array)->value.domain_view()), out);
+  });
+}
+
+gridbuf_status gridbuf_array_copy(const gridbuf_array* array, int32_t memory,
+                                  gridbuf_array** out) {
+  return made(out, [&]() -> absl::Status {
+    GRIDBUF_RETURN_IF_ERROR(check(inside(array)));
+    if (memory == 0) return give(inside(array)->value.copy(), out);
+    GRIDBUF_ASSIGN_OR_RETURN(const auto& type, read_memory(memory));
+    return give(inside(array)->value.copy(type), out);
+  });
+}
+
+gridbuf_status gridbuf_array_copy_from(const gridbuf_array* array, const gridbuf_array* source) {
+  return guarded([&]() -> absl::Status {
+    GRIDBUF_RETURN_IF_ERROR(check(inside(array)));
+    GRIDBUF_RETURN_IF_ERROR(check(inside(source)));
+    return inside(array)->value.copy_from(inside(source)->value);
+  });
+}
+
+gridbuf_status gridbuf_array_fill(const gridbuf_array* array, const void* element) {
+  return guarded([&]() -> absl::Status {
+    GRIDBUF_RETURN_IF_ERROR(check(inside(array)));
+    const Array& target = inside(array)->value;
+    const auto bytes = static_cast<std::size_t>(target.memory().dtype.itemsize_bytes());
+    if (bytes > 0) GRIDBUF_RETURN_IF_ERROR(require(element, "element"));
+    return target.fill({static_cast<const std::byte*>(element), bytes});
+  });
+}
+
+gridbuf_status gridbuf_array_wait(const gridbuf_array* array) {
+  return guarded([&]() -> absl::Status {
+    GRIDBUF_RETURN_IF_ERROR(check(inside(array)));
+    return inside(array)->value.wait();
+  });
+}
+
+gridbuf_status gridbuf_array_to_dlpack(const gridbuf_array* array,
+                                       struct DLManagedTensorVersioned** out) {
+  return made(out, [&]() -> absl::Status {
+    GRIDBUF_RETURN_IF_ERROR(check(inside(array)));
+    const gridbuf::BufferDescriptor& memory = inside(array)->value.memory();
+    GRIDBUF_RETURN_IF_ERROR(check_emulated(memory));
+    GRIDBUF_ASSIGN_OR_RETURN(auto& tensor, gridbuf::dlpack::export_versioned(memory));
+    *out = reinterpret_cast<DLManagedTensorVersioned*>(tensor.release());
+    return absl::OkStatus();
+  });
+}
+
+gridbuf_status gridbuf_array_from_dlpack(struct DLManagedTensorVersioned* tensor,
+                                         const gridbuf_options* options, gridbuf_array** out) {
+  if (tensor == nullptr || out == nullptr) {
+    // The tensor is taken over in every case.
+    using Tensor = gridbuf::dlpack::DLManagedTensorVersioned;
+    if (tensor != nullptr) guarded([&] {
+      return gridbuf::dlpack::take(reinterpret_cast<Tensor*>(tensor)).status();
+    });
+    if (out != nullptr) *out = nullptr;
+    return guarded([&] { return require(nullptr, tensor == nullptr ? "tensor" : "out"); });
+  }
+  return made(out, [&] { return give(import(tensor, options), out); });
+}
+
+}  // extern "C"

@@ -1,0 +1,372 @@
+// gridbuf.hpp: arrays and storages for C++17, on the C interface of gridbuf.h. Header only; link libgridbuf.
+//
+// An `array<T>` and a `storage<T>` own one handle each, and release it. Views and copies are new objects that share the memory or
+// copy it. A failed call throws `gridbuf::error`, with the status and the text of the C interface.
+//
+//   gridbuf::options wanted;
+//   wanted.shape = {64, 64, 80}, wanted.halo = {{3, 3}, {3, 3}, {0, 0}}, wanted.backend = "gt:gpu";
+//   gridbuf::storage<double> field(wanted);
+//   auto t = field.write(gridbuf::side::host);  // a strided view: t(i, j, k), t.data(), t.stride(0)
+//   auto m = t.as<std::mdspan<double, std::dextents<std::size_t, 3>, std::layout_stride>>();
+//
+// The header does not include an mdspan. `as` makes any class with its constructors: std::mdspan, Kokkos::mdspan.
+#ifndef GRIDBUF_HPP_
+#define GRIDBUF_HPP_
+
+#include <array>
+#include <cassert>
+#include <complex>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "gridbuf.h"
+
+namespace gridbuf {
+
+/// A failed call. `what` has the value, its bound and the remedy.
+class error : public std::runtime_error {
+ public:
+  error(gridbuf_status status, const std::string& text)
+      : std::runtime_error(text), status_(status) {}
+  /// GRIDBUF_VALUE, …
+  gridbuf_status status() const noexcept { return status_; }
+
+ private:
+  gridbuf_status status_;
+};
+
+/// Throws `error` unless the status is GRIDBUF_OK.
+inline void check(gridbuf_status status) {
+  if (status != GRIDBUF_OK) throw error(status, gridbuf_last_error());
+}
+
+enum class side : std::int32_t { host = GRIDBUF_HOST, device = GRIDBUF_DEVICE };
+
+/// The name of an element type: "float64", "int32", "bool", "complex64".
+template <class T>
+constexpr const char* dtype_name() {
+  using U = std::remove_const_t<T>;
+  if constexpr (std::is_same_v<U, bool>) return "bool";
+  else if constexpr (std::is_same_v<U, std::complex<float>>) return "complex64";
+  else if constexpr (std::is_same_v<U, std::complex<double>>) return "complex128";
+  else if constexpr (std::is_floating_point_v<U> && sizeof(U) <= 8) return sizeof(U) == 4 ? "float32" : "float64";
+  else {
+    static_assert(std::is_integral_v<U>, "gridbuf has no element type for this C++ type");
+    constexpr const char* names[2][4] = {{"uint8", "uint16", "uint32", "uint64"}, {"int8", "int16", "int32", "int64"}};
+    return names[std::is_signed_v<U>][sizeof(U) == 1 ? 0 : sizeof(U) == 2 ? 1 : sizeof(U) == 4 ? 2 : 3];
+  }
+}
+
+/// The parameters of gridbuf_options; empty and 0 are the defaults. The element type is the template's.
+struct options {
+  std::vector<std::int64_t> shape;
+  std::string backend;
+  std::vector<std::string> dims;
+  std::vector<std::int32_t> dim_kinds;
+  std::vector<std::array<std::int64_t, 2>> halo;  ///< lower and upper of each dimension
+  std::vector<std::int32_t> layout;
+  std::vector<std::int64_t> aligned_index;
+  std::int64_t alignment_bytes = 0;
+  std::int32_t memory = 0;
+  std::int32_t kind = 0;
+  std::uint32_t flags = 0;
+  std::vector<std::int32_t> device_layout;
+  std::int64_t device_alignment_bytes = 0;
+};
+
+/// One item of a subscript: an index, a slice, a new axis or `ellipsis`.
+struct item : gridbuf_item {
+  template <class Integer, class = std::enable_if_t<std::is_integral_v<Integer>>>
+  item(Integer index) : gridbuf_item{GRIDBUF_INDEX_AT, 0, static_cast<std::int64_t>(index), 0, 0} {}  // NOLINT
+  item(const gridbuf_item& made) : gridbuf_item(made) {}  // NOLINT
+};
+/// start:stop:step as in Python; without an end, up to the end.
+inline item slice(std::optional<std::int64_t> start = {}, std::optional<std::int64_t> stop = {}, std::int64_t step = 1) {
+  return gridbuf_item{GRIDBUF_SLICE, 0, start.value_or(GRIDBUF_NONE), stop.value_or(GRIDBUF_NONE), step};
+}
+inline const gridbuf_item new_axis = {GRIDBUF_NEW_AXIS, 0, 0, 0, 0};
+inline const gridbuf_item ellipsis = {GRIDBUF_ELLIPSIS, 0, 0, 0, 0};
+
+/// The elements on one side, by index. Does not own the memory. Strides are in elements.
+template <class T>
+class view {
+ public:
+  view(T* data, const gridbuf_info& info) : data_(data), rank_(info.ndim) {
+    for (int axis = 0; axis < rank_; ++axis) {
+      if (info.strides_bytes[axis] % static_cast<std::int64_t>(sizeof(T)) != 0) {
+        throw error(GRIDBUF_VALUE, "a stride is " + std::to_string(info.strides_bytes[axis]) +
+                                       " bytes, but must be whole elements; copy the array");
+      }
+      lists_.push_back(info.shape[axis]);
+    }
+    for (int axis = 0; axis < rank_; ++axis) lists_.push_back(info.strides_bytes[axis] / static_cast<std::int64_t>(sizeof(T)));
+  }
+
+  T* data() const noexcept { return data_; }
+  int rank() const noexcept { return rank_; }
+  std::int64_t extent(int axis) const { return lists_.at(static_cast<std::size_t>(axis)); }
+  std::int64_t stride(int axis) const { return lists_.at(static_cast<std::size_t>(rank_ + axis)); }
+
+  /// The element at an index, one integer per dimension. Debug builds check it.
+  template <class... Index>
+  T& operator()(Index... index) const {
+    assert(static_cast<int>(sizeof...(index)) == rank_);
+    std::int64_t offset = 0;
+    std::size_t axis = 0;
+    ((assert(static_cast<std::int64_t>(index) >= 0 && static_cast<std::int64_t>(index) < lists_[axis]),
+      offset += static_cast<std::int64_t>(index) * lists_[static_cast<std::size_t>(rank_) + axis++]),
+     ...);
+    return data_[offset];
+  }
+
+  /// The elements as an mdspan with a strided layout. Throws for another rank.
+  template <class Mdspan>
+  Mdspan as() const {
+    using extents = typename Mdspan::extents_type;
+    constexpr std::size_t rank = extents::rank();
+    if (rank != static_cast<std::size_t>(rank_)) {
+      throw error(GRIDBUF_VALUE, "the rank is " + std::to_string(rank_) + ", but must be " +
+                                     std::to_string(rank) + " for this mdspan; use another rank");
+    }
+    std::array<typename Mdspan::index_type, rank> shape{}, strides{};
+    for (std::size_t axis = 0; axis < rank; ++axis) {
+      shape[axis] = static_cast<typename Mdspan::index_type>(lists_[axis]);
+      strides[axis] = static_cast<typename Mdspan::index_type>(lists_[rank + axis]);
+    }
+    return Mdspan(data_, typename Mdspan::mapping_type(extents(shape), strides));
+  }
+
+ private:
+  T* data_;
+  int rank_;
+  std::vector<std::int64_t> lists_;  // the shape, then the strides
+};
+
+namespace detail {
+
+/// gridbuf_options of `options`, whose lists it refers to.
+class c_options {
+ public:
+  c_options(const options& given, const char* dtype) {
+    const std::size_t ndim = given.shape.size();
+    made_.ndim = static_cast<std::int32_t>(ndim);
+    made_.dtype = dtype;
+    made_.shape = given.shape.data();
+    made_.memory = given.memory, made_.kind = given.kind, made_.flags = given.flags;
+    made_.alignment_bytes = given.alignment_bytes;
+    made_.device_alignment_bytes = given.device_alignment_bytes;
+    if (!given.backend.empty()) made_.backend = given.backend.c_str();
+    for (const std::string& name : given.dims) names_.push_back(name.c_str());
+    made_.dims = list("dims", names_, ndim);
+    made_.dim_kinds = list("dim_kinds", given.dim_kinds, ndim);
+    for (const auto& widths : given.halo) halo_.insert(halo_.end(), widths.begin(), widths.end());
+    made_.halo = list("halo", halo_, 2 * ndim);
+    made_.layout = list("layout", given.layout, ndim);
+    made_.aligned_index = list("aligned_index", given.aligned_index, ndim);
+    made_.device_layout = list("device_layout", given.device_layout, ndim);
+  }
+  c_options(const c_options&) = delete;
+  c_options& operator=(const c_options&) = delete;
+  const gridbuf_options* get() const noexcept { return &made_; }
+
+ private:
+  template <class Value>
+  static const Value* list(const char* name, const std::vector<Value>& values, std::size_t length) {
+    if (values.empty()) return nullptr;
+    if (values.size() == length) return values.data();
+    throw error(GRIDBUF_VALUE, std::string(name) + " has " + std::to_string(values.size()) + " numbers or names, but must have " +
+                                   std::to_string(length) + " for this shape; leave it empty for the default");
+  }
+  gridbuf_options made_ = GRIDBUF_OPTIONS_INIT;
+  std::vector<const char*> names_;
+  std::vector<std::int64_t> halo_;
+};
+
+struct array_deleter {
+  void operator()(gridbuf_array* array) const noexcept { gridbuf_array_release(array); }
+};
+struct storage_deleter {
+  void operator()(gridbuf_storage* storage) const noexcept { gridbuf_storage_release(storage); }
+};
+
+template <class T>
+gridbuf_info checked_info(const gridbuf_info& info) {
+  if (std::string(info.dtype) == dtype_name<T>()) return info;
+  throw error(GRIDBUF_TYPE, "the element type is " + std::string(info.dtype) + ", but must be " +
+                                dtype_name<T>() + " for this class; use its element type");
+}
+
+}  // namespace detail
+
+/// Memory on the host or on a device.
+template <class T>
+class array {
+ public:
+  /// New memory with undefined elements, unless flags has GRIDBUF_ZEROED.
+  explicit array(const options& wanted) {
+    gridbuf_array* made = nullptr;
+    check(gridbuf_array_create(detail::c_options(wanted, dtype_name<T>()).get(), &made));
+    handle_.reset(made);
+  }
+  /// Takes over a handle. Throws for another element type; the handle is then released.
+  explicit array(gridbuf_array* handle) : handle_(handle) { info(); }
+
+  /// Existing memory, which must outlive the array and all that is made of it. Strides are in elements; empty: dense, in the order
+  /// of wanted.layout.
+  static array wrap(T* data, options wanted, std::vector<std::int64_t> strides = {}) {
+    if constexpr (std::is_const_v<T>) wanted.flags |= GRIDBUF_READONLY;
+    for (std::int64_t& stride : strides) stride *= static_cast<std::int64_t>(sizeof(T));
+    if (!strides.empty() && strides.size() != wanted.shape.size()) {
+      throw error(GRIDBUF_VALUE, "strides has " + std::to_string(strides.size()) + " numbers, but must have " +
+                                     std::to_string(wanted.shape.size()) + " for this shape; leave it empty for dense memory");
+    }
+    gridbuf_array* made = nullptr;
+    check(gridbuf_array_wrap(const_cast<std::remove_const_t<T>*>(data), strides.empty() ? nullptr : strides.data(),
+                             detail::c_options(wanted, dtype_name<T>()).get(), nullptr, nullptr, &made));
+    return array(made);
+  }
+  /// The memory of a tensor of DLPack 1. Takes over the tensor in every case.
+  static array from_dlpack(DLManagedTensorVersioned* tensor) {
+    gridbuf_array* made = nullptr;
+    check(gridbuf_array_from_dlpack(tensor, nullptr, &made));
+    return array(made);
+  }
+  /// A tensor that keeps the memory; call its deleter once.
+  DLManagedTensorVersioned* to_dlpack() const {
+    DLManagedTensorVersioned* made = nullptr;
+    check(gridbuf_array_to_dlpack(get(), &made));
+    return made;
+  }
+
+  gridbuf_array* get() const noexcept { return handle_.get(); }
+  gridbuf_info info() const {
+    gridbuf_info found;
+    found.struct_bytes = sizeof found;
+    check(gridbuf_array_info(get(), &found));
+    return detail::checked_info<T>(found);
+  }
+  /// The elements of host memory. Throws for memory that the host cannot read, and for read-only memory unless T is const.
+  gridbuf::view<T> elements() const {
+    const gridbuf_info found = info();
+    if (found.memory == GRIDBUF_MEMORY_CUDA) {
+      throw error(GRIDBUF_NO_SUCH_BUFFER, "the memory is a device's, but must be readable by the host; copy(GRIDBUF_MEMORY_HOST)");
+    }
+    if (found.readonly != 0 && !std::is_const_v<T>) {
+      throw error(GRIDBUF_VALUE, "the array is read-only, but must be writable; use an array of const elements, or copy it");
+    }
+    return {static_cast<T*>(found.data), found};
+  }
+
+  /// a[items…], by the rules of NumPy.
+  array operator[](const std::vector<item>& items) const {
+    const std::vector<gridbuf_item> plain(items.begin(), items.end());
+    return of(gridbuf_array_view, plain.data(), static_cast<std::int32_t>(plain.size()));
+  }
+  array operator[](const item& one) const { return (*this)[std::vector<item>{one}]; }
+  /// Dimension i is dimension axes[i]; empty reverses them.
+  array transpose(const std::vector<std::int32_t>& axes = {}) const {
+    if (!axes.empty() && static_cast<std::int32_t>(axes.size()) != info().ndim) throw error(GRIDBUF_VALUE, "axes must name each dimension once");
+    return of(gridbuf_array_transpose, axes.empty() ? nullptr : axes.data());
+  }
+  array domain() const { return of(gridbuf_array_domain); }
+  array copy(std::int32_t memory = 0) const { return of(gridbuf_array_copy, memory); }
+  void copy_from(const array& source) const { check(gridbuf_array_copy_from(get(), source.get())); }
+  void fill(const T& value) const { check(gridbuf_array_fill(get(), &value)); }
+  void wait() const { check(gridbuf_array_wait(get())); }
+
+ private:
+  template <class Function, class... Arguments>
+  array of(Function function, Arguments... arguments) const {
+    gridbuf_array* made = nullptr;
+    check(function(get(), arguments..., &made));
+    return array(made);
+  }
+  std::unique_ptr<gridbuf_array, detail::array_deleter> handle_;
+};
+
+/// A buffer on the host, on a device, or on both, which gridbuf keeps equal.
+template <class T>
+class storage {
+ public:
+  explicit storage(const options& wanted) {
+    gridbuf_storage* made = nullptr;
+    check(gridbuf_storage_create(detail::c_options(wanted, dtype_name<T>()).get(), &made));
+    handle_.reset(made);
+  }
+  /// Takes over a handle. Throws for another element type; the handle is then released.
+  explicit storage(gridbuf_storage* handle) : handle_(handle) { info(); }
+  /// The memory of a host's array, with a buffer on the device if the kind is GRIDBUF_STORAGE_BOTH.
+  static storage wrap(const array<T>& host, std::int32_t kind = 0) {
+    gridbuf_storage* made = nullptr;
+    check(gridbuf_storage_wrap(host.get(), nullptr, kind, nullptr, &made));
+    return storage(made);
+  }
+
+  gridbuf_storage* get() const noexcept { return handle_.get(); }
+  /// Of one side; by default of the host, or of the device if there is only that.
+  gridbuf_info info(std::optional<side> of_side = {}) const {
+    gridbuf_info found;
+    found.struct_bytes = sizeof found;
+    gridbuf_status status = gridbuf_storage_info(get(), static_cast<std::int32_t>(of_side.value_or(side::host)), &found);
+    if (status == GRIDBUF_NO_SUCH_BUFFER && !of_side) status = gridbuf_storage_info(get(), GRIDBUF_DEVICE, &found);
+    check(status);
+    return detail::checked_info<T>(found);
+  }
+
+  /// The elements, current on the side. For work on a device use its address and strides only.
+  gridbuf::view<const T> read(side where) const { return access<const T>(where, GRIDBUF_READ); }
+  /// For writing every element before any is read. After work on a device, call end_write.
+  gridbuf::view<T> write(side where) const { return access<T>(where, GRIDBUF_WRITE); }
+  /// For reading and writing. After work on a device, call end_write.
+  gridbuf::view<T> read_write(side where) const { return access<T>(where, GRIDBUF_READ_WRITE); }
+  void end_write(side where) const { check(gridbuf_storage_end_write(get(), static_cast<std::int32_t>(where))); }
+  /// The elements of a side as an array, while which lives they count as modified if `writable`.
+  array<T> exported(side where, bool writable) const {
+    gridbuf_array* made = nullptr;
+    check(gridbuf_storage_array(get(), static_cast<std::int32_t>(where), writable ? 1 : 0, &made));
+    return array<T>(made);
+  }
+  bool is_current(side where) const {
+    std::int32_t found = 0;
+    check(gridbuf_storage_is_current(get(), static_cast<std::int32_t>(where), &found));
+    return found != 0;
+  }
+  void set_modified(side where) const { check(gridbuf_storage_set_modified(get(), static_cast<std::int32_t>(where))); }
+  void update(side where) const { check(gridbuf_storage_update(get(), static_cast<std::int32_t>(where), 0)); }
+  void synchronize() const { check(gridbuf_storage_synchronize(get())); }
+
+  storage operator[](const std::vector<item>& items) const {
+    const std::vector<gridbuf_item> plain(items.begin(), items.end());
+    return of(gridbuf_storage_view, plain.data(), static_cast<std::int32_t>(plain.size()));
+  }
+  storage operator[](const item& one) const { return (*this)[std::vector<item>{one}]; }
+  storage domain() const { return of(gridbuf_storage_domain); }
+  storage copy() const { return of(gridbuf_storage_copy); }
+  void copy_from(const storage& source) const { check(gridbuf_storage_copy_from(get(), source.get())); }
+
+ private:
+  template <class Element>
+  gridbuf::view<Element> access(side where, std::int32_t mode) const {
+    void* data = nullptr;
+    check(gridbuf_storage_access(get(), static_cast<std::int32_t>(where), mode, &data));
+    return {static_cast<Element*>(data), info(where)};
+  }
+  template <class Function, class... Arguments>
+  storage of(Function function, Arguments... arguments) const {
+    gridbuf_storage* made = nullptr;
+    check(function(get(), arguments..., &made));
+    return storage(made);
+  }
+  std::unique_ptr<gridbuf_storage, detail::storage_deleter> handle_;
+};
+
+}  // namespace gridbuf
+
+#endif  // GRIDBUF_HPP_

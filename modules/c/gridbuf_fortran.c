@@ -1,0 +1,100 @@
+/* The part of gridbuf.f90 that is C: descriptors of Fortran arrays. The codes of types differ between compilers, so your own
+ * compiler's ISO_Fortran_binding.h gives them, and CMake compiles this file with your program. */
+#include <ISO_Fortran_binding.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "gridbuf.h"
+
+/* The element type of a descriptor, or NULL. */
+static const char* dtype_of(const CFI_cdesc_t* array) {
+  static const struct {
+    CFI_type_t type;
+    const char* dtype;
+  } types[] = {{CFI_type_float, "float32"},          {CFI_type_double, "float64"},         {CFI_type_int32_t, "int32"},
+               {CFI_type_int64_t, "int64"},          {CFI_type_Bool, "bool"},              {CFI_type_float_Complex, "complex64"},
+               {CFI_type_double_Complex, "complex128"}};
+  for (size_t i = 0; i < sizeof types / sizeof types[0]; ++i) {
+    if (types[i].type == array->type) return types[i].dtype;
+  }
+  return NULL;
+}
+
+static gridbuf_status refuse(char* text, gridbuf_status status, const char* name, const char* found, const char* bound) {
+  snprintf(text, 256, "%s is %s, but must be %s", name, found, bound);
+  return status;
+}
+
+/* Points `pointer` to the elements of a side, with these lower bounds. `text` has 256 characters. */
+static gridbuf_status point(const gridbuf_storage* storage, int32_t side, int32_t mode, const int64_t* lower, CFI_cdesc_t* pointer, char* text) {
+  gridbuf_info info;
+  info.struct_bytes = sizeof info;
+  text[0] = '\0';
+  gridbuf_status status = gridbuf_storage_info(storage, side, &info);
+  if (status != GRIDBUF_OK) return status;
+  const char* dtype = dtype_of(pointer);
+  if (dtype == NULL || strcmp(dtype, info.dtype) != 0) {
+    return refuse(text, GRIDBUF_TYPE, "the pointer's type", dtype == NULL ? "another kind" : dtype, info.dtype);
+  }
+  char ranks[2][8];
+  snprintf(ranks[0], 8, "%d", (int)pointer->rank);
+  snprintf(ranks[1], 8, "%d", (int)info.ndim);
+  if (pointer->rank != info.ndim) return refuse(text, GRIDBUF_VALUE, "the pointer's rank", ranks[0], ranks[1]);
+  void* data = NULL;
+  status = gridbuf_storage_access(storage, side, mode, &data);
+  if (status != GRIDBUF_OK) return status;
+  CFI_CDESC_T(CFI_MAX_RANK) made;
+  CFI_cdesc_t* source = (CFI_cdesc_t*)&made;
+  CFI_index_t extents[CFI_MAX_RANK], bounds[CFI_MAX_RANK];
+  for (int axis = 0; axis < info.ndim; ++axis) {
+    extents[axis] = (CFI_index_t)info.shape[axis];
+    bounds[axis] = (CFI_index_t)lower[axis];
+  }
+  int failed = CFI_establish(source, data, CFI_attribute_other, pointer->type, (size_t)info.itemsize_bytes, pointer->rank, extents);
+  for (int axis = 0; axis < info.ndim; ++axis) source->dim[axis].sm = (CFI_index_t)info.strides_bytes[axis];
+  if (failed == CFI_SUCCESS) failed = CFI_setpointer(pointer, source, info.ndim > 0 ? bounds : NULL);
+  if (failed == CFI_SUCCESS) return GRIDBUF_OK;
+  return refuse(text, GRIDBUF_INTERNAL, "the result of CFI_setpointer", "an error", "CFI_SUCCESS");
+}
+
+/* An array over the memory of a Fortran array; `lower` gets its lower bounds. */
+static gridbuf_status wrap(const CFI_cdesc_t* array, gridbuf_options* options, gridbuf_array** out, int64_t* lower, char* text) {
+  text[0] = '\0';
+  *out = NULL;
+  const char* dtype = dtype_of(array);
+  if (dtype == NULL) return refuse(text, GRIDBUF_TYPE, "the array's type", "another kind", "real, integer, complex or logical(c_bool)");
+  if (array->base_addr == NULL) return refuse(text, GRIDBUF_VALUE, "the array", "not allocated or not associated", "an array");
+  if (options->ndim != 0 && options->ndim != array->rank) return refuse(text, GRIDBUF_VALUE, "the halo", "of another rank", "of the array's rank");
+  int64_t shape[CFI_MAX_RANK], strides[CFI_MAX_RANK];
+  for (int axis = 0; axis < array->rank; ++axis) {
+    shape[axis] = array->dim[axis].extent;
+    strides[axis] = array->dim[axis].sm;
+    lower[axis] = array->dim[axis].lower_bound;
+  }
+  options->ndim = array->rank;
+  options->shape = shape;
+  options->dtype = dtype;
+  gridbuf_status status = gridbuf_array_wrap(array->base_addr, strides, options, NULL, NULL, out);
+  options->shape = NULL;
+  return status;
+}
+
+/* A name for each kind, because the interfaces in Fortran differ. */
+#define GRIDBUF_F_KIND(kind)                                                                                                    \
+  gridbuf_status gridbuf_f_point_##kind(const gridbuf_storage* storage, int32_t side, int32_t mode, const int64_t* lower,       \
+                                        CFI_cdesc_t* pointer, char* text) {                                                     \
+    return point(storage, side, mode, lower, pointer, text);                                                                    \
+  }                                                                                                                             \
+  gridbuf_status gridbuf_f_wrap_##kind(const CFI_cdesc_t* array, gridbuf_options* options, gridbuf_array** out, int64_t* lower, \
+                                       char* text) {                                                                            \
+    return wrap(array, options, out, lower, text);                                                                              \
+  }
+GRIDBUF_F_KIND(real32)
+GRIDBUF_F_KIND(real64)
+GRIDBUF_F_KIND(int32)
+GRIDBUF_F_KIND(int64)
+GRIDBUF_F_KIND(logical)
+GRIDBUF_F_KIND(complex32)
+GRIDBUF_F_KIND(complex64)

@@ -1,0 +1,280 @@
+// The functions of storages.
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "modules/base/status_macros.h"
+#include "modules/c/gridbuf.h"
+
+import gridbuf.c;
+
+namespace gridbuf::c {
+namespace {
+
+// In the order of read_kind.
+std::int32_t number_of(StorageKind kind) {
+  switch (kind) {
+    case StorageKind::kCpu:
+      return GRIDBUF_STORAGE_HOST;
+    case StorageKind::kGpu:
+      return GRIDBUF_STORAGE_DEVICE;
+    case StorageKind::kSoftwareManaged:
+      return GRIDBUF_STORAGE_BOTH;
+    case StorageKind::kCudaManaged:
+      break;
+  }
+  return GRIDBUF_STORAGE_CUDA_MANAGED;
+}
+
+absl::Status check_second(StorageKind kind, bool is_given) {
+  if (!is_given || kind == StorageKind::kSoftwareManaged) return absl::OkStatus();
+  return bad({"options->device_layout or device_alignment_bytes", "set",
+              "left out of a storage of one buffer", "pass GRIDBUF_STORAGE_BOTH as the kind"});
+}
+
+absl::StatusOr<Storage> create(const Field& field) {
+  if (field.memory || (field.flags & GRIDBUF_READONLY) != 0) {
+    return bad({"options->memory or GRIDBUF_READONLY", "set", "left out of a new storage",
+                "pass options->kind"});
+  }
+  const StorageKind kind = field.kind.value_or(field.wants_device ? StorageKind::kSoftwareManaged
+                                                                  : StorageKind::kCpu);
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& layout, make_plan(field.request));
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& second, device_layout_of(field, field.request));
+  GRIDBUF_RETURN_IF_ERROR(check_second(kind, second.has_value()));
+  return Storage::allocate({.layout = layout,
+                            .dtype = field.dtype,
+                            .kind = kind,
+                            .zeroed = (field.flags & GRIDBUF_ZEROED) != 0,
+                            .populate = (field.flags & GRIDBUF_POPULATE) != 0,
+                            .device_layout = second});
+}
+
+absl::StatusOr<Storage> wrap(StorageParts parts, std::int32_t kind,
+                             const gridbuf_options* options) {
+  parts.kind = !parts.device   ? StorageKind::kCpu
+               : !parts.host   ? StorageKind::kGpu
+                               : StorageKind::kSoftwareManaged;
+  if (kind != 0) {
+    GRIDBUF_ASSIGN_OR_RETURN(parts.kind, read_kind(kind));
+  }
+  if (parts.host && parts.device && parts.kind == StorageKind::kSoftwareManaged) {
+    GRIDBUF_ASSIGN_OR_RETURN(parts.sync, SyncState::make(kSyncClean));
+  }
+  if (options != nullptr) {
+    GRIDBUF_ASSIGN_OR_RETURN(const auto& field, read_options(options));
+    LayoutRequest first = (parts.host ? parts.host : parts.device)->request();
+    Field second = field;
+    if (second.device_layout.size() != first.shape.size()) second.device_layout = {};
+    GRIDBUF_ASSIGN_OR_RETURN(parts.missing_layout, device_layout_of(second, first));
+    GRIDBUF_RETURN_IF_ERROR(check_second(parts.kind, parts.missing_layout.has_value()));
+  }
+  return Storage::wrap(parts);
+}
+
+absl::Status check_has(const Storage& storage, Side side) {
+  if (storage.has(side)) return absl::OkStatus();
+  return make_error(ErrorClass::kNoSuchBuffer,
+                    {"side", side == Side::kHost ? "the host" : "the device",
+                     "a side of the storage", "use a side that its kind has"});
+}
+
+// Runs `work` with the storage of a handle.
+template <class Work>
+gridbuf_status with(const gridbuf_storage* storage, const Work& work) {
+  return guarded([&]() -> absl::Status {
+    GRIDBUF_RETURN_IF_ERROR(check(inside(storage)));
+    return work(inside(storage)->value);
+  });
+}
+
+// The same with a side.
+template <class Work>
+gridbuf_status with_side(const gridbuf_storage* storage, std::int32_t side, const Work& work) {
+  return with(storage, [&](Storage& found) -> absl::Status {
+    GRIDBUF_ASSIGN_OR_RETURN(const auto& read, read_side(side));
+    GRIDBUF_RETURN_IF_ERROR(check_has(found, read));
+    return work(found, read);
+  });
+}
+
+template <class MakeMap>
+gridbuf_status view(const gridbuf_storage* storage, gridbuf_storage** out,
+                    const MakeMap& make_map) {
+  return made(out, [&]() -> absl::Status {
+    GRIDBUF_RETURN_IF_ERROR(check(inside(storage)));
+    const Storage& source = inside(storage)->value;
+    GRIDBUF_ASSIGN_OR_RETURN(const auto& map, make_map(source.shape()));
+    return give(absl::StatusOr<Storage>(source.view(map)), out);
+  });
+}
+
+absl::Status begin(const Storage& storage, Side side, std::int32_t mode) {
+  if (mode == GRIDBUF_READ) return storage.read(side);
+  if (mode == GRIDBUF_WRITE || mode == GRIDBUF_READ_WRITE) {
+    return storage.begin_write(side, mode == GRIDBUF_WRITE ? Coverage::kAll : Coverage::kPart);
+  }
+  return bad({"mode", std::to_string(mode), "0 to 2",
+              "pass GRIDBUF_READ, GRIDBUF_WRITE or GRIDBUF_READ_WRITE"});
+}
+
+}  // namespace
+}  // namespace gridbuf::c
+
+using namespace gridbuf::c;
+using gridbuf::Side;
+using gridbuf::Storage;
+
+extern "C" {
+
+gridbuf_status gridbuf_storage_create(const gridbuf_options* options, gridbuf_storage** out) {
+  return made(out, [&]() -> absl::Status {
+    GRIDBUF_ASSIGN_OR_RETURN(const auto& field, read_options(options));
+    return give(create(field), out);
+  });
+}
+
+gridbuf_status gridbuf_storage_wrap(const gridbuf_array* host, const gridbuf_array* device,
+                                    int32_t kind, const gridbuf_options* options,
+                                    gridbuf_storage** out) {
+  return made(out, [&]() -> absl::Status {
+    if (host == nullptr && device == nullptr) return require(nullptr, "host and device");
+    gridbuf::StorageParts parts;
+    for (const gridbuf_array* array : {host, device}) {
+      if (array == nullptr) continue;
+      GRIDBUF_RETURN_IF_ERROR(check(inside(array)));
+      (array == host ? parts.host : parts.device) = inside(array)->value;
+    }
+    if (host == device) parts.device.reset();
+    return give(wrap(std::move(parts), kind, options), out);
+  });
+}
+
+gridbuf_status gridbuf_storage_release(gridbuf_storage* storage) {
+  return guarded([&] { return release(inside(storage)); });
+}
+
+gridbuf_status gridbuf_storage_info(const gridbuf_storage* storage, int32_t side,
+                                    gridbuf_info* info) {
+  return with_side(storage, side, [&](const Storage& shown, Side read) {
+    return write_info(shown.array(read), number_of(shown.kind()), nullptr, info);
+  });
+}
+
+gridbuf_status gridbuf_storage_dim(const gridbuf_storage* storage, int32_t axis, char* name,
+                                   int32_t* kind) {
+  return with(storage, [&](const Storage& shown) {
+    return write_dim(shown.dims(), axis, name, kind);
+  });
+}
+
+gridbuf_status gridbuf_storage_view(const gridbuf_storage* storage, const gridbuf_item* items,
+                                    int32_t count, gridbuf_storage** out) {
+  return view(storage, out, [&](const auto& shape) { return read_items(shape, items, count); });
+}
+
+gridbuf_status gridbuf_storage_transpose(const gridbuf_storage* storage, const int32_t* axes,
+                                         gridbuf_storage** out) {
+  return view(storage, out, [&](const auto& shape) { return read_axes(shape, axes); });
+}
+
+gridbuf_status gridbuf_storage_domain(const gridbuf_storage* storage, gridbuf_storage** out) {
+  return made(out, [&]() -> absl::Status {
+    GRIDBUF_RETURN_IF_ERROR(check(inside(storage)));
+    return give(absl::StatusOr<Storage>(inside(storage)->value.domain_view()), out);
+  });
+}
+
+gridbuf_status gridbuf_storage_set_halo(gridbuf_storage* storage, const int64_t* halo) {
+  return with(storage, [&](Storage& changed) -> absl::Status {
+    GRIDBUF_ASSIGN_OR_RETURN(const auto& widths, read_halo(halo, changed.ndim()));
+    return changed.set_halo(widths);
+  });
+}
+
+gridbuf_status gridbuf_storage_access(const gridbuf_storage* storage, int32_t side, int32_t mode,
+                                      void** data) {
+  return with_side(storage, side, [&](const Storage& used, Side read) -> absl::Status {
+    GRIDBUF_RETURN_IF_ERROR(require(data, "data"));
+    GRIDBUF_RETURN_IF_ERROR(begin(used, read, mode));
+    if (mode != GRIDBUF_READ && read == Side::kHost) used.end_write(read);
+    *data = used.memory(read).first_element();
+    return absl::OkStatus();
+  });
+}
+
+gridbuf_status gridbuf_storage_end_write(const gridbuf_storage* storage, int32_t side) {
+  return with_side(storage, side, [](const Storage& used, Side read) {
+    used.end_write(read);
+    return absl::OkStatus();
+  });
+}
+
+gridbuf_status gridbuf_storage_array(const gridbuf_storage* storage, int32_t side, int32_t writable,
+                                     gridbuf_array** out) {
+  return made(out, [&]() -> absl::Status {
+    GRIDBUF_RETURN_IF_ERROR(check(inside(storage)));
+    GRIDBUF_ASSIGN_OR_RETURN(const auto& read, read_side(side));
+    const Storage& used = inside(storage)->value;
+    GRIDBUF_RETURN_IF_ERROR(check_has(used, read));
+    if (writable != 0 && used.memory(read).readonly) {
+      return bad({"the storage's memory", "read-only", "writable", "pass writable = 0"});
+    }
+    GRIDBUF_ASSIGN_OR_RETURN(auto& share, used.export_side(read, writable != 0));
+    const gridbuf::Array array = used.array(read, std::move(share));
+    return give(absl::StatusOr<gridbuf::Array>(writable != 0 ? array : array.as_readonly()), out);
+  });
+}
+
+gridbuf_status gridbuf_storage_is_current(const gridbuf_storage* storage, int32_t side,
+                                          int32_t* out) {
+  return with_side(storage, side, [&](const Storage& used, Side read) -> absl::Status {
+    GRIDBUF_RETURN_IF_ERROR(require(out, "out"));
+    *out = used.is_current(read) ? 1 : 0;
+    return absl::OkStatus();
+  });
+}
+
+gridbuf_status gridbuf_storage_set_modified(const gridbuf_storage* storage, int32_t side) {
+  return with_side(storage, side, [](const Storage& used, Side read) {
+    return read == Side::kHost ? used.set_host_modified() : used.set_device_modified();
+  });
+}
+
+gridbuf_status gridbuf_storage_set_synchronized(const gridbuf_storage* storage) {
+  return with(storage, [](const Storage& used) {
+    used.set_synchronized();
+    return absl::OkStatus();
+  });
+}
+
+gridbuf_status gridbuf_storage_update(const gridbuf_storage* storage, int32_t side, int32_t force) {
+  return with_side(storage, side, [&](const Storage& used, Side read) {
+    return read == Side::kHost ? used.device_to_host(force != 0) : used.host_to_device(force != 0);
+  });
+}
+
+gridbuf_status gridbuf_storage_synchronize(const gridbuf_storage* storage) {
+  return with(storage, [](const Storage& used) { return used.synchronize(); });
+}
+
+gridbuf_status gridbuf_storage_copy(const gridbuf_storage* storage, gridbuf_storage** out) {
+  return made(out, [&]() -> absl::Status {
+    GRIDBUF_RETURN_IF_ERROR(check(inside(storage)));
+    return give(inside(storage)->value.copy(), out);
+  });
+}
+
+gridbuf_status gridbuf_storage_copy_from(const gridbuf_storage* storage,
+                                         const gridbuf_storage* source) {
+  return with(storage, [&](const Storage& target) -> absl::Status {
+    GRIDBUF_RETURN_IF_ERROR(check(inside(source)));
+    return target.copy_from(inside(source)->value);
+  });
+}
+
+}  // extern "C"

@@ -1,0 +1,65 @@
+"""Programs in C, C++17 and Fortran, from the archive of libgridbuf, by gcc: as a user's project builds them."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tarfile
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ARCHIVE = pathlib.Path(__file__).parent / "gridbuf.tar.gz"
+EXAMPLE = ROOT / "examples/c_interface"
+PROGRAMS = pathlib.Path(sys.prefix) / "bin"
+
+PRINTED = {
+    "c": "sum of the Laplacian: 120.0\n",
+    "cpp": "sum of the Laplacian: 120\nhalo[0] is (5, 5)",
+    "fortran": """\
+bounds  0  0  7  6
+device is current: F
+device is current: T
+sum of the Laplacian: 120.0
+wrapped -2 10  3 12 7.0
+2 the pointer's type is float32, but must be float64
+ 85.0
+""",
+}
+
+
+def run(*command: object, **options: object) -> str:
+    done = subprocess.run(list(map(str, command)), check=False, capture_output=True, text=True, **options)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.fixture
+def prefix(tmp_path: pathlib.Path) -> pathlib.Path:
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(tmp_path / "installed")
+    (root,) = (tmp_path / "installed").iterdir()
+    return root
+
+
+def test_gcc_and_gfortran_alone(prefix: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    flags = [f"-I{prefix}/include", "-g", "-Wall", "-Wextra"]
+    link = [f"-L{prefix}/lib", f"-Wl,-rpath,{prefix}/lib", "-lgridbuf"]
+    run("gcc", "-std=c11", "-Wpedantic", *flags, EXAMPLE / "laplacian.c", *link, "-o", "c", cwd=tmp_path)
+    assert run(tmp_path / "c") == PRINTED["c"]
+    run("gcc", "-std=c11", *flags, "-c", prefix / "share/gridbuf/gridbuf_fortran.c", cwd=tmp_path)
+    run("gfortran", "-std=f2018", "-Wall", "-g", "-c", prefix / "share/gridbuf/gridbuf.f90", cwd=tmp_path)
+    run("gfortran", "-std=f2018", "-g", EXAMPLE / "laplacian.f90", "gridbuf.o", "gridbuf_fortran.o", *link, "-o", "fortran", cwd=tmp_path)
+    assert run(tmp_path / "fortran") == PRINTED["fortran"]
+
+
+@pytest.mark.thorough
+def test_cmake_and_pkg_config(prefix: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    if not (PROGRAMS / "cmake").exists():
+        pytest.skip(f"NOT run: {PROGRAMS} has no CMake; ./bazelw --peers")
+    environ = {**os.environ, "PATH": f"{PROGRAMS}:{os.environ['PATH']}", "CC": "gcc", "CXX": shutil.which("g++") or "clang++-19"}
+    run("cmake", "-G", "Ninja", "-S", EXAMPLE, "-B", tmp_path, f"-DCMAKE_PREFIX_PATH={prefix}", env=environ)
+    run("cmake", "--build", tmp_path, env=environ)
+    for language, printed in PRINTED.items():
+        assert run(tmp_path / f"laplacian_{language}").startswith(printed)
