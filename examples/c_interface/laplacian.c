@@ -1,4 +1,5 @@
 /* Two fields with a halo, and a five-point stencil on the domain. */
+// [program]
 #include <gridbuf.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,3 +43,4 @@ int main(void) {
   check(gridbuf_storage_release(result));
   return 0;
 }
+// [/program]

@@ -1,4 +1,5 @@
 // Two fields with a halo, and a five-point stencil on the domain, in C++17.
+// [program]
 #include <cstdint>
 #include <gridbuf.hpp>
 #include <iostream>
@@ -30,3 +31,4 @@ int main() {
     std::cout << error.what() << "\n";
   }
 }
+// [/program]

@@ -1,4 +1,5 @@
 ! Two fields with a halo, and a five-point stencil on the domain. The device is the emulated one.
+! [program]
 program laplacian
   use, intrinsic :: iso_fortran_env, only: real64
   use gridbuf
@@ -43,3 +44,4 @@ program laplacian
   call result%host(r)
   print '(f5.1)', r(n + 1, m + 1)
 end program laplacian
+! [/program]

@@ -338,7 +338,7 @@ gridbuf_status gridbuf_memory_statistics(gridbuf_memory_info* info);
 gridbuf_status gridbuf_set_cache_limit(int64_t limit_bytes);
 
 /* Limits the bytes of large blocks in use and kept together; a request beyond it is MEMORY.
- * INT64_MAX is no limit. Errors: VALUE. */
+ * INT64_MAX does not limit. Errors: VALUE. */
 gridbuf_status gridbuf_set_memory_limit(int64_t limit_bytes);
 
 /* Returns kept blocks to the system until at most `keep_bytes` are left. `freed_bytes` may be NULL.
