@@ -19,7 +19,8 @@ int main() {
   double sum = 0;
   for (std::int64_t i = 0; i < domain.extent(0); ++i) {
     for (std::int64_t j = 0; j < domain.extent(1); ++j) {
-      domain(i, j) = f(i, j + 1) + f(i + 2, j + 1) + f(i + 1, j) + f(i + 1, j + 2) - 4 * f(i + 1, j + 1);
+      domain(i, j) =
+          f(i, j + 1) + f(i + 2, j + 1) + f(i + 1, j) + f(i + 1, j + 2) - 4 * f(i + 1, j + 1);
       sum += domain(i, j);
     }
   }

@@ -65,8 +65,8 @@ absl::StatusOr<Array> create(const Field& field) {
                 "only wrapped memory can be read-only"});
   }
   if (field.kind || !field.device_layout.empty() || field.device_alignment_bytes != 0) {
-    return bad({"options->kind, device_layout or device_alignment_bytes", "set",
-                "0 for an array", "make a storage, or pass memory"});
+    return bad({"options->kind, device_layout or device_alignment_bytes", "set", "0 for an array",
+                "make a storage, or pass memory"});
   }
   const DeviceType preset = field.wants_device ? DeviceType::kCuda : DeviceType::kHost;
   return Array::empty(field.request, field.dtype,
@@ -167,8 +167,7 @@ gridbuf_status gridbuf_array_domain(const gridbuf_array* array, gridbuf_array** 
   });
 }
 
-gridbuf_status gridbuf_array_copy(const gridbuf_array* array, int32_t memory,
-                                  gridbuf_array** out) {
+gridbuf_status gridbuf_array_copy(const gridbuf_array* array, int32_t memory, gridbuf_array** out) {
   return made(out, [&]() -> absl::Status {
     GRIDBUF_RETURN_IF_ERROR(check(inside(array)));
     if (memory == 0) return give(inside(array)->value.copy(), out);
@@ -219,9 +218,8 @@ gridbuf_status gridbuf_array_from_dlpack(struct DLManagedTensorVersioned* tensor
   if (tensor == nullptr || out == nullptr) {
     // The tensor is taken over in every case.
     using Tensor = gridbuf::dlpack::DLManagedTensorVersioned;
-    if (tensor != nullptr) guarded([&] {
-      return gridbuf::dlpack::take(reinterpret_cast<Tensor*>(tensor)).status();
-    });
+    if (tensor != nullptr)
+      guarded([&] { return gridbuf::dlpack::take(reinterpret_cast<Tensor*>(tensor)).status(); });
     if (out != nullptr) *out = nullptr;
     return guarded([&] { return require(nullptr, tensor == nullptr ? "tensor" : "out"); });
   }

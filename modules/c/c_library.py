@@ -11,7 +11,18 @@ LIBRARY = HERE / "libgridbuf.so.0"
 HEADER = HERE / "gridbuf.h"
 MAX_NDIM = 64
 
-OK, VALUE, TYPE, INDEX, MEMORY, BUFFER, NO_SUCH_BUFFER, DEVICE_UNAVAILABLE, SYNC_CONFLICT, INTERNAL = range(10)
+(
+    OK,
+    VALUE,
+    TYPE,
+    INDEX,
+    MEMORY,
+    BUFFER,
+    NO_SUCH_BUFFER,
+    DEVICE_UNAVAILABLE,
+    SYNC_CONFLICT,
+    INTERNAL,
+) = range(10)
 HOST, DEVICE = 0, 1
 READ, WRITE, READ_WRITE = 0, 1, 2
 ON_HOST, ON_DEVICE, ON_BOTH, CUDA_MANAGED = 1, 2, 3, 4
@@ -120,9 +131,18 @@ def list_of(type_: type, values: Sequence[object] | None) -> object:
 
 def options(extents: Sequence[int], **fields: object) -> Options:
     """Options from Python's values; `halo` is a sequence of pairs."""
-    lists = {"dims": ctypes.c_char_p, "dim_kinds": ctypes.c_int32, "layout": ctypes.c_int32, "aligned_index": ctypes.c_int64}
+    lists = {
+        "dims": ctypes.c_char_p,
+        "dim_kinds": ctypes.c_int32,
+        "layout": ctypes.c_int32,
+        "aligned_index": ctypes.c_int64,
+    }
     lists["device_layout"] = ctypes.c_int32
-    made = Options(struct_bytes=ctypes.sizeof(Options), ndim=len(extents), shape=list_of(ctypes.c_int64, extents))
+    made = Options(
+        struct_bytes=ctypes.sizeof(Options),
+        ndim=len(extents),
+        shape=list_of(ctypes.c_int64, extents),
+    )
     for name, value in fields.items():
         if name == "halo":
             value = list_of(ctypes.c_int64, [width for pair in value for width in pair])
@@ -146,5 +166,7 @@ def items(*subscript: object) -> tuple[object, int]:
             start, stop = (NONE if end is None else end for end in (item.start, item.stop))
             made.append(Item(1, 0, start, stop, 1 if item.step is None else item.step))
         else:
-            made.append(Item({None: 2, ...: 3}.get(item, 0), 0, item if isinstance(item, int) else 0, 0, 0))
+            made.append(
+                Item({None: 2, ...: 3}.get(item, 0), 0, item if isinstance(item, int) else 0, 0, 0)
+            )
     return (Item * len(made))(*made), len(made)

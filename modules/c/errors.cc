@@ -19,7 +19,7 @@ namespace {
 
 // This thread's last text, on the heap.
 const ThreadWord last_text(std::free);  // NOLINT(cert-err58-cpp)
-constexpr char kNoText[] = "an error, and no memory for its text";
+constexpr char kNoText[] = "an error; memory for its text is missing";
 
 // A struct that is longer is not one of this interface.
 constexpr std::size_t kLongestStruct = std::size_t{1} << 16;
@@ -36,14 +36,14 @@ absl::Status require(const void* pointer, std::string_view name) {
 absl::Status bad_handle(const void* handle, std::string_view kind) {
   const std::string name(kind);
   return bad({name, handle == nullptr ? "NULL" : "not a handle of a live " + name,
-              "a handle of a live " + name,
-              "pass what a function has given, before its release"});
+              "a handle of a live " + name, "pass what a function has given, before its release"});
 }
 
 gridbuf_status fail(ErrorClass error_class, const char* text) noexcept {
-  std::free(reinterpret_cast<void*>(last_text.get()));
+  void* before = reinterpret_cast<void*>(last_text.get());
   char* copy = strdup(text);
-  if (!last_text.set(reinterpret_cast<std::uintptr_t>(copy))) std::free(copy);
+  const bool kept = last_text.set(reinterpret_cast<std::uintptr_t>(copy));
+  std::free(kept ? before : copy);
   return static_cast<gridbuf_status>(error_class) + 1;
 }
 

@@ -79,10 +79,10 @@ enum {
 
 /* Kinds of storages. */
 enum {
-  GRIDBUF_STORAGE_HOST = 1,         /* host memory */
-  GRIDBUF_STORAGE_DEVICE = 2,       /* device memory */
-  GRIDBUF_STORAGE_BOTH = 3,         /* a buffer on each side, which gridbuf keeps equal */
-  GRIDBUF_STORAGE_CUDA_MANAGED = 4  /* one buffer of managed memory */
+  GRIDBUF_STORAGE_HOST = 1,        /* host memory */
+  GRIDBUF_STORAGE_DEVICE = 2,      /* device memory */
+  GRIDBUF_STORAGE_BOTH = 3,        /* a buffer on each side, which gridbuf keeps equal */
+  GRIDBUF_STORAGE_CUDA_MANAGED = 4 /* one buffer of managed memory */
 };
 
 /* Sides of a storage. */
@@ -117,15 +117,15 @@ typedef struct gridbuf_options {
   int32_t device_id;   /* of wrapped memory of a device */
   int32_t reserved;    /* 0 */
   const int64_t* shape;
-  const char* dtype;             /* "float64" (the default), "int32", "bool", "<f4", … */
-  const char* backend;           /* a preset, such as "gt:gpu": order, alignment, memory */
-  const char* const* dims;       /* names, "I", "Cell", "0"; default: I, J, K, 0, 1, … */
-  const int32_t* dim_kinds;      /* GRIDBUF_HORIZONTAL, …; default: the declared kinds */
-  const int64_t* halo;           /* 2 × ndim: lower and upper of each dimension; default: 0 */
-  const int32_t* layout;         /* rank of each dimension, ndim - 1 is contiguous */
-  const int64_t* aligned_index;  /* the aligned element; default: the first without the halo */
-  int64_t alignment_bytes;       /* 1 to 2^20; default: of the backend, else 1 */
-  const int32_t* device_layout;  /* of the device's buffer of BOTH; default: as the host's */
+  const char* dtype;              /* "float64" (the default), "int32", "bool", "<f4", … */
+  const char* backend;            /* a preset, such as "gt:gpu": order, alignment, memory */
+  const char* const* dims;        /* names, "I", "Cell", "0"; default: I, J, K, 0, 1, … */
+  const int32_t* dim_kinds;       /* GRIDBUF_HORIZONTAL, …; default: the declared kinds */
+  const int64_t* halo;            /* 2 × ndim: lower and upper of each dimension; default: 0 */
+  const int32_t* layout;          /* rank of each dimension, ndim - 1 is contiguous */
+  const int64_t* aligned_index;   /* the aligned element; default: the first without the halo */
+  int64_t alignment_bytes;        /* 1 to 2^20; default: of the backend, else 1 */
+  const int32_t* device_layout;   /* of the device's buffer of BOTH; default: as the host's */
   int64_t device_alignment_bytes; /* as alignment_bytes, for the device's buffer of BOTH */
 } gridbuf_options;
 #define GRIDBUF_OPTIONS_INIT \
@@ -136,10 +136,10 @@ typedef struct gridbuf_info {
   size_t struct_bytes; /* sizeof(gridbuf_info) */
   void* data;          /* element (0, …, 0). Of a storage: only gridbuf_storage_access gives it */
   int32_t ndim;
-  int32_t memory;    /* GRIDBUF_MEMORY_… */
-  int32_t device_id; /* 0 for memory of the host */
-  int32_t kind;      /* of the storage; 0 for an array */
-  int32_t readonly;  /* 0 or 1 */
+  int32_t memory;                   /* GRIDBUF_MEMORY_… */
+  int32_t device_id;                /* 0 for memory of the host */
+  int32_t kind;                     /* of the storage; 0 for an array */
+  int32_t readonly;                 /* 0 or 1 */
   uint8_t dlpack_code, dlpack_bits; /* of the element type; lanes are 1; bits 0: DLPack has none */
   uint8_t reserved[2];
   char dtype[GRIDBUF_NAME_BYTES]; /* "float64", "datetime64[ns]", …; cut if longer */
@@ -157,11 +157,11 @@ typedef struct gridbuf_info {
 /* One item between the brackets of a[…]. */
 enum { GRIDBUF_INDEX_AT = 0, GRIDBUF_SLICE = 1, GRIDBUF_NEW_AXIS = 2, GRIDBUF_ELLIPSIS = 3 };
 typedef struct gridbuf_item {
-  int32_t kind;          /* GRIDBUF_INDEX_AT, … */
-  int32_t reserved;      /* 0 */
-  int64_t start;         /* the index, or the start of a slice or GRIDBUF_NONE */
-  int64_t stop;          /* of a slice, or GRIDBUF_NONE */
-  int64_t step;          /* of a slice, not 0 */
+  int32_t kind;     /* GRIDBUF_INDEX_AT, … */
+  int32_t reserved; /* 0 */
+  int64_t start;    /* the index, or the start of a slice or GRIDBUF_NONE */
+  int64_t stop;     /* of a slice, or GRIDBUF_NONE */
+  int64_t step;     /* of a slice, not 0 */
 } gridbuf_item;
 
 /* Statistics and settings of large host blocks (2 MiB and more), of the whole process. */
@@ -284,8 +284,8 @@ gridbuf_status gridbuf_storage_set_halo(gridbuf_storage* storage, const int64_t*
 /* Makes the elements of this view current on the side, unless the mode is WRITE, and gives the
  * address of element (0, …, 0). Writing modes mark the elements as modified. The address is valid
  * until the handle is released. Its elements may be used as the mode says until the next access or
- * copy that writes to them or uses them on the opposite side. On a device they are ready for work on
- * the thread's current stream. Errors: NO_SUCH_BUFFER; VALUE for a wrong mode, or writing to
+ * copy that writes to them or uses them on the opposite side. On a device they are ready for work
+ * on the thread's current stream. Errors: NO_SUCH_BUFFER; VALUE for a wrong mode, or writing to
  * read-only memory; those of the device, after which nothing is changed. */
 gridbuf_status gridbuf_storage_access(const gridbuf_storage* storage, int32_t side, int32_t mode,
                                       void** data);

@@ -1,15 +1,19 @@
-// gridbuf.hpp: arrays and storages for C++17, on the C interface of gridbuf.h. Header only; link libgridbuf.
+// gridbuf.hpp: arrays and storages for C++17, on the C interface of gridbuf.h. Header only; link
+// libgridbuf.
 //
-// An `array<T>` and a `storage<T>` own one handle each, and release it. Views and copies are new objects that share the memory or
-// copy it. A failed call throws `gridbuf::error`, with the status and the text of the C interface.
+// An `array<T>` and a `storage<T>` own one handle each, and release it. Views and copies are new
+// objects that share the memory or copy it. A failed call throws `gridbuf::error`, with the status
+// and the text of the C interface.
 //
 //   gridbuf::options wanted;
 //   wanted.shape = {64, 64, 80}, wanted.halo = {{3, 3}, {3, 3}, {0, 0}}, wanted.backend = "gt:gpu";
 //   gridbuf::storage<double> field(wanted);
-//   auto t = field.write(gridbuf::side::host);  // a strided view: t(i, j, k), t.data(), t.stride(0)
-//   auto m = t.as<std::mdspan<double, std::dextents<std::size_t, 3>, std::layout_stride>>();
+//   auto t = field.write(gridbuf::side::host);  // a strided view: t(i, j, k), t.data(),
+//   t.stride(0) auto m = t.as<std::mdspan<double, std::dextents<std::size_t, 3>,
+//   std::layout_stride>>();
 //
-// The header does not include an mdspan. `as` makes any class with its constructors: std::mdspan, Kokkos::mdspan.
+// The header does not include an mdspan. `as` makes any class with its constructors: std::mdspan,
+// Kokkos::mdspan.
 #ifndef GRIDBUF_HPP_
 #define GRIDBUF_HPP_
 
@@ -53,18 +57,27 @@ enum class side : std::int32_t { host = GRIDBUF_HOST, device = GRIDBUF_DEVICE };
 template <class T>
 constexpr const char* dtype_name() {
   using U = std::remove_const_t<T>;
-  if constexpr (std::is_same_v<U, bool>) return "bool";
-  else if constexpr (std::is_same_v<U, std::complex<float>>) return "complex64";
-  else if constexpr (std::is_same_v<U, std::complex<double>>) return "complex128";
-  else if constexpr (std::is_floating_point_v<U> && sizeof(U) <= 8) return sizeof(U) == 4 ? "float32" : "float64";
+  if constexpr (std::is_same_v<U, bool>)
+    return "bool";
+  else if constexpr (std::is_same_v<U, std::complex<float>>)
+    return "complex64";
+  else if constexpr (std::is_same_v<U, std::complex<double>>)
+    return "complex128";
+  else if constexpr (std::is_floating_point_v<U> && sizeof(U) <= 8)
+    return sizeof(U) == 4 ? "float32" : "float64";
   else {
     static_assert(std::is_integral_v<U>, "gridbuf has no element type for this C++ type");
-    constexpr const char* names[2][4] = {{"uint8", "uint16", "uint32", "uint64"}, {"int8", "int16", "int32", "int64"}};
-    return names[std::is_signed_v<U>][sizeof(U) == 1 ? 0 : sizeof(U) == 2 ? 1 : sizeof(U) == 4 ? 2 : 3];
+    constexpr const char* names[2][4] = {{"uint8", "uint16", "uint32", "uint64"},
+                                         {"int8", "int16", "int32", "int64"}};
+    return names[std::is_signed_v<U>][sizeof(U) == 1   ? 0
+                                      : sizeof(U) == 2 ? 1
+                                      : sizeof(U) == 4 ? 2
+                                                       : 3];
   }
 }
 
-/// The parameters of gridbuf_options; empty and 0 are the defaults. The element type is the template's.
+/// The parameters of gridbuf_options; empty and 0 are the defaults. The element type is the
+/// template's.
 struct options {
   std::vector<std::int64_t> shape;
   std::string backend;
@@ -84,12 +97,15 @@ struct options {
 /// One item of a subscript: an index, a slice, a new axis or `ellipsis`.
 struct item : gridbuf_item {
   template <class Integer, class = std::enable_if_t<std::is_integral_v<Integer>>>
-  item(Integer index) : gridbuf_item{GRIDBUF_INDEX_AT, 0, static_cast<std::int64_t>(index), 0, 0} {}  // NOLINT
-  item(const gridbuf_item& made) : gridbuf_item(made) {}  // NOLINT
+  item(Integer index)
+      : gridbuf_item{GRIDBUF_INDEX_AT, 0, static_cast<std::int64_t>(index), 0, 0} {}  // NOLINT
+  item(const gridbuf_item& made) : gridbuf_item(made) {}                              // NOLINT
 };
 /// start:stop:step as in Python; without an end, up to the end.
-inline item slice(std::optional<std::int64_t> start = {}, std::optional<std::int64_t> stop = {}, std::int64_t step = 1) {
-  return gridbuf_item{GRIDBUF_SLICE, 0, start.value_or(GRIDBUF_NONE), stop.value_or(GRIDBUF_NONE), step};
+inline item slice(std::optional<std::int64_t> start = {}, std::optional<std::int64_t> stop = {},
+                  std::int64_t step = 1) {
+  return gridbuf_item{GRIDBUF_SLICE, 0, start.value_or(GRIDBUF_NONE), stop.value_or(GRIDBUF_NONE),
+                      step};
 }
 inline const gridbuf_item new_axis = {GRIDBUF_NEW_AXIS, 0, 0, 0, 0};
 inline const gridbuf_item ellipsis = {GRIDBUF_ELLIPSIS, 0, 0, 0, 0};
@@ -106,7 +122,8 @@ class view {
       }
       lists_.push_back(info.shape[axis]);
     }
-    for (int axis = 0; axis < rank_; ++axis) lists_.push_back(info.strides_bytes[axis] / static_cast<std::int64_t>(sizeof(T)));
+    for (int axis = 0; axis < rank_; ++axis)
+      lists_.push_back(info.strides_bytes[axis] / static_cast<std::int64_t>(sizeof(T)));
   }
 
   T* data() const noexcept { return data_; }
@@ -120,8 +137,10 @@ class view {
     assert(static_cast<int>(sizeof...(index)) == rank_);
     std::int64_t offset = 0;
     std::size_t axis = 0;
-    ((assert(static_cast<std::int64_t>(index) >= 0 && static_cast<std::int64_t>(index) < lists_[axis]),
-      offset += static_cast<std::int64_t>(index) * lists_[static_cast<std::size_t>(rank_) + axis++]),
+    ((assert(static_cast<std::int64_t>(index) >= 0 &&
+             static_cast<std::int64_t>(index) < lists_[axis]),
+      offset +=
+      static_cast<std::int64_t>(index) * lists_[static_cast<std::size_t>(rank_) + axis++]),
      ...);
     return data_[offset];
   }
@@ -181,8 +200,9 @@ class c_options {
   static const Value* list(const char* name, const std::vector<Value>& values, std::size_t length) {
     if (values.empty()) return nullptr;
     if (values.size() == length) return values.data();
-    throw error(GRIDBUF_VALUE, std::string(name) + " has " + std::to_string(values.size()) + " numbers or names, but must have " +
-                                   std::to_string(length) + " for this shape; leave it empty for the default");
+    throw error(GRIDBUF_VALUE, std::string(name) + " has " + std::to_string(values.size()) +
+                                   " numbers or names, but must have " + std::to_string(length) +
+                                   " for this shape; leave it empty for the default");
   }
   gridbuf_options made_ = GRIDBUF_OPTIONS_INIT;
   std::vector<const char*> names_;
@@ -218,18 +238,21 @@ class array {
   /// Takes over a handle. Throws for another element type; the handle is then released.
   explicit array(gridbuf_array* handle) : handle_(handle) { info(); }
 
-  /// Existing memory, which must outlive the array and all that is made of it. Strides are in elements; empty: dense, in the order
-  /// of wanted.layout.
+  /// Existing memory, which must outlive the array and all that is made of it. Strides are in
+  /// elements; empty: dense, in the order of wanted.layout.
   static array wrap(T* data, options wanted, std::vector<std::int64_t> strides = {}) {
     if constexpr (std::is_const_v<T>) wanted.flags |= GRIDBUF_READONLY;
     for (std::int64_t& stride : strides) stride *= static_cast<std::int64_t>(sizeof(T));
     if (!strides.empty() && strides.size() != wanted.shape.size()) {
-      throw error(GRIDBUF_VALUE, "strides has " + std::to_string(strides.size()) + " numbers, but must have " +
-                                     std::to_string(wanted.shape.size()) + " for this shape; leave it empty for dense memory");
+      throw error(GRIDBUF_VALUE, "strides has " + std::to_string(strides.size()) +
+                                     " numbers, but must have " +
+                                     std::to_string(wanted.shape.size()) +
+                                     " for this shape; leave it empty for dense memory");
     }
     gridbuf_array* made = nullptr;
-    check(gridbuf_array_wrap(const_cast<std::remove_const_t<T>*>(data), strides.empty() ? nullptr : strides.data(),
-                             detail::c_options(wanted, dtype_name<T>()).get(), nullptr, nullptr, &made));
+    check(gridbuf_array_wrap(
+        const_cast<std::remove_const_t<T>*>(data), strides.empty() ? nullptr : strides.data(),
+        detail::c_options(wanted, dtype_name<T>()).get(), nullptr, nullptr, &made));
     return array(made);
   }
   /// The memory of a tensor of DLPack 1. Takes over the tensor in every case.
@@ -252,14 +275,19 @@ class array {
     check(gridbuf_array_info(get(), &found));
     return detail::checked_info<T>(found);
   }
-  /// The elements of host memory. Throws for memory that the host cannot read, and for read-only memory unless T is const.
+  /// The elements of host memory. Throws for memory that the host cannot read, and for read-only
+  /// memory unless T is const.
   gridbuf::view<T> elements() const {
     const gridbuf_info found = info();
     if (found.memory == GRIDBUF_MEMORY_CUDA) {
-      throw error(GRIDBUF_NO_SUCH_BUFFER, "the memory is a device's, but must be readable by the host; copy(GRIDBUF_MEMORY_HOST)");
+      throw error(
+          GRIDBUF_NO_SUCH_BUFFER,
+          "the memory is a device's, but must be readable by the host; copy(GRIDBUF_MEMORY_HOST)");
     }
     if (found.readonly != 0 && !std::is_const_v<T>) {
-      throw error(GRIDBUF_VALUE, "the array is read-only, but must be writable; use an array of const elements, or copy it");
+      throw error(GRIDBUF_VALUE,
+                  "the array is read-only, but must be writable; use an array of const elements, "
+                  "or copy it");
     }
     return {static_cast<T*>(found.data), found};
   }
@@ -272,7 +300,8 @@ class array {
   array operator[](const item& one) const { return (*this)[std::vector<item>{one}]; }
   /// Dimension i is dimension axes[i]; empty reverses them.
   array transpose(const std::vector<std::int32_t>& axes = {}) const {
-    if (!axes.empty() && static_cast<std::int32_t>(axes.size()) != info().ndim) throw error(GRIDBUF_VALUE, "axes must name each dimension once");
+    if (!axes.empty() && static_cast<std::int32_t>(axes.size()) != info().ndim)
+      throw error(GRIDBUF_VALUE, "axes must name each dimension once");
     return of(gridbuf_array_transpose, axes.empty() ? nullptr : axes.data());
   }
   array domain() const { return of(gridbuf_array_domain); }
@@ -314,8 +343,10 @@ class storage {
   gridbuf_info info(std::optional<side> of_side = {}) const {
     gridbuf_info found;
     found.struct_bytes = sizeof found;
-    gridbuf_status status = gridbuf_storage_info(get(), static_cast<std::int32_t>(of_side.value_or(side::host)), &found);
-    if (status == GRIDBUF_NO_SUCH_BUFFER && !of_side) status = gridbuf_storage_info(get(), GRIDBUF_DEVICE, &found);
+    gridbuf_status status = gridbuf_storage_info(
+        get(), static_cast<std::int32_t>(of_side.value_or(side::host)), &found);
+    if (status == GRIDBUF_NO_SUCH_BUFFER && !of_side)
+      status = gridbuf_storage_info(get(), GRIDBUF_DEVICE, &found);
     check(status);
     return detail::checked_info<T>(found);
   }
@@ -326,7 +357,9 @@ class storage {
   gridbuf::view<T> write(side where) const { return access<T>(where, GRIDBUF_WRITE); }
   /// For reading and writing. After work on a device, call end_write.
   gridbuf::view<T> read_write(side where) const { return access<T>(where, GRIDBUF_READ_WRITE); }
-  void end_write(side where) const { check(gridbuf_storage_end_write(get(), static_cast<std::int32_t>(where))); }
+  void end_write(side where) const {
+    check(gridbuf_storage_end_write(get(), static_cast<std::int32_t>(where)));
+  }
   /// The elements of a side as an array, while which lives they count as modified if `writable`.
   array<T> exported(side where, bool writable) const {
     gridbuf_array* made = nullptr;
@@ -338,8 +371,12 @@ class storage {
     check(gridbuf_storage_is_current(get(), static_cast<std::int32_t>(where), &found));
     return found != 0;
   }
-  void set_modified(side where) const { check(gridbuf_storage_set_modified(get(), static_cast<std::int32_t>(where))); }
-  void update(side where) const { check(gridbuf_storage_update(get(), static_cast<std::int32_t>(where), 0)); }
+  void set_modified(side where) const {
+    check(gridbuf_storage_set_modified(get(), static_cast<std::int32_t>(where)));
+  }
+  void update(side where) const {
+    check(gridbuf_storage_update(get(), static_cast<std::int32_t>(where), 0));
+  }
   void synchronize() const { check(gridbuf_storage_synchronize(get())); }
 
   storage operator[](const std::vector<item>& items) const {
@@ -349,7 +386,9 @@ class storage {
   storage operator[](const item& one) const { return (*this)[std::vector<item>{one}]; }
   storage domain() const { return of(gridbuf_storage_domain); }
   storage copy() const { return of(gridbuf_storage_copy); }
-  void copy_from(const storage& source) const { check(gridbuf_storage_copy_from(get(), source.get())); }
+  void copy_from(const storage& source) const {
+    check(gridbuf_storage_copy_from(get(), source.get()));
+  }
 
  private:
   template <class Element>

@@ -1,5 +1,6 @@
-/* The part of gridbuf.f90 that is C: descriptors of Fortran arrays. The codes of types differ between compilers, so your own
- * compiler's ISO_Fortran_binding.h gives them, and CMake compiles this file with your program. */
+/* The part of gridbuf.f90 that is C: descriptors of Fortran arrays. The codes of types differ
+ * between compilers, so your own compiler's ISO_Fortran_binding.h gives them, and CMake compiles
+ * this file with your program. */
 #include <ISO_Fortran_binding.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,8 +14,12 @@ static const char* dtype_of(const CFI_cdesc_t* array) {
   static const struct {
     CFI_type_t type;
     const char* dtype;
-  } types[] = {{CFI_type_float, "float32"},          {CFI_type_double, "float64"},         {CFI_type_int32_t, "int32"},
-               {CFI_type_int64_t, "int64"},          {CFI_type_Bool, "bool"},              {CFI_type_float_Complex, "complex64"},
+  } types[] = {{CFI_type_float, "float32"},
+               {CFI_type_double, "float64"},
+               {CFI_type_int32_t, "int32"},
+               {CFI_type_int64_t, "int64"},
+               {CFI_type_Bool, "bool"},
+               {CFI_type_float_Complex, "complex64"},
                {CFI_type_double_Complex, "complex128"}};
   for (size_t i = 0; i < sizeof types / sizeof types[0]; ++i) {
     if (types[i].type == array->type) return types[i].dtype;
@@ -22,13 +27,16 @@ static const char* dtype_of(const CFI_cdesc_t* array) {
   return NULL;
 }
 
-static gridbuf_status refuse(char* text, gridbuf_status status, const char* name, const char* found, const char* bound) {
+static gridbuf_status refuse(char* text, gridbuf_status status, const char* name, const char* found,
+                             const char* bound) {
   snprintf(text, 256, "%s is %s, but must be %s", name, found, bound);
   return status;
 }
 
-/* Points `pointer` to the elements of a side, with these lower bounds. `text` has 256 characters. */
-static gridbuf_status point(const gridbuf_storage* storage, int32_t side, int32_t mode, const int64_t* lower, CFI_cdesc_t* pointer, char* text) {
+/* Points `pointer` to the elements of a side, with these lower bounds. `text` has 256 characters.
+ */
+static gridbuf_status point(const gridbuf_storage* storage, int32_t side, int32_t mode,
+                            const int64_t* lower, CFI_cdesc_t* pointer, char* text) {
   gridbuf_info info;
   info.struct_bytes = sizeof info;
   text[0] = '\0';
@@ -36,12 +44,14 @@ static gridbuf_status point(const gridbuf_storage* storage, int32_t side, int32_
   if (status != GRIDBUF_OK) return status;
   const char* dtype = dtype_of(pointer);
   if (dtype == NULL || strcmp(dtype, info.dtype) != 0) {
-    return refuse(text, GRIDBUF_TYPE, "the pointer's type", dtype == NULL ? "another kind" : dtype, info.dtype);
+    return refuse(text, GRIDBUF_TYPE, "the pointer's type", dtype == NULL ? "another kind" : dtype,
+                  info.dtype);
   }
   char ranks[2][8];
   snprintf(ranks[0], 8, "%d", (int)pointer->rank);
   snprintf(ranks[1], 8, "%d", (int)info.ndim);
-  if (pointer->rank != info.ndim) return refuse(text, GRIDBUF_VALUE, "the pointer's rank", ranks[0], ranks[1]);
+  if (pointer->rank != info.ndim)
+    return refuse(text, GRIDBUF_VALUE, "the pointer's rank", ranks[0], ranks[1]);
   void* data = NULL;
   status = gridbuf_storage_access(storage, side, mode, &data);
   if (status != GRIDBUF_OK) return status;
@@ -52,21 +62,29 @@ static gridbuf_status point(const gridbuf_storage* storage, int32_t side, int32_
     extents[axis] = (CFI_index_t)info.shape[axis];
     bounds[axis] = (CFI_index_t)lower[axis];
   }
-  int failed = CFI_establish(source, data, CFI_attribute_other, pointer->type, (size_t)info.itemsize_bytes, pointer->rank, extents);
-  for (int axis = 0; axis < info.ndim; ++axis) source->dim[axis].sm = (CFI_index_t)info.strides_bytes[axis];
-  if (failed == CFI_SUCCESS) failed = CFI_setpointer(pointer, source, info.ndim > 0 ? bounds : NULL);
+  int failed = CFI_establish(source, data, CFI_attribute_other, pointer->type,
+                             (size_t)info.itemsize_bytes, pointer->rank, extents);
+  for (int axis = 0; axis < info.ndim; ++axis)
+    source->dim[axis].sm = (CFI_index_t)info.strides_bytes[axis];
+  if (failed == CFI_SUCCESS)
+    failed = CFI_setpointer(pointer, source, info.ndim > 0 ? bounds : NULL);
   if (failed == CFI_SUCCESS) return GRIDBUF_OK;
   return refuse(text, GRIDBUF_INTERNAL, "the result of CFI_setpointer", "an error", "CFI_SUCCESS");
 }
 
 /* An array over the memory of a Fortran array; `lower` gets its lower bounds. */
-static gridbuf_status wrap(const CFI_cdesc_t* array, gridbuf_options* options, gridbuf_array** out, int64_t* lower, char* text) {
+static gridbuf_status wrap(const CFI_cdesc_t* array, gridbuf_options* options, gridbuf_array** out,
+                           int64_t* lower, char* text) {
   text[0] = '\0';
   *out = NULL;
   const char* dtype = dtype_of(array);
-  if (dtype == NULL) return refuse(text, GRIDBUF_TYPE, "the array's type", "another kind", "real, integer, complex or logical(c_bool)");
-  if (array->base_addr == NULL) return refuse(text, GRIDBUF_VALUE, "the array", "not allocated or not associated", "an array");
-  if (options->ndim != 0 && options->ndim != array->rank) return refuse(text, GRIDBUF_VALUE, "the halo", "of another rank", "of the array's rank");
+  if (dtype == NULL)
+    return refuse(text, GRIDBUF_TYPE, "the array's type", "another kind",
+                  "real, integer, complex or logical(c_bool)");
+  if (array->base_addr == NULL)
+    return refuse(text, GRIDBUF_VALUE, "the array", "not allocated or not associated", "an array");
+  if (options->ndim != 0 && options->ndim != array->rank)
+    return refuse(text, GRIDBUF_VALUE, "the halo", "of another rank", "of the array's rank");
   int64_t shape[CFI_MAX_RANK], strides[CFI_MAX_RANK];
   for (int axis = 0; axis < array->rank; ++axis) {
     shape[axis] = array->dim[axis].extent;
@@ -82,14 +100,15 @@ static gridbuf_status wrap(const CFI_cdesc_t* array, gridbuf_options* options, g
 }
 
 /* A name for each kind, because the interfaces in Fortran differ. */
-#define GRIDBUF_F_KIND(kind)                                                                                                    \
-  gridbuf_status gridbuf_f_point_##kind(const gridbuf_storage* storage, int32_t side, int32_t mode, const int64_t* lower,       \
-                                        CFI_cdesc_t* pointer, char* text) {                                                     \
-    return point(storage, side, mode, lower, pointer, text);                                                                    \
-  }                                                                                                                             \
-  gridbuf_status gridbuf_f_wrap_##kind(const CFI_cdesc_t* array, gridbuf_options* options, gridbuf_array** out, int64_t* lower, \
-                                       char* text) {                                                                            \
-    return wrap(array, options, out, lower, text);                                                                              \
+#define GRIDBUF_F_KIND(kind)                                                                      \
+  gridbuf_status gridbuf_f_point_##kind(const gridbuf_storage* storage, int32_t side,             \
+                                        int32_t mode, const int64_t* lower, CFI_cdesc_t* pointer, \
+                                        char* text) {                                             \
+    return point(storage, side, mode, lower, pointer, text);                                      \
+  }                                                                                               \
+  gridbuf_status gridbuf_f_wrap_##kind(const CFI_cdesc_t* array, gridbuf_options* options,        \
+                                       gridbuf_array** out, int64_t* lower, char* text) {         \
+    return wrap(array, options, out, lower, text);                                                \
   }
 GRIDBUF_F_KIND(real32)
 GRIDBUF_F_KIND(real64)

@@ -90,7 +90,8 @@ TEST(Array, ElementsViewsAndTensors) {
   EXPECT_EQ(mapped.mapping.extents.shape, (std::array{3, 4}));
 #ifdef __cpp_lib_mdspan
   const auto span =
-      wrapped.elements().as<std::mdspan<double, std::dextents<std::size_t, 2>, std::layout_stride>>();
+      wrapped.elements()
+          .as<std::mdspan<double, std::dextents<std::size_t, 2>, std::layout_stride>>();
   span[2, 3] = 3;
   EXPECT_EQ(memory[11], 3);
 #endif
@@ -99,21 +100,26 @@ TEST(Array, ElementsViewsAndTensors) {
 TEST(Array, ErrorsNameTheValue) {
   const array<std::int32_t> small(shape_of({2}));
   EXPECT_EQ(status_of([] { array<float>{shape_of({-1})}; }, "-1"), GRIDBUF_VALUE);
-  EXPECT_EQ(status_of([] {
-              options wanted = shape_of({3, 4});
-              wanted.layout = {0};
-              array<float>{wanted};
-            }, "layout has 1"), GRIDBUF_VALUE);
+  EXPECT_EQ(status_of(
+                [] {
+                  options wanted = shape_of({3, 4});
+                  wanted.layout = {0};
+                  array<float>{wanted};
+                },
+                "layout has 1"),
+            GRIDBUF_VALUE);
   EXPECT_EQ(status_of([&] { array<float>::from_dlpack(small.to_dlpack()); },
-                      "the element type is int32, but must be float32"), GRIDBUF_TYPE);
+                      "the element type is int32, but must be float32"),
+            GRIDBUF_TYPE);
   EXPECT_EQ(status_of([&] { (void)small[5]; }, "5"), GRIDBUF_INDEX);
   const array<double> line(shape_of({2}));
   EXPECT_EQ(status_of([&] { line.elements().as<Strided>(); }, "the rank is 1"), GRIDBUF_VALUE);
   const double one = 1;
   const auto fixed = array<const double>::wrap(&one, shape_of({1}));
   EXPECT_EQ(fixed.elements()(0), 1);
-  EXPECT_EQ(status_of([&] { array<double>::from_dlpack(fixed.to_dlpack()).elements(); },
-                      "read-only"), GRIDBUF_VALUE);
+  EXPECT_EQ(
+      status_of([&] { array<double>::from_dlpack(fixed.to_dlpack()).elements(); }, "read-only"),
+      GRIDBUF_VALUE);
 }
 
 TEST(Array, EveryElementTypeHasItsName) {
@@ -147,7 +153,8 @@ TEST(Storage, CopiesWhatHasChanged) {
   field.synchronize();
   EXPECT_TRUE(field.is_current(side::device) && field.is_current(side::host));
   std::vector<double> model(6, 2.0);
-  const auto shared = storage<double>::wrap(array<double>::wrap(model.data(), shape_of({6})), GRIDBUF_STORAGE_BOTH);
+  const auto shared =
+      storage<double>::wrap(array<double>::wrap(model.data(), shape_of({6})), GRIDBUF_STORAGE_BOTH);
   shared.exported(side::device, true).fill(4);
   (void)shared.read(side::host);
   EXPECT_EQ(model[5], 4);

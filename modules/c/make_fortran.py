@@ -76,7 +76,13 @@ def main() -> None:
     source, target = map(pathlib.Path, sys.argv[1:])
     text = source.read_text()
     for mark, template in {"@INTERFACES@": INTERFACE, "@PROCEDURES@": PROCEDURES}.items():
-        text = text.replace(mark + "\n", "".join(template.format(name=name, type=type_) for name, type_ in KINDS.items()).removeprefix("\n") + "\n")
+        text = text.replace(
+            mark + "\n",
+            "".join(
+                template.format(name=name, type=type_) for name, type_ in KINDS.items()
+            ).removeprefix("\n")
+            + "\n",
+        )
     target.write_text(text)
 
 

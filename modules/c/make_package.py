@@ -9,7 +9,15 @@ import re
 import sys
 import tarfile
 
-FOLDERS = {".h": "include", ".hpp": "include", ".0": "lib", ".f90": "share/gridbuf", ".c": "share/gridbuf", ".cmake": "lib/cmake/gridbuf", ".pc": "lib/pkgconfig"}
+FOLDERS = {
+    ".h": "include",
+    ".hpp": "include",
+    ".0": "lib",
+    ".f90": "share/gridbuf",
+    ".c": "share/gridbuf",
+    ".cmake": "lib/cmake/gridbuf",
+    ".pc": "lib/pkgconfig",
+}
 
 
 def main() -> None:
@@ -29,7 +37,11 @@ def main() -> None:
             name, data = path.name.removesuffix(".in"), path.read_bytes()
             if path.suffix == ".in":
                 data = data.replace(b"@VERSION@", version.encode())
-            add(f"{FOLDERS[pathlib.Path(name).suffix]}/{name}", data, mode=0o755 if name.endswith(".0") else 0o644)
+            add(
+                f"{FOLDERS[pathlib.Path(name).suffix]}/{name}",
+                data,
+                mode=0o755 if name.endswith(".0") else 0o644,
+            )
         add("lib/libgridbuf.so", link="libgridbuf.so.0")
 
 

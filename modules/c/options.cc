@@ -88,8 +88,8 @@ absl::StatusOr<LayoutRequest> meaning_of(const gridbuf_options& options, int ndi
 }  // namespace
 
 absl::StatusOr<DeviceType> read_memory(std::int32_t memory) {
-  for (const DeviceType type : {DeviceType::kHost, DeviceType::kCuda, DeviceType::kCudaHost,
-                                DeviceType::kCudaManaged}) {
+  for (const DeviceType type :
+       {DeviceType::kHost, DeviceType::kCuda, DeviceType::kCudaHost, DeviceType::kCudaManaged}) {
     if (memory == static_cast<std::int32_t>(type)) return type;
   }
   return bad({"memory", std::to_string(memory), "1, 2, 3 or 13", "pass a GRIDBUF_MEMORY_…"});
@@ -247,9 +247,9 @@ absl::Status write_info(const Array& array, std::int32_t kind, void* data, gridb
 absl::Status write_dim(const Dims& dims, int axis, char* name, std::int32_t* kind) {
   GRIDBUF_RETURN_IF_ERROR(require(name, "name"));
   if (axis < 0 || axis >= dims.size()) {
-    return make_error(ErrorClass::kIndex, {"axis", std::to_string(axis),
-                                           "0 to " + std::to_string(dims.size() - 1),
-                                           "pass the position of a dimension"});
+    return make_error(ErrorClass::kIndex,
+                      {"axis", std::to_string(axis), "0 to " + std::to_string(dims.size() - 1),
+                       "pass the position of a dimension"});
   }
   const std::string text = to_string(dims[axis]);
   std::memcpy(name, text.c_str(), std::min(text.size() + 1, std::size_t{GRIDBUF_NAME_BYTES}));

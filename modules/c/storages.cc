@@ -41,8 +41,8 @@ absl::StatusOr<Storage> create(const Field& field) {
     return bad({"options->memory or GRIDBUF_READONLY", "set", "left out of a new storage",
                 "pass options->kind"});
   }
-  const StorageKind kind = field.kind.value_or(field.wants_device ? StorageKind::kSoftwareManaged
-                                                                  : StorageKind::kCpu);
+  const StorageKind kind =
+      field.kind.value_or(field.wants_device ? StorageKind::kSoftwareManaged : StorageKind::kCpu);
   GRIDBUF_ASSIGN_OR_RETURN(const auto& layout, make_plan(field.request));
   GRIDBUF_ASSIGN_OR_RETURN(const auto& second, device_layout_of(field, field.request));
   GRIDBUF_RETURN_IF_ERROR(check_second(kind, second.has_value()));
@@ -56,9 +56,9 @@ absl::StatusOr<Storage> create(const Field& field) {
 
 absl::StatusOr<Storage> wrap(StorageParts parts, std::int32_t kind,
                              const gridbuf_options* options) {
-  parts.kind = !parts.device   ? StorageKind::kCpu
-               : !parts.host   ? StorageKind::kGpu
-                               : StorageKind::kSoftwareManaged;
+  parts.kind = !parts.device ? StorageKind::kCpu
+               : !parts.host ? StorageKind::kGpu
+                             : StorageKind::kSoftwareManaged;
   if (kind != 0) {
     GRIDBUF_ASSIGN_OR_RETURN(parts.kind, read_kind(kind));
   }
@@ -167,9 +167,8 @@ gridbuf_status gridbuf_storage_info(const gridbuf_storage* storage, int32_t side
 
 gridbuf_status gridbuf_storage_dim(const gridbuf_storage* storage, int32_t axis, char* name,
                                    int32_t* kind) {
-  return with(storage, [&](const Storage& shown) {
-    return write_dim(shown.dims(), axis, name, kind);
-  });
+  return with(storage,
+              [&](const Storage& shown) { return write_dim(shown.dims(), axis, name, kind); });
 }
 
 gridbuf_status gridbuf_storage_view(const gridbuf_storage* storage, const gridbuf_item* items,

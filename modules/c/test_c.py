@@ -63,15 +63,38 @@ def emulated():
 
 
 def test_an_array_has_the_layout_of_its_backend() -> None:
-    array = make("array_create", ctypes.byref(options((20, 20, 8), backend="gt:cpu_kfirst", halo=[(2, 2), (2, 2), (0, 0)], flags=c.ZEROED)))
+    array = make(
+        "array_create",
+        ctypes.byref(
+            options(
+                (20, 20, 8), backend="gt:cpu_kfirst", halo=[(2, 2), (2, 2), (0, 0)], flags=c.ZEROED
+            )
+        ),
+    )
     found = info("array", array)
-    assert (found.ndim, found.dtype, found.dlpack_code, found.dlpack_bits, found.itemsize_bytes) == (3, b"float64", 2, 64, 8)
-    assert list(found.shape[:3]) == [20, 20, 8] and list(found.lower_halo[:3]) == [2, 2, 0] and list(found.layout[:3]) == [0, 1, 2]
+    assert (
+        found.ndim,
+        found.dtype,
+        found.dlpack_code,
+        found.dlpack_bits,
+        found.itemsize_bytes,
+    ) == (3, b"float64", 2, 64, 8)
+    assert (
+        list(found.shape[:3]) == [20, 20, 8]
+        and list(found.lower_halo[:3]) == [2, 2, 0]
+        and list(found.layout[:3]) == [0, 1, 2]
+    )
     assert found.nbytes == 20 * 20 * 8 * 8 and found.memory == 1 and found.kind == 0
-    element = found.data + sum(i * s for i, s in zip(found.aligned_index[:3], found.strides_bytes[:3], strict=True))
+    element = found.data + sum(
+        i * s for i, s in zip(found.aligned_index[:3], found.strides_bytes[:3], strict=True)
+    )
     assert element % found.alignment_bytes == 0
     seen = numpy_of(array)
-    assert seen.shape == (20, 20, 8) and not seen.any() and seen.strides == tuple(found.strides_bytes[:3])
+    assert (
+        seen.shape == (20, 20, 8)
+        and not seen.any()
+        and seen.strides == tuple(found.strides_bytes[:3])
+    )
     name, kind = ctypes.create_string_buffer(64), ctypes.c_int32()
     call("array_dim", array, 2, name, ctypes.byref(kind))
     assert (name.value, kind.value) == (b"K", 2)
@@ -81,7 +104,10 @@ def test_an_array_has_the_layout_of_its_backend() -> None:
 
 
 def test_names_with_kinds() -> None:
-    array = make("array_create", ctypes.byref(options((5, 3), dims=["Cell", "Level"], dim_kinds=[0, 2], dtype="int32")))
+    array = make(
+        "array_create",
+        ctypes.byref(options((5, 3), dims=["Cell", "Level"], dim_kinds=[0, 2], dtype="int32")),
+    )
     name, kind = ctypes.create_string_buffer(64), ctypes.c_int32()
     for axis, expected in enumerate([(b"Cell", 0), (b"Level", 2)]):
         call("array_dim", array, axis, name, ctypes.byref(kind))
@@ -92,7 +118,9 @@ def test_names_with_kinds() -> None:
     release(array, "array")
 
 
-@pytest.mark.parametrize("subscript", [(0,), (slice(1, None, 2), ..., -1), (None, slice(None, None, -1)), ()])
+@pytest.mark.parametrize(
+    "subscript", [(0,), (slice(1, None, 2), ..., -1), (None, slice(None, None, -1)), ()]
+)
 def test_views_are_those_of_numpy(subscript: tuple[object, ...]) -> None:
     source = np.arange(60.0).reshape(3, 4, 5)
     array = from_numpy(source)
@@ -108,7 +136,14 @@ def test_wrapped_memory_is_released_once() -> None:
     callback = c.RELEASE(lambda context: released.append(context))
     memory = np.arange(12, dtype=np.int16)
     given = options((3, 4), dtype="int16", layout=(1, 0), flags=c.READONLY)
-    array = make("array_wrap", ctypes.c_void_p(memory.ctypes.data), None, ctypes.byref(given), callback, ctypes.c_void_p(7))
+    array = make(
+        "array_wrap",
+        ctypes.c_void_p(memory.ctypes.data),
+        None,
+        ctypes.byref(given),
+        callback,
+        ctypes.c_void_p(7),
+    )
     seen = numpy_of(array)
     np.testing.assert_array_equal(seen, memory.reshape(4, 3).T)
     assert not seen.flags.writeable
@@ -121,16 +156,33 @@ def test_wrapped_memory_is_released_once() -> None:
     assert released == [7]
     wrong = options((2, 4), dtype="int16", alignment_bytes=4)
     with pytest.raises(CError, match="whose address is 2 modulo"):
-        make("array_wrap", ctypes.c_void_p(memory.ctypes.data + 2), None, ctypes.byref(wrong), callback, ctypes.c_void_p(8))
+        make(
+            "array_wrap",
+            ctypes.c_void_p(memory.ctypes.data + 2),
+            None,
+            ctypes.byref(wrong),
+            callback,
+            ctypes.c_void_p(8),
+        )
     strides = (ctypes.c_int64 * 2)(-2, 6)
-    ends = make("array_wrap", ctypes.c_void_p(memory.ctypes.data + 4), strides, ctypes.byref(options((3, 4), dtype="int16")), None, None)
+    ends = make(
+        "array_wrap",
+        ctypes.c_void_p(memory.ctypes.data + 4),
+        strides,
+        ctypes.byref(options((3, 4), dtype="int16")),
+        None,
+        None,
+    )
     np.testing.assert_array_equal(numpy_of(ends), memory.reshape(4, 3).T[::-1])
     release(ends, "array")
     assert released == [7], "release was called after an error"
 
 
 def test_copies_and_fills() -> None:
-    array = make("array_create", ctypes.byref(options((4, 6), dtype="float32", alignment_bytes=64, halo=[(1, 1), (1, 1)])))
+    array = make(
+        "array_create",
+        ctypes.byref(options((4, 6), dtype="float32", alignment_bytes=64, halo=[(1, 1), (1, 1)])),
+    )
     call("array_fill", array, ctypes.byref(ctypes.c_float(2.5)))
     domain, copy = make("array_domain", array), make("array_copy", array, 0)
     call("array_fill", domain, ctypes.byref(ctypes.c_float(-1)))
@@ -148,7 +200,13 @@ def at(pointer: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> np.nda
     """Memory of the host as float64."""
 
     class Memory:
-        __array_interface__ = {"data": (pointer, False), "shape": shape, "strides": strides, "typestr": "<f8", "version": 3}
+        __array_interface__ = {
+            "data": (pointer, False),
+            "shape": shape,
+            "strides": strides,
+            "typestr": "<f8",
+            "version": 3,
+        }
 
     return np.asarray(Memory())
 
@@ -157,7 +215,9 @@ def access(storage: ctypes.c_void_p, side: int, mode: int) -> np.ndarray:
     data = ctypes.c_void_p()
     call("storage_access", storage, side, mode, ctypes.byref(data))
     found = info("storage", storage, side)
-    return at(data.value, tuple(found.shape[: found.ndim]), tuple(found.strides_bytes[: found.ndim]))
+    return at(
+        data.value, tuple(found.shape[: found.ndim]), tuple(found.strides_bytes[: found.ndim])
+    )
 
 
 def is_current(storage: ctypes.c_void_p, side: int) -> int:
@@ -167,7 +227,14 @@ def is_current(storage: ctypes.c_void_p, side: int) -> int:
 
 
 def test_a_storage_copies_what_has_changed(emulated: None) -> None:
-    given = options((6, 5), backend="gt:gpu", halo=[(1, 1), (0, 0)], flags=c.ZEROED, device_layout=(0, 1), device_alignment_bytes=64)
+    given = options(
+        (6, 5),
+        backend="gt:gpu",
+        halo=[(1, 1), (0, 0)],
+        flags=c.ZEROED,
+        device_layout=(0, 1),
+        device_alignment_bytes=64,
+    )
     storage = make("storage_create", ctypes.byref(given))
     assert info("storage", storage, c.HOST).kind == c.ON_BOTH
     assert info("storage", storage, c.DEVICE).memory == 2
@@ -226,7 +293,14 @@ def test_a_random_sequence_follows_the_model(emulated: None) -> None:
     """10,000 random accesses of views on both sides, against one NumPy array."""
     random = np.random.default_rng(45)
     shape = (7, 6, 5)
-    storage = make("storage_create", ctypes.byref(options(shape, kind=c.ON_BOTH, flags=c.ZEROED, layout=(2, 0, 1), device_alignment_bytes=32)))
+    storage = make(
+        "storage_create",
+        ctypes.byref(
+            options(
+                shape, kind=c.ON_BOTH, flags=c.ZEROED, layout=(2, 0, 1), device_alignment_bytes=32
+            )
+        ),
+    )
     model = np.zeros(shape)
     for step in range(10_000):
         subscript = tuple(slice(*sorted(random.integers(0, n + 1, 2).tolist())) for n in shape)
@@ -277,7 +351,9 @@ def test_a_random_sequence_follows_the_model(emulated: None) -> None:
         ({"struct_bytes": 3}, (3,), c.VALUE, "struct_bytes is 3, but must be at least 120"),
     ],
 )
-def test_wrong_options(fields: dict[str, object], shape: tuple[int, ...], status: int, text: str) -> None:
+def test_wrong_options(
+    fields: dict[str, object], shape: tuple[int, ...], status: int, text: str
+) -> None:
     wrong = options(shape, **fields)
     for kind in ("array", "storage"):
         with pytest.raises(CError, match=text) as error:
@@ -349,10 +425,18 @@ def test_without_a_device() -> None:
 
 
 def test_the_library_shows_the_functions_of_its_header_only() -> None:
-    declared = set(re.findall(r"\b(gridbuf_\w+)\(", re.sub(r"/\*.*?\*/", "", c.HEADER.read_text(), flags=re.DOTALL)))
-    listed = subprocess.run(["nm", "-D", "--defined-only", c.LIBRARY], check=True, capture_output=True, text=True).stdout
+    declared = set(
+        re.findall(
+            r"\b(gridbuf_\w+)\(", re.sub(r"/\*.*?\*/", "", c.HEADER.read_text(), flags=re.DOTALL)
+        )
+    )
+    listed = subprocess.run(
+        ["nm", "-D", "--defined-only", c.LIBRARY], check=True, capture_output=True, text=True
+    ).stdout
     assert {line.split()[-1] for line in listed.splitlines()} == declared
     assert len(declared) == 46
-    needed = subprocess.run(["readelf", "-d", c.LIBRARY], check=True, capture_output=True, text=True).stdout
+    needed = subprocess.run(
+        ["readelf", "-d", c.LIBRARY], check=True, capture_output=True, text=True
+    ).stdout
     assert "[libgridbuf.so.0]" in needed
     assert c_lib.gridbuf_abi() == 0 and re.fullmatch(rb"\d+\.\d+\.\d+.*", c_lib.gridbuf_version())

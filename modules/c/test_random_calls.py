@@ -33,23 +33,54 @@ class Calls:
 
     def options(self) -> object:
         choose = self.random.choice
-        shape = [choose([0, 1, 2, 5, 40, choose(LENGTHS)]) for _ in range(choose([0, 1, 2, 3, 3, 9]))]
+        shape = [
+            choose([0, 1, 2, 5, 40, choose(LENGTHS)]) for _ in range(choose([0, 1, 2, 3, 3, 9]))
+        ]
         made = options(shape)
-        for name in self.random.sample([field for field, _ in c.Options._fields_], choose([0, 1, 2, 3])):
+        for name in self.random.sample(
+            [field for field, _ in c.Options._fields_], choose([0, 1, 2, 3])
+        ):
             if name in ("memory", "kind", "flags", "reserved", "device_id"):
                 setattr(made, name, choose(NUMBERS) & (2**32 - 1 if name == "flags" else -1))
             elif name == "struct_bytes":
                 made.struct_bytes = choose([0, 1, 8, 119, 120])
             elif name in ("dtype", "backend"):
-                setattr(made, name, choose([b"float32", b"int8", b"<c8", b"|V3", b"gt:gpu", b"gt:cpu_ifirst", b"", b"x" * 300]))
+                setattr(
+                    made,
+                    name,
+                    choose(
+                        [
+                            b"float32",
+                            b"int8",
+                            b"<c8",
+                            b"|V3",
+                            b"gt:gpu",
+                            b"gt:cpu_ifirst",
+                            b"",
+                            b"x" * 300,
+                        ]
+                    ),
+                )
             elif name in ("shape", "halo", "aligned_index"):
-                setattr(made, name, ctypes.cast(self.list_of_numbers() or 0, ctypes.POINTER(ctypes.c_int64)))
+                setattr(
+                    made,
+                    name,
+                    ctypes.cast(self.list_of_numbers() or 0, ctypes.POINTER(ctypes.c_int64)),
+                )
             elif name in ("layout", "dim_kinds", "device_layout"):
                 order = [*range(len(shape))] + [0] * 64
-                made_list = (ctypes.c_int32 * 80)(*self.random.sample(order[: len(shape)], len(shape)), *[choose(NUMBERS) for _ in range(9)])
+                made_list = (ctypes.c_int32 * 80)(
+                    *self.random.sample(order[: len(shape)], len(shape)),
+                    *[choose(NUMBERS) for _ in range(9)],
+                )
                 setattr(made, name, made_list)
             elif name == "dims":
-                made.dims = (ctypes.c_char_p * 80)(*[choose([b"I", b"J", b"K", b"Cell", b"0", b"", None, b"y" * 200]) for _ in range(10)])
+                made.dims = (ctypes.c_char_p * 80)(
+                    *[
+                        choose([b"I", b"J", b"K", b"Cell", b"0", b"", None, b"y" * 200])
+                        for _ in range(10)
+                    ]
+                )
             elif name in ("alignment_bytes", "device_alignment_bytes"):
                 setattr(made, name, choose([1, 3, 64, 4096, choose(LENGTHS)]))
         return choose([ctypes.byref(made)] * 6 + [None])
@@ -61,7 +92,11 @@ class Calls:
 
     def argument(self, type_: str, name: str, function: str) -> object:
         choose = self.random.choice
-        if name == "out" or type_ == "gridbuf_info*" or name in ("info", "data", "kind", "before", "freed_bytes"):
+        if (
+            name == "out"
+            or type_ == "gridbuf_info*"
+            or name in ("info", "data", "kind", "before", "freed_bytes")
+        ):
             if name == "info":
                 made = c.Info(struct_bytes=choose([ctypes.sizeof(c.Info), 0, 9]))
                 return choose([ctypes.byref(made)] * 6 + [None])
@@ -71,13 +106,33 @@ class Calls:
         if type_.endswith(("gridbuf_array*", "gridbuf_storage*")):
             return self.handle("array" if "array" in type_ else "storage")
         if name == "strides_bytes":
-            return choose([None, None, (ctypes.c_int64 * 256)(*[choose([0, 8, 16, -8, 3]) for _ in range(9)])])
+            return choose(
+                [None, None, (ctypes.c_int64 * 256)(*[choose([0, 8, 16, -8, 3]) for _ in range(9)])]
+            )
         if name in ("halo",):
             return self.list_of_numbers()
         if name == "items":
-            return choose([(c.Item * 200)(*[c.Item(choose([0, 1, 1, 2, 3, 9]), 0, choose(LENGTHS), choose(LENGTHS), choose(LENGTHS)) for _ in range(9)]), None])
+            return choose(
+                [
+                    (c.Item * 200)(
+                        *[
+                            c.Item(
+                                choose([0, 1, 1, 2, 3, 9]),
+                                0,
+                                choose(LENGTHS),
+                                choose(LENGTHS),
+                                choose(LENGTHS),
+                            )
+                            for _ in range(9)
+                        ]
+                    ),
+                    None,
+                ]
+            )
         if name == "axes":
-            return choose([None, (ctypes.c_int32 * 80)(*[choose([0, 1, 2, -1, 70]) for _ in range(9)])])
+            return choose(
+                [None, (ctypes.c_int32 * 80)(*[choose([0, 1, 2, -1, 70]) for _ in range(9)])]
+            )
         if name in ("name", "element"):
             return choose([ctypes.create_string_buffer(256), None])
         if name in ("release", "context"):
@@ -90,28 +145,49 @@ class Calls:
     def call(self, function: str, parameters: list[tuple[str, str]]) -> None:
         if function == "gridbuf_array_wrap":
             # C cannot know how long memory is, so these fit.
-            small = options([self.random.choice([0, 1, 2, 3]) for _ in range(self.random.choice([0, 1, 2, 3]))])
+            small = options(
+                [self.random.choice([0, 1, 2, 3]) for _ in range(self.random.choice([0, 1, 2, 3]))]
+            )
             small.memory, small.flags = self.random.choice(NUMBERS), self.random.choice([0, 4])
             small.dtype = self.random.choice([None, b"int8", b"<c8", b"float65"])
-            data = ctypes.c_void_p(ctypes.addressof(self.memory) + (1 << 15)) if self.random.random() < 0.9 else None
-            arguments = [data, self.argument("", "strides_bytes", function), ctypes.byref(small), None, None, ctypes.byref(ctypes.c_void_p())]
+            data = (
+                ctypes.c_void_p(ctypes.addressof(self.memory) + (1 << 15))
+                if self.random.random() < 0.9
+                else None
+            )
+            arguments = [
+                data,
+                self.argument("", "strides_bytes", function),
+                ctypes.byref(small),
+                None,
+                None,
+                ctypes.byref(ctypes.c_void_p()),
+            ]
         elif function == "gridbuf_array_from_dlpack":
             tensor = self.tensors.pop() if self.tensors and self.random.random() < 0.9 else None
             arguments = [tensor, self.options(), ctypes.byref(ctypes.c_void_p())]
         else:
             arguments = [self.argument(type_, name, function) for type_, name in parameters]
         status = getattr(c_lib, function)(*arguments)
-        assert 0 <= status <= 8, f"{function}{arguments} is {status}: {c_lib.gridbuf_last_error().decode()}"
+        assert 0 <= status <= 8, (
+            f"{function}{arguments} is {status}: {c_lib.gridbuf_last_error().decode()}"
+        )
         if status != 0:
             assert c_lib.gridbuf_last_error(), function
             return
         if function.endswith("_release") and arguments[0] is not None:
             for kind in self.handles:
-                self.handles[kind] = [handle for handle in self.handles[kind] if handle is not arguments[0]]
+                self.handles[kind] = [
+                    handle for handle in self.handles[kind] if handle is not arguments[0]
+                ]
         if parameters and parameters[-1][1] == "out" and "**" in parameters[-1][0]:
             made = arguments[-1]._obj
             kind = parameters[-1][0]
-            (self.tensors if "DLManaged" in kind else self.handles["array" if "array" in kind else "storage"]).append(ctypes.c_void_p(made.value))
+            (
+                self.tensors
+                if "DLManaged" in kind
+                else self.handles["array" if "array" in kind else "storage"]
+            ).append(ctypes.c_void_p(made.value))
 
     def end(self) -> None:
         for tensor in self.tensors:
@@ -126,10 +202,18 @@ class Calls:
 def declarations() -> dict[str, list[tuple[str, str]]]:
     text = re.sub(r"/\*.*?\*/", "", c.HEADER.read_text(), flags=re.DOTALL)
     found = {}
-    for name, parameters in re.findall(r"^gridbuf_status (gridbuf_\w+)\((.*?)\);", text, flags=re.DOTALL | re.MULTILINE):
+    for name, parameters in re.findall(
+        r"^gridbuf_status (gridbuf_\w+)\((.*?)\);", text, flags=re.DOTALL | re.MULTILINE
+    ):
         split = [" ".join(p.split()).replace("struct ", "") for p in parameters.split(",")]
-        found[name] = [] if split == ["void"] else [re.fullmatch(r"(.*?[ *])(\w+)(?:\[.*\])?", p).groups() for p in split]
-    return {name: [(type_.strip(), p) for type_, p in parameters] for name, parameters in found.items()}
+        found[name] = (
+            []
+            if split == ["void"]
+            else [re.fullmatch(r"(.*?[ *])(\w+)(?:\[.*\])?", p).groups() for p in split]
+        )
+    return {
+        name: [(type_.strip(), p) for type_, p in parameters] for name, parameters in found.items()
+    }
 
 
 @pytest.mark.parametrize("seed", range(4))

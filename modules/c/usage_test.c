@@ -5,12 +5,12 @@
 
 #include "modules/c/gridbuf.h"
 
-#define REQUIRE(condition)                                                             \
-  do {                                                                                 \
-    if (!(condition)) {                                                                \
+#define REQUIRE(condition)                                                              \
+  do {                                                                                  \
+    if (!(condition)) {                                                                 \
       fprintf(stderr, "line %d: " #condition ": %s\n", __LINE__, gridbuf_last_error()); \
-      exit(1);                                                                         \
-    }                                                                                  \
+      exit(1);                                                                          \
+    }                                                                                   \
   } while (0)
 #define OK(call) REQUIRE((call) == GRIDBUF_OK)
 
