@@ -6,6 +6,7 @@
 // the C status and keeps the text for the thread.
 module;
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -33,6 +34,23 @@ template <class T>
 struct Handle {
   std::uint64_t magic;
   T value;
+};
+/// With the addresses of its first element by side, so that an access of a current side takes 5 ns
+/// instead of 30.
+template <>
+struct Handle<Storage> {
+  Handle(std::uint64_t number, Storage storage) : magic(number), value(std::move(storage)) {
+    for (const Side side : {Side::kHost, Side::kDevice}) {
+      const auto place = static_cast<std::size_t>(side);
+      has[place] = value.has(side);
+      if (has[place]) first[place] = value.memory(side).first_element();
+    }
+  }
+
+  std::uint64_t magic;
+  Storage value;
+  std::array<bool, 2> has = {};
+  std::array<void*, 2> first = {};
 };
 template <class T>
 inline constexpr std::uint64_t kMagic = 0;

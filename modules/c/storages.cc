@@ -1,5 +1,6 @@
 // The functions of storages.
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -197,11 +198,19 @@ gridbuf_status gridbuf_storage_set_halo(gridbuf_storage* storage, const int64_t*
 
 gridbuf_status gridbuf_storage_access(const gridbuf_storage* storage, int32_t side, int32_t mode,
                                       void** data) {
+  const Handle<Storage>* handle = inside(storage);
+  const bool is_usable = check(handle).ok() && (side == GRIDBUF_HOST || side == GRIDBUF_DEVICE);
+  const auto place = static_cast<std::size_t>(is_usable ? side : 0);
+  if (is_usable && handle->has[place] && data != nullptr && mode == GRIDBUF_READ &&
+      handle->value.is_ready(static_cast<Side>(side))) [[likely]] {
+    *data = handle->first[place];
+    return GRIDBUF_OK;
+  }
   return with_side(storage, side, [&](const Storage& used, Side read) -> absl::Status {
     GRIDBUF_RETURN_IF_ERROR(require(data, "data"));
     GRIDBUF_RETURN_IF_ERROR(begin(used, read, mode));
     if (mode != GRIDBUF_READ && read == Side::kHost) used.end_write(read);
-    *data = used.memory(read).first_element();
+    *data = handle->first[place];
     return absl::OkStatus();
   });
 }
