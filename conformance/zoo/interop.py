@@ -1,8 +1,8 @@
 """The scoreboard of released libraries: makes the settings of interop.toml, runs their pairs, and compares.
 
-    python conformance/zoo/interop.py run [NAME…] [--again]  write interop/NAME.json; resumes
-    python conformance/zoo/interop.py defects                what trackers describe, and what the records show
-    python conformance/zoo/interop.py page FILE.html         the page of all records
+python conformance/zoo/interop.py run [NAME…] [--again]  write interop/NAME.json; resumes
+python conformance/zoo/interop.py defects                what trackers describe, and what the records show
+python conformance/zoo/interop.py page FILE.html         the page of all records
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from pathlib import Path
 import venvs
 from records import FOLDER, Environment
 
-from gridbuf_conformance.interop import records
-from gridbuf_conformance.render import interop as page
+from gridbuf_conformance.interop import page, records
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -31,15 +30,14 @@ RECORDS = FOLDER / "interop"
 _ROOT = FOLDER.parents[1]
 
 
-def settings() -> dict[str, tuple[Environment, list[str]]]:
-    """The settings by name: what is installed, and further consumers."""
+def settings() -> dict[str, tuple[Environment, list[str], list[str]]]:
+    """The settings by name: what is installed, further consumers, and the libraries that the pairs are limited to."""
     rows = tomllib.loads((FOLDER / "interop.toml").read_text("utf-8"))["environment"]
     return {
         row["name"]: (
-            Environment(
-                row["name"], "", "", row["python"], tuple(row["requirements"]), "newest"
-            ),
+            Environment(row["name"], "", "", row["python"], tuple(row["requirements"]), "newest"),
             row.get("consumers", []),
+            row["against"],
         )
         for row in rows
     }
@@ -49,7 +47,7 @@ def run(names: list[str], again: bool, folder: Path) -> int:
     """Runs settings; 1 if one cannot be made or run."""
     codes = []
     for number, name in enumerate(names, 1):
-        environment, consumers = settings()[name]
+        environment, consumers, against = settings()[name]
         begin, path = time.monotonic(), RECORDS / f"{name}.json"
         part = folder / f"{name}.part.json"
         if path.exists() and not again:
@@ -61,8 +59,9 @@ def run(names: list[str], again: bool, folder: Path) -> int:
             codes.append(1)
             continue
         more = [part for consumer in consumers for part in ("--consumer", consumer)]
-        libraries = ["--library", ",".join(_libraries(python))] if more else []
-        command = [str(python), "-m", "gridbuf_conformance", "interop", *libraries, *more]
+        libraries = ["--library", ",".join(_libraries(python) if more else against)]
+        limit = ["--against", ",".join(against)]
+        command = [str(python), "-m", "gridbuf_conformance", "interop", *libraries, *more, *limit]
         done = subprocess.run(
             [*command, "--save", str(part), "--resume"],
             env={**os.environ, **venvs.SILENT, "PYTHONPATH": str(venvs.SUITE)},
@@ -76,7 +75,10 @@ def run(names: list[str], again: bool, folder: Path) -> int:
             records.save(record, path)
             part.unlink()
         minutes = (time.monotonic() - begin) / 60
-        print(f"{number}/{len(names)} {name}: exit code {done.returncode}, {minutes:.0f} min", flush=True)
+        print(
+            f"{number}/{len(names)} {name}: exit code {done.returncode}, {minutes:.0f} min",
+            flush=True,
+        )
     return max(codes, default=0)
 
 
@@ -113,17 +115,27 @@ def defects() -> int:
     for row, name, expected, outcome in compared():
         is_met = (outcome == row["outcome"]) == (expected == "found") and outcome != "no cell"
         wrong += not is_met
-        print("✓" if is_met else "✗", row["tracker"], " → ".join(row["cell"]), name, f"expected {expected}: {outcome}")
+        print(
+            "✓" if is_met else "✗",
+            row["tracker"],
+            " → ".join(row["cell"]),
+            name,
+            f"expected {expected}: {outcome}",
+        )
     return int(wrong > 0)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs one command."""
-    parser = argparse.ArgumentParser("interop.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        "interop.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("command", choices=("run", "defects", "page"))
     parser.add_argument("names", nargs="*")
     parser.add_argument("--again", action="store_true", help="run settings that have a record, too")
-    parser.add_argument("--folder", type=Path, default=_ROOT / ".gridbuf/zoo", help="where environments are made")
+    parser.add_argument(
+        "--folder", type=Path, default=_ROOT / ".gridbuf/zoo", help="where environments are made"
+    )
     options = parser.parse_args(arguments)
     if options.command == "run":
         return run(options.names or list(settings()), options.again, options.folder)

@@ -434,9 +434,14 @@ def _add_interop(command: _Commands) -> None:
             help=f"one more {side}, as `check` takes it; its library is its module or file; can be repeated",
         )
     interop.add_argument("--save", type=Path, metavar="FILE", help="write the record")
-    interop.add_argument("--resume", action="store_true", help="keep the cells of the file of --save")
     interop.add_argument(
-        "--compare", type=Path, metavar="FILE", help="exit code 1 if a cell differs from this record"
+        "--resume", action="store_true", help="keep the cells of the file of --save"
+    )
+    interop.add_argument(
+        "--compare",
+        type=Path,
+        metavar="FILE",
+        help="exit code 1 if a cell differs from this record",
     )
     interop.add_argument(
         "--read", type=Path, metavar="FILE", action="append", default=[],
@@ -444,7 +449,9 @@ def _add_interop(command: _Commands) -> None:
     )  # fmt: skip
     interop.add_argument("--report", type=Path, metavar="PATH", help="write the page (.html)")
     interop.add_argument(
-        "--script", metavar="CELL", help="print a program that repeats 'PRODUCER CONSUMER ARRAY' of the record"
+        "--script",
+        metavar="CELL",
+        help="print a program that repeats 'PRODUCER CONSUMER ARRAY' of the record",
     )
     interop.add_argument(
         "--time-limit",

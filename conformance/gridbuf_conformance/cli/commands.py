@@ -170,7 +170,7 @@ def merge(options: Namespace, consoles: Consoles) -> int:
 def interop(options: Namespace, consoles: Consoles) -> int:
     """Runs the scoreboard, or reads its records; returns 1 if `--compare` finds a difference, 5 if there is no cell."""
     from .. import interop as board
-    from ..render import interop as page
+    from ..interop import page
 
     paths = [path for path in (options.save, options.report) if path]
     for path in paths:
@@ -180,17 +180,21 @@ def interop(options: Namespace, consoles: Consoles) -> int:
     expected = board.load(options.compare) if options.compare else None
     records = [board.load(path) for path in options.read] or [_interop_run(options, consoles)]
     if options.script:
-        consoles.out.print(_interop_script(records[0], options.script), markup=False, soft_wrap=True)
+        consoles.out.print(
+            _interop_script(records[0], options.script), markup=False, soft_wrap=True
+        )
         return ExitCode.CONFORMANT
+    lines = board.differences(expected, records[-1]) if expected else []
     page.on_console(records[-1], consoles.out)
     if options.report:
-        options.report.write_text(page.render(records), "utf-8")
+        options.report.write_text(page.render(records, lines if expected else None), "utf-8")
         consoles.out.print(f"page: {options.report}", markup=False, soft_wrap=True)
-    lines = board.differences(expected, records[-1]) if expected else []
     for line in lines:
         consoles.out.print(line, markup=False, soft_wrap=True)
     if expected:
-        consoles.out.print(f"differences from {options.compare}: {len(lines)}", markup=False, soft_wrap=True)
+        consoles.out.print(
+            f"differences from {options.compare}: {len(lines)}", markup=False, soft_wrap=True
+        )
     if not records[-1].cells:
         return ExitCode.NOTHING_SELECTED
     return ExitCode.NOT_CONFORMANT if lines else ExitCode.CONFORMANT

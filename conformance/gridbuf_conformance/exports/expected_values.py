@@ -47,7 +47,8 @@ def mistake(export: Export, name: str, look: LookInfo) -> tuple[str, str] | None
         return None if name == _PRINTED else (f"shape {shape}", f"shape {look.shape}, by {name}")
     for index, text in zip(sample_indices(tuple(shape), _ELEMENTS_LIMIT), look.values):
         expected = number(export, export.viewed_element_bytes(index))
-        if not (_agrees(expected, text, name) or _is_bits(export, index, text)):
+        agrees = expected is None or _agrees(expected, text, name)
+        if not (agrees or _is_bits(export, index, text)):
             return f"{expected!r} at element {list(index)}", f"{text}, by {name}"
     return None
 

@@ -87,8 +87,8 @@ def _arrays() -> Iterator[Array]:
         plan = Plan(shape=(3, 2), dtype=dtype, layout=(1, 0))
         yield Array(f"order 10 {dtype}", "order", plan)
     for feature, views in _VIEWS.items():
-        for number, (shape, operations) in enumerate(views, 1):
-            yield Array(f"{feature} {number}", feature, Plan(shape=shape, views=operations))
+        for number, (base, operations) in enumerate(views, 1):
+            yield Array(f"{feature} {number}", feature, Plan(shape=base, views=operations))
     for dtype in ("float64", "int16"):
         plan = Plan(shape=(5,), dtype=dtype, byteorder="swapped")
         yield Array(f"swapped {dtype}", "byte order", plan)

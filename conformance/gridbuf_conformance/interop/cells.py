@@ -45,7 +45,7 @@ COMMAND = (
 
 _METHODS = ("tolist", "to_pylist", "numpy", "to_numpy", "__array__")
 _MAX_CHARS = 200
-_OTHERS = 8
+_OTHERS = 4
 _CALLS = 30
 _Observed = tuple[str, str]
 """An outcome, and what there is to say about it."""
@@ -72,6 +72,8 @@ def serve(fd: int, pairs: list[tuple[str, str]], arrays: list[str], extras: bool
             except CannotLoad as error:
                 loaded[side, name] = None
                 tell(loaded=name, error=_message(str(error)))
+    gc.collect()
+    gc.freeze()  # loaded modules stay: the collections below need not scan them
     for producer, consumer in pairs:
         maker, taker = loaded["producer", producer], loaded["consumer", consumer]
         if maker is None or taker is None:
@@ -110,7 +112,9 @@ def _message(text: str) -> str:
 # -- one cell --------------------------------------------------------------------------------------
 
 
-def _observed(producer: Any, consumer: Consumer, plan: Plan, enter: Callable[[str], None]) -> _Observed:
+def _observed(
+    producer: Any, consumer: Consumer, plan: Plan, enter: Callable[[str], None]
+) -> _Observed:
     made, reason = _made(producer, plan)
     if reason:
         return "not made", reason
@@ -138,17 +142,22 @@ def _observed(producer: Any, consumer: Consumer, plan: Plan, enter: Callable[[st
         return ("unread" if seen is None else "wrong values"), wrong
     overlaps = _overlap(described, got)
     if mark.written and overlaps and not is_new:
-        return "aliasing lost", "it is at the same address, and does not show a write of the producer"
+        return (
+            "aliasing lost",
+            "it is at the same address, and does not show a write of the producer",
+        )
     shares = is_new if mark.written else overlaps
     if plan.readonly and shares and (way := _writable(result, got, memory)):
         return "read-only lost", way
-    if shares is not False:
+    if shares is not False and expected:
         enter("drop")
         described.clear()
         del made
         gc.collect()
         kept = [_made(producer, _other(plan, seed))[0] for seed in range(1, _OTHERS)]
-        again = _read(result, plan, memory, flat, from_memory=bool(got))
+        again = _read(result, plan, memory, flat, from_memory=True) or _read(
+            result, plan, memory, flat
+        )
         if wrong := _mistake(again, plan, expected):
             return "lifetime broken", f"after the producer's array is gone: {wrong}"
         del kept
@@ -160,7 +169,12 @@ def _other(plan: Plan, seed: int) -> Plan:
 
 
 def _made(producer: Any, plan: Plan) -> tuple[Any, str]:
-    """The array with its views; or None and the reason why the producer does not make it."""
+    """The array with its views; or None and the reason why the producer does not make it.
+
+    A library whose arrays are immutable makes them so for every plan.
+    """
+    is_immutable = getattr(getattr(producer, "capabilities", None), "readonly", None) == (True,)
+    plan = plan.replaced(readonly=plan.readonly or is_immutable)
     try:
         made = producer.produce(plan)
         for operation in plan.views:
@@ -182,7 +196,7 @@ def _read(
 ) -> _Seen | None:
     """The elements as the array itself shows them; None if it shows nothing that can be compared."""
     size = plan.itemsize
-    if flat:
+    if flat and not from_memory:
         raw = _plain(array, memory)
         return None if raw is None else (None, _split(raw, size))
     shape = _shape(array)
@@ -190,23 +204,25 @@ def _read(
         listed = _listed(array)
         if listed is not None:
             return shape or listed[0], listed[1]
-    for source in () if from_memory else (array, getattr(array, "numpy", None), getattr(array, "to_numpy", None)):
+    methods = () if from_memory else ("", "numpy", "to_numpy")
+    for name in methods:
         try:
-            return shape, _split((source() if callable(source) else source).tobytes(), size)
+            source = getattr(array, name)() if name else array
+            return shape, _split(source.tobytes(), size)
         except Exception:
             continue
     for described in _described(array, memory).values():
-        raw = walk(described, memory)
-        if raw is not None and described.itemsize == size:
-            return described.shape, _split(bytes.fromhex(raw), size)
+        walked = walk(described, memory)
+        if walked is not None and described.itemsize == size:
+            return described.shape, _split(bytes.fromhex(walked), size)
     return None
 
 
 def _plain(array: Any, memory: Memory) -> bytes | None:
     """The bytes of a result that has plain bytes."""
-    for to_bytes in (lambda: bytes(memoryview(array)), lambda: bytes(array.tolist())):
+    for source in ("memoryview", "tolist"):
         try:
-            return to_bytes()
+            return bytes(memoryview(array) if source == "memoryview" else array.tolist())
         except Exception:
             continue
     raws = [walk(described, memory) for described in _described(array, memory).values()]
@@ -227,11 +243,12 @@ def _shape(array: Any) -> tuple[int, ...] | None:
 def _listed(array: Any) -> _Seen | None:
     for name in _METHODS:
         try:
-            nested = getattr(array, name)()
+            nested: Any = getattr(array, name)()
             nested = nested if isinstance(nested, (list, int, float, complex)) else nested.tolist()
         except Exception:
             continue
-        shape, level = [], [nested]
+        shape: list[int] = []
+        level: list[Any] = [nested]
         while level and all(isinstance(item, list) for item in level):
             shape.append(len(level[0]))
             level = [inner for item in level for inner in item]
@@ -247,7 +264,9 @@ def _mistake(seen: _Seen | None, plan: Plan, expected: list[bytes]) -> str:
     shape, elements = seen
     wanted = plan.view_map.shape
     if len(elements) != len(expected) or (shape is not None and elements and shape != wanted):
-        return f"shape {list(shape) if shape is not None else len(elements)} instead of {list(wanted)}"
+        return (
+            f"shape {list(shape) if shape is not None else len(elements)} instead of {list(wanted)}"
+        )
     if shape is not None and not elements and len(shape) == len(wanted) and shape != wanted:
         return f"shape {list(shape)} instead of {list(wanted)}"
     for index, actual, raw in zip(sample_indices(wanted), elements, expected):
@@ -258,7 +277,9 @@ def _mistake(seen: _Seen | None, plan: Plan, expected: list[bytes]) -> str:
     return ""
 
 
-def _compared(seen: _Seen | None, plan: Plan, expected: list[bytes], mark: _Mark) -> tuple[str, bool]:
+def _compared(
+    seen: _Seen | None, plan: Plan, expected: list[bytes], mark: _Mark
+) -> tuple[str, bool]:
     """The first mistake, and whether the result shows the changed element."""
     if mark.written and not _mistake(seen, plan, mark.changed(expected)):
         return "", True
@@ -285,14 +306,23 @@ class _Mark:
     """One element with another value, written into the memory of the producer, and removed again."""
 
     def __init__(self, memory: Memory, address: int, old: bytes, new: bytes, plan: Plan) -> None:
-        self._memory, self._address, self._old, self._new, self._plan = memory, address, old, new, plan
+        self._memory, self._address, self._old, self._new, self._plan = (
+            memory,
+            address,
+            old,
+            new,
+            plan,
+        )
         self.written = bool(address) and old != new and memory.write(address, new)
 
     @classmethod
     def of(cls, plan: Plan, described: dict[str, Descriptor], memory: Memory) -> _Mark:
         """In the first element, where the producer says that it may be written."""
-        if not plan.view_map.shape or all(plan.view_map.shape):
-            index = (0,) * len(plan.view_map.shape)
+        view = plan.view_map
+        if (
+            len({view.base_index(index) for index in sample_indices(view.shape)}) > 1
+        ):  # the others are compared
+            index = (0,) * len(view.shape)
             old = plan.viewed_element_bytes(index)
             for seed in range(1, 5):
                 new = _other(plan, seed).viewed_element_bytes(index)
@@ -350,7 +380,7 @@ _ATTRIBUTES = (
     "__cuda_array_interface__",
     "__array__",
 )
-_KEYWORDS = {
+_KEYWORDS: dict[str, dict[str, Any]] = {
     "max_version=": {"max_version": (1, 3)},
     "copy=": {"max_version": (1, 3), "copy": True},
     "dl_device=": {"max_version": (1, 3), "dl_device": (1, 0)},
@@ -359,7 +389,8 @@ _KEYWORDS = {
 
 def _protocols(producer: Any) -> list[str]:
     """What the arrays of a producer have: attributes, a buffer, and what `__dlpack__` takes."""
-    made = next((made for made, why in (_made(producer, a.plan) for a in ARRAYS.values()) if not why), None)
+    tries = (_made(producer, array.plan) for array in ARRAYS.values())
+    made: Any = next((made for made, reason in tries if not reason), None)
     found = [name for name in _ATTRIBUTES if hasattr(type(made), name) or hasattr(made, name)]
     try:
         memoryview(made).release()
@@ -394,4 +425,3 @@ def _times(function: Callable[[Any], Any], made: Any) -> Iterator[float]:
         del result
         if number_ >= 5:  # the first calls import and compile
             yield passed * 1e6
-

@@ -12,7 +12,6 @@ import os
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 from ..targets import CannotLoad
 from ..version import __version__
@@ -111,7 +110,12 @@ class Record:
 def save(record: Record, path: Path) -> None:
     """Writes a record as JSON, with sorted cells; a reader never sees a part of it."""
     cells = sorted(record.cells, key=lambda cell: cell.key)
-    data = {"schema": SCHEMA, "arrays": VERSION, **asdict(record), "cells": [asdict(c) for c in cells]}
+    data = {
+        "schema": SCHEMA,
+        "arrays": VERSION,
+        **asdict(record),
+        "cells": [asdict(c) for c in cells],
+    }
     for key in ("libraries", "skipped", "protocols"):
         data[key] = dict(sorted(data[key].items()))
     text = json.dumps({**data, "cells": None}, indent=1, ensure_ascii=False)
@@ -130,7 +134,9 @@ def load(path: Path) -> Record:
             raise ValueError(f"it is not of {SCHEMA} with the arrays of version {VERSION}")
         record = Record(**{**data, "cells": [Cell(**cell) for cell in data["cells"]]})
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CannotLoad(f"{path} is not a record of `interop --save`: {error}; write it again") from None
+        raise CannotLoad(
+            f"{path} is not a record of `interop --save`: {error}; write it again"
+        ) from None
     record.name = record.name or path.stem
     return record
 
@@ -151,7 +157,9 @@ def differences(old: Record, new: Record) -> list[str]:
                 changed.setdefault((_NAMES[one], _NAMES[other]), []).append(name)
         for (one, other), names in changed.items():
             text = cell.message(names[0])
-            lines.append(f"{title}: {one} → {other}: {', '.join(names)}{f' ({text})' if text else ''}")
+            lines.append(
+                f"{title}: {one} → {other}: {', '.join(names)}{f' ({text})' if text else ''}"
+            )
     run = {(cell.source, cell.target) for cell in new.cells}
     for cell in before.values():
         if (cell.source, cell.target) in run or {*cell.key} & new.skipped.keys():
@@ -198,7 +206,9 @@ def pairs(record: Record, feature: str = "") -> dict[tuple[str, str], Pair]:
         right = sum(_is_unharmed([way[n] for way in ways]) for n in counted) if ways else 0
         harm = {letter for cell in cells for n in wanted if (letter := cell.outcomes[n]) in HARM}
         worst = next((letter for letter in "!~LWAR" if letter in harm), "")
-        result[source, target] = Pair(source, target, len(counted) if ways else 0, right, worst, tuple(cells))
+        result[source, target] = Pair(
+            source, target, len(counted) if ways else 0, right, worst, tuple(cells)
+        )
     return result
 
 
@@ -222,7 +232,11 @@ def scores(record: Record) -> dict[str, tuple[int, int, int, int]]:
 def features(record: Record, library: str, side: str) -> dict[str, tuple[int, int]]:
     """For each feature: (arrays that some way of this side brought right, arrays that were tried), with all libraries."""
     found = {array.feature: (0, 0) for array in ARRAYS.values()}
-    cells = [c for c in record.cells if (c.source if side == "producer" else c.target) == library and not c.flat]
+    cells = [
+        c
+        for c in record.cells
+        if (c.source if side == "producer" else c.target) == library and not c.flat
+    ]
     for place, array in enumerate(ARRAYS.values()):
         letters = {cell.outcomes[place] for cell in cells} - {"-"}
         if letters:
@@ -238,7 +252,9 @@ def standalone(record: Record, cell: Cell, array: str) -> str:
     """A program that repeats one exchange, with its packages in its header; it prints both arrays."""
     versions: Mapping[str, str] = record.libraries
     named = sorted({cell.source, cell.target} & versions.keys())
-    packages = ", ".join(f'"{name}=={versions[name]}"' for name in named if versions[name] and name != "python")
+    packages = ", ".join(
+        f'"{name}=={versions[name]}"' for name in named if versions[name] and name != "python"
+    )
     plan = ARRAYS[array].plan.to_json(brief=True)
     return "\n".join(_script(cell, array, plan, record.python, packages)) + "\n"
 

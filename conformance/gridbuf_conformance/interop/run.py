@@ -72,7 +72,9 @@ class Selection:
 def _targets(side: str, entries: Any, more: Iterable[str]) -> dict[str, str]:
     """The targets of a side with their library: one for each kind of array that a library exports in full."""
     chosen = {
-        name: library_of(entry.needs or name if "announced" in entry.summary else entry.needs or "python")
+        name: library_of(
+            entry.needs or name if "announced" in entry.summary else entry.needs or "python"
+        )
         for name, entry in entries.items()
         if entry.is_usable and (side == "consumer" or entry.rules is None or "." not in name)
     }
@@ -128,7 +130,9 @@ def run(
 
 def _run_libraries(cells: Sequence[Cell], record: Record, limit_s: float) -> None:
     """Runs the cells of two libraries, however often a worker dies."""
-    libraries = {cell.producer: cell.source for cell in cells} | {c.consumer: c.target for c in cells}
+    libraries = {cell.producer: cell.source for cell in cells} | {
+        c.consumer: c.target for c in cells
+    }
     reached: set[tuple[str, str]] = set()
     deaths: dict[tuple[str, str], int] = {}
     queue = [(cell, list(ARRAYS), True) for cell in cells]
@@ -137,7 +141,11 @@ def _run_libraries(cells: Sequence[Cell], record: Record, limit_s: float) -> Non
         _, arrays, extras = queue[0]
         together = [item for item in queue if item[1:] == (arrays, extras)]
         queue = [item for item in queue if item not in together]
-        at, step, left = ["load", "", ""], "import", {cell.key: list(arrays) for cell, _, _ in together}
+        at, step, left = (
+            ["load", "", ""],
+            "import",
+            {cell.key: list(arrays) for cell, _, _ in together},
+        )
         ending = ""
         for message in _messages([cell.key for cell, _, _ in together], arrays, extras, limit_s):
             at, step = message.get("at", at), message.get("step", step)
@@ -200,15 +208,18 @@ def _messages(
     read, write = os.pipe()
     path = [entry or os.getcwd() for entry in sys.path]
     setup = {"path": path, "fd": write, "pairs": pairs, "arrays": arrays, "extras": extras}
-    with subprocess.Popen(
-        [sys.executable, "-c", COMMAND, json.dumps(setup)],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        pass_fds=(write,),
-        start_new_session=True,
-        env={"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3", **os.environ},
-    ) as process, os.fdopen(read, "rb", buffering=0) as stream:
+    with (
+        subprocess.Popen(
+            [sys.executable, "-c", COMMAND, json.dumps(setup)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(write,),
+            start_new_session=True,
+            env={"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3", **os.environ},
+        ) as process,
+        os.fdopen(read, "rb", buffering=0) as stream,
+    ):
         os.close(write)
         try:
             yield from _lines(process, stream, limit_s)
@@ -217,7 +228,9 @@ def _messages(
                 os.killpg(process.pid, signal.SIGKILL)
 
 
-def _lines(process: subprocess.Popen[bytes], stream: Any, limit_s: float) -> Iterator[dict[str, Any]]:
+def _lines(
+    process: subprocess.Popen[bytes], stream: Any, limit_s: float
+) -> Iterator[dict[str, Any]]:
     unread, step = b"", "import"
     deadline = time.monotonic() + START_LIMIT_S
     while True:
@@ -239,5 +252,3 @@ def _lines(process: subprocess.Popen[bytes], stream: Any, limit_s: float) -> Ite
             step = message.get("step", step)
             yield message
         deadline = time.monotonic() + (START_LIMIT_S if step == "import" else limit_s)
-
-
