@@ -16,7 +16,8 @@ not judged are skipped, with the reason. The whole run has the result of `gridbu
 rules. Two cases do not belong to a selected test: a rule that was not selected and failed, and a producer that
 declined every plan. They are errors at the end of the last test of the target.
 
-The fixture `gridbuf_check` judges a live object and raises AssertionError with the report.
+The fixture `gridbuf_check` judges a live object and raises AssertionError with the report. The marker
+`gridbuf_interop` compares a run of `gridbuf-conformance interop` with a record.
 
 Every pytest of the environment loads the plugin. So it imports the suite only when a test needs it.
 """
@@ -141,6 +142,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "gridbuf: a rule of gridbuf-conformance (`-m gridbuf` runs nothing else)"
     )
+    config.addinivalue_line(
+        "markers",
+        "gridbuf_interop(expected, libraries=(), against=(), producers=(), consumers=()): the test fails if "
+        "the scoreboard differs from the record `expected`, relative to the root folder",
+    )
     _take_node_ids(config)
     shared = getattr(config, "workerinput", {}).get(_SHARED)
     if shared is not None:
@@ -183,6 +189,20 @@ def pytest_unconfigure(config: pytest.Config) -> None:
     """Removes the shared folder; with pytest-xdist only the controller does."""
     if not hasattr(config, "workerinput") and _FOLDER in config.stash:
         shutil.rmtree(config.stash[_FOLDER], ignore_errors=True)
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Compares the scoreboard with the record of each marker `gridbuf_interop`."""
+    for mark in item.iter_markers("gridbuf_interop"):
+        from . import interop
+
+        expected = item.config.rootpath / mark.kwargs["expected"]
+        chosen = {key: tuple(names) for key, names in mark.kwargs.items() if key != "expected"}
+        lines = interop.differences(
+            interop.load(expected), interop.run(interop.Selection(**chosen))
+        )
+        if lines:
+            pytest.fail("\n".join(lines), pytrace=False)
 
 
 @pytest.hookimpl(tryfirst=True)

@@ -20,7 +20,7 @@ from gridbuf_conformance.rules import catalogue
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-COMMANDS = ("survey", "check", "list", "explain", "replay", "merge", "known")
+COMMANDS = ("survey", "check", "list", "explain", "replay", "merge", "known", "interop")
 
 # One dimension of bytes in a bytearray, with a getter for the array interface that breaks AI-01.
 WRONG_PRODUCER = """

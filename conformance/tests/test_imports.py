@@ -36,12 +36,16 @@ LAYERS: dict[str, tuple[str, ...]] = {
         *("abi", "exports", "info", "known", "measure", "plan", "producers", "render", "rules"),
         "targets",
     ),
+    "interop": (
+        *("abi", "engine", "exports", "findings", "info", "measure", "named_consumers", "plan"),
+        *("producers", "render", "targets"),
+    ),
     "cli": (
-        *("engine", "exports", "findings", "known", "named_consumers", "plan", "producers"),
-        *("render", "rules", "targets"),
+        *("engine", "exports", "findings", "interop", "known", "named_consumers", "plan"),
+        *("producers", "render", "rules", "targets"),
     ),
     "api": ("engine", "known", "render"),
-    "pytest_plugin": ("", "api", "producers", "render", "rules", "targets"),
+    "pytest_plugin": ("", "api", "interop", "producers", "render", "rules", "targets"),
 }
 """What each folder, and each module of the top, may import besides itself and `COMMON`. Above all: nothing that measures
 imports the rules, no rule imports the measurement, and no export imports a producer."""

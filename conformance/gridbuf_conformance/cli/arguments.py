@@ -144,6 +144,17 @@ examples:
   gridbuf-conformance known --update known.toml --consumer mylib:asarray"""
 
 
+_INTEROP_EPILOG = """\
+Each cell is a producer, a consumer and 66 arrays. Two libraries share a process; a crash or a hang is an outcome.
+Without --compare the exit code is 0 whatever the libraries do; with it, 1 says that a cell changed.
+
+examples:
+  gridbuf-conformance interop
+  gridbuf-conformance interop --library numpy --against torch,jax --report interop.html
+  gridbuf-conformance interop --producer mylib.testing:Producer --against numpy --save expected.json
+  gridbuf-conformance interop --producer mylib.testing:Producer --against numpy --compare expected.json
+  gridbuf-conformance interop --read expected.json --script 'numpy torch.from_dlpack read-only int32'"""
+
 _REPRODUCE_EPILOG = """\
 FINDING is a name of `list findings`. The script needs the library, NumPy or ctypes, and nothing of this suite. It
 ends with exit code 1 and a line `defect: ...` while the defect is there, and with 0 when it is gone. A process
@@ -278,6 +289,7 @@ def parser() -> argparse.ArgumentParser:
     _add_replay(command)
     _add_merge(command)
     _add_known(command)
+    _add_interop(command)
     _add_finding(command, "reproduce", _REPRODUCE_EPILOG, commands.reproduce)
     _add_finding(command, "issue", _ISSUE_EPILOG, commands.issue)
     return top
@@ -402,6 +414,53 @@ def _add_known(command: _Commands) -> None:
     _add_selection(known, profile="default")
     _add_running(known)
     known.set_defaults(run=commands.known)
+
+
+def _add_interop(command: _Commands) -> None:
+    text = "pass a fixed set of arrays between installed libraries and record what arrives"
+    interop = command.add_parser("interop", help=text, description=text, epilog=_INTEROP_EPILOG)
+    for name, what in (
+        ("library", "only pairs with these libraries (import names), comma-separated"),
+        ("against", "the other side of these pairs (default: all installed libraries)"),
+    ):
+        interop.add_argument(f"--{name}", metavar="NAMES", default="", help=what)
+    for side in ("producer", "consumer"):
+        interop.add_argument(
+            f"--{side}",
+            dest=f"{side}s",
+            metavar="TARGET",
+            action="append",
+            default=[],
+            help=f"one more {side}, as `check` takes it; its library is its module or file; can be repeated",
+        )
+    interop.add_argument("--save", type=Path, metavar="FILE", help="write the record")
+    interop.add_argument(
+        "--resume", action="store_true", help="keep the cells of the file of --save"
+    )
+    interop.add_argument(
+        "--compare",
+        type=Path,
+        metavar="FILE",
+        help="exit code 1 if a cell differs from this record",
+    )
+    interop.add_argument(
+        "--read", type=Path, metavar="FILE", action="append", default=[],
+        help="show this record and run nothing; can be repeated for --report",
+    )  # fmt: skip
+    interop.add_argument("--report", type=Path, metavar="PATH", help="write the page (.html)")
+    interop.add_argument(
+        "--script",
+        metavar="CELL",
+        help="print a program that repeats 'PRODUCER CONSUMER ARRAY' of the record",
+    )
+    interop.add_argument(
+        "--time-limit",
+        type=_seconds,
+        default=PLAN_LIMIT_S,
+        metavar="SECONDS",
+        help=f"an array that takes longer is a hang (default: {PLAN_LIMIT_S:g})",
+    )
+    interop.set_defaults(run=commands.interop)
 
 
 _FINDING_HELP = {

@@ -37,6 +37,7 @@ __all__ = [
     "UsageError",
     "check",
     "explain",
+    "interop",
     "issue",
     "known",
     "list_what",
@@ -164,6 +165,74 @@ def merge(options: Namespace, consoles: Consoles) -> int:
     _save(paths, [dict(report) for report in reports], absent)
     on_console.render_survey(reports, consoles.out, absent=absent)
     return ExitCode.CONFORMANT
+
+
+def interop(options: Namespace, consoles: Consoles) -> int:
+    """Runs the scoreboard, or reads its records; returns 1 if `--compare` finds a difference, 5 if there is no cell."""
+    from .. import interop as board
+    from ..interop import page
+
+    paths = [path for path in (options.save, options.report) if path]
+    for path in paths:
+        _require_place(path)
+    if options.report and options.report.suffix != ".html":
+        raise UsageError(f"--report {options.report}: the page of interop ends in .html")
+    expected = board.load(options.compare) if options.compare else None
+    records = [board.load(path) for path in options.read] or [_interop_run(options, consoles)]
+    if options.script:
+        consoles.out.print(
+            _interop_script(records[0], options.script), markup=False, soft_wrap=True
+        )
+        return ExitCode.CONFORMANT
+    lines = board.differences(expected, records[-1]) if expected else []
+    page.on_console(records[-1], consoles.out)
+    if options.report:
+        options.report.write_text(page.render(records, lines if expected else None), "utf-8")
+        consoles.out.print(f"page: {options.report}", markup=False, soft_wrap=True)
+    for line in lines:
+        consoles.out.print(line, markup=False, soft_wrap=True)
+    if expected:
+        consoles.out.print(
+            f"differences from {options.compare}: {len(lines)}", markup=False, soft_wrap=True
+        )
+    if not records[-1].cells:
+        return ExitCode.NOTHING_SELECTED
+    return ExitCode.NOT_CONFORMANT if lines else ExitCode.CONFORMANT
+
+
+def _interop_run(options: Namespace, consoles: Consoles) -> Any:
+    from .. import interop as board
+
+    def names(text: str) -> tuple[str, ...]:
+        return tuple(filter(None, text.split(",")))
+
+    def on_pair(number: int, count: int, title: str, record: Any) -> None:
+        if options.save:
+            board.save(record, options.save)
+        consoles.err.print(f"[{number}/{count}] {title}", markup=False, soft_wrap=True)
+
+    selection = board.Selection(
+        names(options.library),
+        names(options.against),
+        tuple(options.producers),
+        tuple(options.consumers),
+    )
+    resumes = options.resume and options.save and options.save.exists()
+    done = board.load(options.save) if resumes else None
+    return board.run(selection, done=done, time_limit_s=options.time_limit, on_pair=on_pair)
+
+
+def _interop_script(record: Any, text: str) -> str:
+    from .. import interop as board
+
+    producer, consumer, array = (*text.split(" ", 2), "", "")[:3]
+    cell = next((cell for cell in record.cells if cell.key == (producer, consumer)), None)
+    if cell is None or array not in board.ARRAYS:
+        raise UsageError(
+            f"--script {text!r} must be 'PRODUCER CONSUMER ARRAY', with a cell of the record and one of "
+            f"the arrays {', '.join(board.ARRAYS)}"
+        )
+    return board.standalone(record, cell, array).rstrip()
 
 
 def known(options: Namespace, consoles: Consoles) -> int:

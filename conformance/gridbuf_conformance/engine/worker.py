@@ -36,7 +36,7 @@ from ..plan.producer import Capabilities, is_declined, python_view
 from ..targets import CannotLoad, Target, WrongSide, load, loading
 from .messages import receive, send
 
-__all__ = ["COMMAND", "answer", "contained", "describe", "devices_of", "serve", "system"]
+__all__ = ["COMMAND", "answer", "contained", "describe", "devices_of", "serve", "settle", "system"]
 
 COMMAND = (
     "import json, sys; setup = json.loads(sys.argv.pop(1)); sys.path[:] = setup.pop('path'); "
@@ -51,7 +51,7 @@ _PR_SET_PDEATHSIG = 1
 
 def serve(socket_fd: int, slot_fd: int, target: dict[str, Any]) -> None:
     """Loads the producer, then answers requests until the driver closes the socket."""
-    _settle()
+    settle()
     channel = socket.socket(fileno=socket_fd)
     os.set_inheritable(socket_fd, False)
     steps.share(mmap.mmap(slot_fd, steps.SLOT_BYTES))
@@ -77,7 +77,7 @@ def serve(socket_fd: int, slot_fd: int, target: dict[str, Any]) -> None:
     steps.enter("exit")
 
 
-def _settle() -> None:
+def settle() -> None:
     """A crash here must be cheap, leave a trace, and never take the driver with it."""
     faulthandler.enable(open(os.dup(2), "wb", buffering=0), all_threads=False)  # noqa: SIM115
     import resource  # not on Windows, where no worker starts

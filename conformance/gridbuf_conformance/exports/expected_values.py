@@ -9,10 +9,11 @@ from math import prod
 
 from ..abi.descriptors import sample_indices
 from ..info import LookInfo
+from ..plan import Plan
 from . import Export
 from .array_repr import tolerance_of
 
-__all__ = ["can_be_compared", "mistake"]
+__all__ = ["can_be_compared", "mistake", "number"]
 
 _ELEMENTS_LIMIT = 256
 _PRINTED = "repr(x)"
@@ -45,27 +46,30 @@ def mistake(export: Export, name: str, look: LookInfo) -> tuple[str, str] | None
         # printed brackets may be those of anything
         return None if name == _PRINTED else (f"shape {shape}", f"shape {look.shape}, by {name}")
     for index, text in zip(sample_indices(tuple(shape), _ELEMENTS_LIMIT), look.values):
-        expected = _number(export, index)
-        if not (_agrees(expected, text, name) or _is_bits(export, index, text)):
+        expected = number(export, export.viewed_element_bytes(index))
+        agrees = expected is None or _agrees(expected, text, name)
+        if not (agrees or _is_bits(export, index, text)):
             return f"{expected!r} at element {list(index)}", f"{text}, by {name}"
     return None
 
 
-def _number(export: Export, index: tuple[int, ...]) -> Number:
-    """The value of one element."""
-    raw, kind = export.viewed_element_bytes(index), export.dtype_info
-    is_little = (sys.byteorder == "little") == (export.byteorder == "native")
+def number(plan: Plan, raw: bytes) -> Number | None:
+    """The value of the bytes of one element of a plan; None if Python has no number for its type."""
+    kind = plan.dtype_info
+    is_little = (sys.byteorder == "little") == (plan.byteorder == "native")
     if kind.kind == "b":
         return bool(raw[0])
-    if kind.kind in "iu":
-        return int.from_bytes(raw, "little" if is_little else "big", signed=kind.kind == "i")
+    if kind.kind in "iuMm":
+        return int.from_bytes(raw, "little" if is_little else "big", signed=kind.kind != "u")
     order = "<" if is_little else ">"
     if kind.name == "bfloat16":
         return float(struct.unpack(order + "f", b"\0\0" + raw if is_little else raw + b"\0\0")[0])
+    form = _FLOATS.get(len(raw) // (2 if kind.kind == "c" else 1))
+    if form is None or kind.kind not in "fc":
+        return None
     if kind.kind == "c":
-        real, imaginary = struct.unpack(order + 2 * _FLOATS[len(raw) // 2], raw)
-        return complex(real, imaginary)
-    return float(struct.unpack(order + _FLOATS[len(raw)], raw)[0])
+        return complex(*struct.unpack(order + 2 * form, raw))
+    return float(struct.unpack(order + form, raw)[0])
 
 
 def _is_bits(export: Export, index: tuple[int, ...], text: str) -> bool:

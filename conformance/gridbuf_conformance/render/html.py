@@ -35,7 +35,7 @@ from .summary import (
     side_of,
 )
 
-__all__ = ["render"]
+__all__ = ["environment", "render"]
 
 _TOLD = ("failed", "error", "known", "fragile", "advisory")
 _LETTERS = {kind: "r" if kind == "fragile" else kind[0] for kind in KINDS}
@@ -139,7 +139,7 @@ def render(
     counts = {kind: sum(row.total.of_kind(kind) for row in rows) for kind in KINDS}
     has_problems = any(counts[kind] for kind in _TOLD)
     return (
-        _environment()
+        environment()
         .get_template("report.html.j2")
         .render(
             title=_title(reports),
@@ -171,7 +171,8 @@ def render(
 
 
 @lru_cache(maxsize=1)
-def _environment() -> Environment:
+def environment() -> Environment:
+    """The templates, which escape everything that comes from a library."""
     environment = Environment(
         loader=PackageLoader("gridbuf_conformance.render", "templates"),
         autoescape=True,

@@ -1,0 +1,427 @@
+"""One cell: a producer makes an array, a consumer of another library takes it, and what arrives is observed.
+
+This runs in a worker, which `run` starts. Values are compared with the plan: a third party, which neither library
+computes. They are read by the `tolist` of the result, or as its bytes; only a result that has neither is read through
+its interfaces. The array that is passed must show the values of the plan first, by the same reading.
+
+One element changes after the exchange, through the memory of the producer. If the result shows the new value, it shares
+that memory. Then the array of the producer is dropped, and the producer makes others of its size.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import os
+import statistics
+import time
+import warnings
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ..abi.capsule import capsule_name
+from ..abi.descriptors import Descriptor, descriptors_of, sample_indices
+from ..abi.memory import Memory
+from ..engine.results import scrubbed
+from ..engine.worker import settle
+from ..exports.expected_values import number
+from ..info.values import text_of
+from ..measure.content import walk
+from ..measure.observation import light_info
+from ..plan import Plan
+from ..plan.consumer import Consumer, version_of
+from ..plan.producer import is_declined, python_view
+from ..targets import CannotLoad, Target, load
+from ..text import clean, shorten
+from .arrays import ARRAYS
+
+__all__ = ["COMMAND", "serve"]
+
+COMMAND = (
+    "import json, sys; setup = json.loads(sys.argv.pop(1)); sys.path[:] = setup.pop('path'); "
+    "from gridbuf_conformance.interop.cells import serve; serve(**setup)"
+)
+"""What the interpreter of a worker runs."""
+
+_METHODS = ("tolist", "to_pylist", "numpy", "to_numpy", "__array__")
+_MAX_CHARS = 200
+_OTHERS = 4
+_CALLS = 30
+_Observed = tuple[str, str]
+"""An outcome, and what there is to say about it."""
+
+
+def serve(fd: int, pairs: list[tuple[str, str]], arrays: list[str], extras: bool) -> None:
+    """Observes every array of every pair. Each message is a line of JSON; a line `at` comes before its cell."""
+    settle()
+    warnings.simplefilter("ignore")
+    out = os.fdopen(fd, "w", buffering=1)
+
+    def tell(**message: Any) -> None:
+        out.write(json.dumps(message) + "\n")
+
+    loaded: dict[tuple[str, str], Any] = {}
+    for pair in pairs:
+        for side, name in zip(("producer", "consumer"), pair):
+            if (side, name) in loaded:
+                continue
+            tell(at=["load", name, ""], step="import")
+            try:
+                loaded[side, name] = load(Target(name, side=side))
+                tell(loaded=name, version=_version(loaded[side, name]))
+            except CannotLoad as error:
+                loaded[side, name] = None
+                tell(loaded=name, error=_message(str(error)))
+    gc.collect()
+    gc.freeze()  # loaded modules stay: the collections below need not scan them
+    for producer, consumer in pairs:
+        maker, taker = loaded["producer", producer], loaded["consumer", consumer]
+        if maker is None or taker is None:
+            continue
+        arrived = ""
+        for name in arrays:
+            tell(at=[producer, consumer, name], step="produce")
+            try:
+                outcome, text = _observed(
+                    maker, taker, ARRAYS[name].plan, lambda step: tell(step=step)
+                )
+            except Exception as error:  # the result has a strange interface
+                outcome, text = "unread", f"{type(error).__name__}: {text_of(error)}"
+            if outcome in ("shared", "copied", "arrived") and arrived != "rank 1":
+                arrived = name if name == "rank 1" else arrived or name
+            tell(outcome=outcome, message=_message(text))
+        if extras:
+            tell(at=[producer, consumer, ""], step="extras")
+            passed = _time(maker, taker, ARRAYS[arrived].plan) if arrived else None
+            tell(time_us=passed, flat=bool(getattr(taker.function, "gives_bytes", False)))
+            tell(producer=producer, protocols=_protocols(maker))
+    os._exit(0)  # what the libraries do at the end of the process is not an exchange
+
+
+def _version(target: Any) -> str:
+    if isinstance(target, Consumer):
+        return target.version
+    version = getattr(target, "version", "")
+    return str((version() if callable(version) else version) or "") or version_of(target.produce)
+
+
+def _message(text: str) -> str:
+    return shorten(" ".join(clean(scrubbed(text)).split()), _MAX_CHARS)
+
+
+# -- one cell --------------------------------------------------------------------------------------
+
+
+def _observed(
+    producer: Any, consumer: Consumer, plan: Plan, enter: Callable[[str], None]
+) -> _Observed:
+    made, reason = _made(producer, plan)
+    if reason:
+        return "not made", reason
+    memory = Memory()
+    described = _described(made, memory)
+    expected = [plan.viewed_element_bytes(i) for i in sample_indices(plan.view_map.shape)]
+    if _mistake(_read(made, plan, memory), plan, expected):
+        return "not made", "the array does not show the values of the plan"
+    enter("consume")
+    try:
+        result = consumer.function(made)
+        getattr(result, "block_until_ready", int)()
+    except Exception as error:
+        return "refused", f"{type(error).__name__}: {text_of(error)}"
+    enter("read")
+    flat = bool(getattr(consumer.function, "gives_bytes", False))
+    mark = _Mark.of(plan, described, memory)
+    try:
+        seen = _read(result, plan, memory, flat)
+    finally:
+        mark.remove()
+    got = _described(result, memory)
+    wrong, is_new = _compared(seen, plan, expected, mark)
+    if wrong:
+        return ("unread" if seen is None else "wrong values"), wrong
+    overlaps = _overlap(described, got)
+    if mark.written and overlaps and not is_new:
+        return (
+            "aliasing lost",
+            "it is at the same address, and does not show a write of the producer",
+        )
+    shares = is_new if mark.written else overlaps
+    if plan.readonly and shares and (way := _writable(result, got, memory)):
+        return "read-only lost", way
+    if shares is not False and expected:
+        enter("drop")
+        described.clear()
+        del made
+        gc.collect()
+        kept = [_made(producer, _other(plan, seed))[0] for seed in range(1, _OTHERS)]
+        again = _read(result, plan, memory, flat, from_memory=True) or _read(
+            result, plan, memory, flat
+        )
+        if wrong := _mistake(again, plan, expected):
+            return "lifetime broken", f"after the producer's array is gone: {wrong}"
+        del kept
+    return {True: "shared", False: "copied", None: "arrived"}[shares], ""
+
+
+def _other(plan: Plan, seed: int) -> Plan:
+    return plan.replaced(fill=seed)
+
+
+def _made(producer: Any, plan: Plan) -> tuple[Any, str]:
+    """The array with its views; or None and the reason why the producer does not make it.
+
+    A library whose arrays are immutable makes them so for every plan.
+    """
+    is_immutable = getattr(getattr(producer, "capabilities", None), "readonly", None) == (True,)
+    plan = plan.replaced(readonly=plan.readonly or is_immutable)
+    try:
+        made = producer.produce(plan)
+        for operation in plan.views:
+            if not is_declined(made):
+                made = getattr(producer, "apply_view", python_view)(made, operation)
+    except Exception as error:
+        return None, f"{type(error).__name__}: {text_of(error)}"
+    return (None, str(made.reason)) if is_declined(made) else (made, "")
+
+
+# -- values ----------------------------------------------------------------------------------------
+
+_Seen = tuple["tuple[int, ...] | None", list[Any]]
+"""A shape, if it is known, and the elements in row-major order: Python numbers, or bytes."""
+
+
+def _read(
+    array: Any, plan: Plan, memory: Memory, flat: bool = False, from_memory: bool = False
+) -> _Seen | None:
+    """The elements as the array itself shows them; None if it shows nothing that can be compared."""
+    size = plan.itemsize
+    if flat and not from_memory:
+        raw = _plain(array, memory)
+        return None if raw is None else (None, _split(raw, size))
+    shape = _shape(array)
+    if plan.dtype_info.kind in "biufcMm" and not from_memory:
+        listed = _listed(array)
+        if listed is not None:
+            return shape or listed[0], listed[1]
+    methods = () if from_memory else ("", "numpy", "to_numpy")
+    for name in methods:
+        try:
+            source = getattr(array, name)() if name else array
+            return shape, _split(source.tobytes(), size)
+        except Exception:
+            continue
+    for described in _described(array, memory).values():
+        walked = walk(described, memory)
+        if walked is not None and described.itemsize == size:
+            return described.shape, _split(bytes.fromhex(walked), size)
+    return None
+
+
+def _plain(array: Any, memory: Memory) -> bytes | None:
+    """The bytes of a result that has plain bytes."""
+    for source in ("memoryview", "tolist"):
+        try:
+            return bytes(memoryview(array) if source == "memoryview" else array.tolist())
+        except Exception:
+            continue
+    raws = [walk(described, memory) for described in _described(array, memory).values()]
+    return next((bytes.fromhex(raw) for raw in raws if raw is not None), None)
+
+
+def _split(raw: bytes, size: int) -> list[bytes]:
+    return [raw[k : k + size] for k in range(0, len(raw), size)]
+
+
+def _shape(array: Any) -> tuple[int, ...] | None:
+    try:
+        return tuple(int(extent) for extent in array.shape)
+    except Exception:
+        return None
+
+
+def _listed(array: Any) -> _Seen | None:
+    for name in _METHODS:
+        try:
+            nested: Any = getattr(array, name)()
+            nested = nested if isinstance(nested, (list, int, float, complex)) else nested.tolist()
+        except Exception:
+            continue
+        shape: list[int] = []
+        level: list[Any] = [nested]
+        while level and all(isinstance(item, list) for item in level):
+            shape.append(len(level[0]))
+            level = [inner for item in level for inner in item]
+        if all(isinstance(item, (int, float, complex)) for item in level):
+            return tuple(shape), level
+    return None
+
+
+def _mistake(seen: _Seen | None, plan: Plan, expected: list[bytes]) -> str:
+    """The first difference from the plan, in words; empty if there is none."""
+    if seen is None:
+        return "the result shows no values"
+    shape, elements = seen
+    wanted = plan.view_map.shape
+    if len(elements) != len(expected) or (shape is not None and elements and shape != wanted):
+        return (
+            f"shape {list(shape) if shape is not None else len(elements)} instead of {list(wanted)}"
+        )
+    if shape is not None and not elements and len(shape) == len(wanted) and shape != wanted:
+        return f"shape {list(shape)} instead of {list(wanted)}"
+    for index, actual, raw in zip(sample_indices(wanted), elements, expected):
+        value: Any = raw if isinstance(actual, bytes) else number(plan, raw)
+        if value is not None and actual != value:
+            told = [v.hex() if isinstance(v, bytes) else repr(v) for v in (actual, value)]
+            return f"{told[0]} instead of {told[1]} at element {list(index)}"
+    return ""
+
+
+def _compared(
+    seen: _Seen | None, plan: Plan, expected: list[bytes], mark: _Mark
+) -> tuple[str, bool]:
+    """The first mistake, and whether the result shows the changed element."""
+    if mark.written and not _mistake(seen, plan, mark.changed(expected)):
+        return "", True
+    return _mistake(seen, plan, expected), False
+
+
+# -- memory ----------------------------------------------------------------------------------------
+
+
+def _described(array: Any, memory: Memory) -> dict[str, Descriptor]:
+    """What the interfaces of an array in host memory say."""
+    memory.map.refresh()
+    info, kept = light_info(array, memory)
+    found = {
+        name: described
+        for name, described in descriptors_of(info).items()
+        if described.is_host and not described.is_copy
+    }
+    del kept
+    return found
+
+
+class _Mark:
+    """One element with another value, written into the memory of the producer, and removed again."""
+
+    def __init__(self, memory: Memory, address: int, old: bytes, new: bytes, plan: Plan) -> None:
+        self._memory, self._address, self._old, self._new, self._plan = (
+            memory,
+            address,
+            old,
+            new,
+            plan,
+        )
+        self.written = bool(address) and old != new and memory.write(address, new)
+
+    @classmethod
+    def of(cls, plan: Plan, described: dict[str, Descriptor], memory: Memory) -> _Mark:
+        """In the first element, where the producer says that it may be written."""
+        view = plan.view_map
+        if (
+            len({view.base_index(index) for index in sample_indices(view.shape)}) > 1
+        ):  # the others are compared
+            index = (0,) * len(view.shape)
+            old = plan.viewed_element_bytes(index)
+            for seed in range(1, 5):
+                new = _other(plan, seed).viewed_element_bytes(index)
+                for array in described.values():
+                    is_plain = array.itemsize == len(old) and not array.is_indirect
+                    if new != old and array.readonly is False and is_plain:
+                        return cls(memory, array.address, old, new, plan)
+        return cls(memory, 0, b"", b"", plan)
+
+    def changed(self, expected: list[bytes]) -> list[bytes]:
+        """The elements with the changed one, at every index that shows it."""
+        view = self._plan.view_map
+        indices = sample_indices(view.shape)
+        first = view.base_index(indices[0])
+        return [
+            self._new if view.base_index(index) == first else raw
+            for index, raw in zip(indices, expected)
+        ]
+
+    def remove(self) -> None:
+        if self.written:
+            self._memory.write(self._address, self._old)
+
+
+def _overlap(one: dict[str, Descriptor], other: dict[str, Descriptor]) -> bool | None:
+    """Whether two arrays have memory in common; None if an interface is missing, or an array is empty."""
+    spans = [[a.span for a in arrays.values() if a.span] for arrays in (one, other)]
+    if not all(spans):
+        return None
+    return any(a[0] < b[1] and b[0] < a[1] for a in spans[0] for b in spans[1])
+
+
+def _writable(result: Any, got: dict[str, Descriptor], memory: Memory) -> str:
+    """How a result can be written, in words; empty if it cannot."""
+    for name, array in got.items():
+        if array.readonly is False:
+            return f"its {name} export says that it may be written"
+    if all(memory.writable(*array.span) for array in got.values() if array.span):
+        try:
+            index = (0,) * len(result.shape)
+            result[index] = result[index]
+        except Exception:
+            return ""
+        return "an assignment to an element is accepted"
+    return ""
+
+
+# -- protocols and time ----------------------------------------------------------------------------
+
+_ATTRIBUTES = (
+    "__dlpack__",
+    "__dlpack_c_exchange_api__",
+    "__array_interface__",
+    "__array_struct__",
+    "__cuda_array_interface__",
+    "__array__",
+)
+_KEYWORDS: dict[str, dict[str, Any]] = {
+    "max_version=": {"max_version": (1, 3)},
+    "copy=": {"max_version": (1, 3), "copy": True},
+    "dl_device=": {"max_version": (1, 3), "dl_device": (1, 0)},
+}
+
+
+def _protocols(producer: Any) -> list[str]:
+    """What the arrays of a producer have: attributes, a buffer, and what `__dlpack__` takes."""
+    tries = (_made(producer, array.plan) for array in ARRAYS.values())
+    made: Any = next((made for made, reason in tries if not reason), None)
+    found = [name for name in _ATTRIBUTES if hasattr(type(made), name) or hasattr(made, name)]
+    try:
+        memoryview(made).release()
+        found.append("buffer")
+    except Exception:
+        pass
+    for name, keywords in _KEYWORDS.items() if "__dlpack__" in found else ():
+        try:
+            capsule = made.__dlpack__(**keywords)
+        except Exception:
+            continue
+        found.append(name)
+        if capsule_name(capsule, Memory().text) == "dltensor_versioned":
+            found.append("versioned")
+    return list(dict.fromkeys(found))
+
+
+def _time(producer: Any, consumer: Consumer, plan: Plan) -> float | None:
+    """The median time of an exchange, in microseconds."""
+    made, _ = _made(producer, plan)
+    try:
+        return round(statistics.median(_times(consumer.function, made)), 2)
+    except Exception:
+        return None
+
+
+def _times(function: Callable[[Any], Any], made: Any) -> Iterator[float]:
+    for number_ in range(_CALLS + 5):
+        begin = time.perf_counter()
+        result = function(made)
+        passed = time.perf_counter() - begin
+        del result
+        if number_ >= 5:  # the first calls import and compile
+            yield passed * 1e6

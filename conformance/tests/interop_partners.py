@@ -1,0 +1,161 @@
+"""Partners for the tests of the scoreboard, each wrong in one way, and a right one. They use NumPy and memory addresses."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+import numpy as np
+
+from gridbuf_conformance.plan import Plan
+from gridbuf_conformance.producers.numpy import NumPyProducer
+
+
+class _At:
+    """An array at an address, described by `__array_interface__`; `owner` keeps the memory."""
+
+    def __init__(self, array: np.ndarray, owner: object = None, **changes: object) -> None:
+        self.__array_interface__ = {
+            **array.__array_interface__,
+            "strides": array.strides,
+            **changes,
+        }
+        self.owner = owner
+
+
+# -- consumers -------------------------------------------------------------------------------------
+
+
+def right(x):
+    return np.asarray(x)
+
+
+def doubles(x):
+    array = np.asarray(x)
+    return array * 2 if array.dtype.kind in "iufc" else array
+
+
+def swaps_axes(x):
+    return np.asarray(x).T
+
+
+def narrows(x):
+    array = np.asarray(x)
+    return array.astype("float32") if array.dtype == "float64" else array
+
+
+def forgets_byte_order(x):
+    array = np.asarray(x)
+    return array.view(array.dtype.newbyteorder("=")) if not array.dtype.isnative else array
+
+
+def drops_axes(x):
+    return np.asarray(x).squeeze()
+
+
+def forgets_read_only(x):
+    array = np.asarray(x)
+    address = array.__array_interface__["data"][0]
+    return np.asarray(_At(array, array, data=(address, False)))
+
+
+def keeps_no_owner(x):
+    return np.asarray(_At(np.asarray(x)))
+
+
+class _Cached(np.ndarray):
+    def tolist(self):
+        return self.cached
+
+    def tobytes(self):
+        return self.kept
+
+
+def caches(x):
+    result = np.asarray(x).view(_Cached)
+    result.cached, result.kept = np.asarray(x).tolist(), np.asarray(x).tobytes()
+    return result
+
+
+def dies(x):
+    if np.asarray(x).ndim == 4:
+        os.kill(os.getpid(), signal.SIGSEGV)
+    return np.asarray(x)
+
+
+def hangs(x):
+    if np.asarray(x).ndim == 5 and np.asarray(x).flags.aligned:
+        time.sleep(600)
+    return np.asarray(x)
+
+
+def refuses_bool(x):
+    if np.asarray(x).dtype == bool:
+        raise TypeError("no bool here")
+    return np.asarray(x)
+
+
+def copies(x):
+    return np.array(x)
+
+
+def shows_nothing(x):
+    return object()
+
+
+# -- producers -------------------------------------------------------------------------------------
+
+
+class _Export:
+    """Shows the right values, and exports others."""
+
+    def __init__(self, array: np.ndarray, **changes: object) -> None:
+        self.shape, self.tolist, self.tobytes = array.shape, array.tolist, array.tobytes
+        self.__array_interface__ = _At(array, **changes).__array_interface__
+        self.owner = array
+
+
+class _Wrong(NumPyProducer):
+    """A producer whose arrays are exported with `changes(array)`."""
+
+    def produce(self, plan: Plan):
+        made = super().produce(plan)
+        if not isinstance(made, np.ndarray) or plan.dtype == "struct":
+            return made
+        for operation in plan.views:
+            made = super().apply_view(made, operation)
+        return self.exported(made)
+
+    def apply_view(self, obj, operation):
+        return obj
+
+
+class SwapsStrides(_Wrong):
+    def exported(self, array):
+        is_wrong = array.shape == (2, 3) and array.flags.c_contiguous
+        return _Export(array, strides=array.strides[::-1]) if is_wrong else array
+
+
+class ForgetsOffset(_Wrong):
+    def exported(self, array):
+        base = array.base
+        if array.ndim != 1 or base is None or array.strides[0] < 0 or not array.size:
+            return array
+        start = base.__array_interface__["data"][0]
+        return _Export(array, data=(start, not array.flags.writeable))
+
+
+class LiesOfWriting(_Wrong):
+    def exported(self, array):
+        return _Export(array, data=(array.__array_interface__["data"][0], False))
+
+
+class FreesEarly(_Wrong):
+    def exported(self, array):
+        if array.dtype != "int16" or not array.dtype.isnative:
+            return array
+        result = _Export(array.copy())
+        values, raw = array.tolist(), array.tobytes()
+        result.tolist, result.tobytes, result.owner = (lambda: values), (lambda: raw), None
+        return result

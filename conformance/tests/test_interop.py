@@ -1,0 +1,268 @@
+"""The scoreboard finds each wrong partner in its cell, and nowhere else; records, exit codes, scripts, the page."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import command_line
+import pytest
+
+from gridbuf_conformance.interop import (
+    ARRAYS,
+    OUTCOMES,
+    Selection,
+    differences,
+    load,
+    page,
+    run,
+    save,
+    standalone,
+)
+from gridbuf_conformance.interop.records import HARM, Cell, Record, features, pairs, scores
+
+pytest.importorskip("numpy")
+PARTNERS = str(Path(__file__).with_name("interop_partners.py"))
+CONSUMERS = (
+    "right", "doubles", "swaps_axes", "narrows", "forgets_byte_order", "drops_axes", "forgets_read_only", "keeps_no_owner",
+    "caches", "dies", "hangs", "refuses_bool", "copies", "shows_nothing",
+)  # fmt: skip
+PRODUCERS = ("SwapsStrides", "ForgetsOffset", "LiesOfWriting", "FreesEarly")
+
+
+@pytest.fixture(scope="module")
+def record() -> Record:
+    selection = Selection(
+        against=("numpy",),
+        producers=tuple(f"{PARTNERS}:{name}" for name in PRODUCERS),
+        consumers=tuple(f"{PARTNERS}:{name}" for name in CONSUMERS),
+    )
+    return run(selection, time_limit_s=3)
+
+
+def cell_of(record: Record, producer: str, consumer: str) -> Cell:
+    (cell,) = (
+        c for c in record.cells if c.key[0].endswith(producer) and c.key[1].endswith(consumer)
+    )
+    return cell
+
+
+def harm_in(cell: Cell) -> dict[str, list[str]]:
+    found: dict[str, list[str]] = {}
+    for array in ARRAYS:
+        outcome = cell.outcome(array)
+        if OUTCOMES[outcome][0] in HARM:
+            found.setdefault(outcome, []).append(array)
+    return found
+
+
+def with_(test) -> list[str]:
+    """The arrays of NumPy for which `test(array)` holds."""
+    absent = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
+    return [name for name, array in ARRAYS.items() if name not in absent and test(array)]
+
+
+def shape_of(array) -> tuple[int, ...]:
+    return array.plan.view_map.shape
+
+
+def size_of(array) -> int:
+    count = 1
+    for extent in shape_of(array):
+        count *= extent
+    return count
+
+
+EXPECTED = {
+    "right": {},
+    "copies": {},
+    "refuses_bool": {},
+    "shows_nothing": {},
+    "doubles": {"wrong values": with_(lambda a: a.plan.dtype_info.kind in "iufc" and size_of(a) and a.plan.dtype != "struct")},
+    "swaps_axes": {
+        "wrong values": with_(lambda a: len(shape_of(a)) > 1 and shape_of(a) != (1, 1) and (size_of(a) or shape_of(a) != shape_of(a)[::-1]))
+    },
+    "narrows": {"wrong values": with_(lambda a: a.plan.dtype == "float64" and a.plan.byteorder == "native" and size_of(a))},
+    "forgets_byte_order": {"wrong values": ["swapped float64", "swapped int16"]},
+    "drops_axes": {"wrong values": with_(lambda a: 1 in shape_of(a) and shape_of(a) != ())},
+    "forgets_read_only": {"read-only lost": with_(lambda a: a.plan.readonly and size_of(a))},
+    "dies": {"crash": with_(lambda a: len(shape_of(a)) == 4)},
+    "hangs": {"hang": with_(lambda a: len(shape_of(a)) == 5)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_each_wrong_consumer_is_found_in_its_cell(record, name):
+    assert harm_in(cell_of(record, "numpy", f":{name}")) == EXPECTED[name]
+
+
+def test_memory_without_owner_and_cached_values_are_found(record):
+    lost = harm_in(cell_of(record, "numpy", ":keeps_no_owner"))
+    assert (
+        set(lost) <= {"lifetime broken", "read-only lost", "crash"}
+        and len(lost["lifetime broken"]) > 20
+    )
+    stale = harm_in(cell_of(record, "numpy", ":caches"))
+    assert set(stale) == {"aliasing lost"} and "float64" in stale["aliasing lost"]
+
+
+def test_refusals_copies_and_unread_results_are_told_apart(record):
+    refused = cell_of(record, "numpy", ":refuses_bool")
+    assert (
+        refused.outcome("bool") == "refused"
+        and refused.message("bool") == "TypeError: no bool here"
+    )
+    assert refused.outcomes.count("r") == 1 and refused.outcome("float64") == "shared"
+    assert set(cell_of(record, "numpy", ":copies").outcomes) == set("ca-")
+    assert set(cell_of(record, "numpy", ":shows_nothing").outcomes) == set("?-")
+
+
+def test_wrong_producers_are_found_by_values_that_neither_exchange_shows(record):
+    """Their export and what NumPy takes agree: only the third party differs."""
+    swapped = harm_in(cell_of(record, ":SwapsStrides", "numpy.asarray"))
+    assert swapped == {"wrong values": ["rank 2", "read-only int32"]}
+    offset = harm_in(cell_of(record, ":ForgetsOffset", "numpy.asarray"))
+    assert {"offset 1", "offset 3", "read-only offset"} <= set(offset["wrong values"])
+    assert not {"float64", "order 10", "steps 1"} & set(offset["wrong values"])
+    told = harm_in(cell_of(record, ":LiesOfWriting", "numpy.asarray"))
+    assert told == EXPECTED["forgets_read_only"]
+    early = harm_in(cell_of(record, ":FreesEarly", "numpy.asarray"))
+    assert [array for arrays in early.values() for array in arrays] == ["int16"]
+    assert set(early) <= {"lifetime broken", "wrong values"}
+
+
+def test_two_runs_give_the_same_record(record, tmp_path):
+    selection = Selection(against=("numpy",), consumers=(f"{PARTNERS}:right", f"{PARTNERS}:dies"))
+    again = run(selection, time_limit_s=3)
+    assert len(again.cells) == 6
+    assert [line for line in differences(record, again) if "no longer" not in line] == []
+
+
+def test_scores_count_what_both_describe():
+    letters = "s" * 10 + "c" * 10 + "r" * 10 + "W" * 10 + "-" * 26
+    cells = [
+        Cell("p", "q", "one", "two", letters),
+        Cell("q", "r", "two", "one", "s" * 35 + "-" * 31),
+    ]
+    found = Record("3.11", "linux", cells=cells)
+    pair = pairs(found)["one", "two"]
+    assert (pair.counted, pair.right, pair.worst) == (35, 20, "W")
+    assert scores(found)["one"] == (20, 35, 35, 35)
+
+
+def command(*arguments: str, folder: Path) -> subprocess.CompletedProcess:
+    return command_line.run("interop", *arguments, cwd=folder)
+
+
+def test_exit_codes_of_a_gate(tmp_path):
+    (tmp_path / "mylib.py").write_text("import array\n\n\ndef take(x):\n    return memoryview(x)\n")
+    mine = ("--consumer", "mylib.py:take", "--against", "python")
+    first = command(*mine, "--save", "expected.json", folder=tmp_path)
+    assert first.returncode == 0, first.stderr
+    assert "mylib" in first.stdout
+    same = command(*mine, "--compare", "expected.json", folder=tmp_path)
+    assert (same.returncode, "differences from expected.json: 0" in same.stdout) == (0, True)
+    (tmp_path / "mylib.py").write_text("def take(x):\n    return memoryview(x)[::-1]\n")
+    changed = command(*mine, "--compare", "expected.json", folder=tmp_path)
+    assert changed.returncode == 1
+    assert "array → mylib.py:take: shared → wrong values: float64" in changed.stdout
+    assert command("--library", "nothing", folder=tmp_path).returncode == 4
+    assert command("--report", "x.pdf", folder=tmp_path).returncode == 2
+    assert command("--read", "mylib.py", folder=tmp_path).returncode == 4
+    assert command("--read", "expected.json", "--script", "a b c", folder=tmp_path).returncode == 2
+
+
+def test_a_run_resumes(tmp_path):
+    path = tmp_path / "r.json"
+    mine = ("--consumer", f"{PARTNERS}:right", "--against", "python", "--save", "r.json")
+    command(*mine, folder=tmp_path)
+    record = load(path)
+    record.cells[0].outcomes = "s" * len(ARRAYS)
+    kept = record.cells[0].key
+    del record.cells[1:]
+    save(record, path)
+    command(*mine, "--resume", folder=tmp_path)
+    cells = {cell.key: cell.outcomes for cell in load(path).cells}
+    assert len(cells) > 3 and cells[kept] == "s" * len(ARRAYS)
+
+
+def test_scripts_repeat_their_cell(record, tmp_path):
+    for name, array, code in (
+        ("dies", "rank 4", -11),
+        ("refuses_bool", "bool", 1),
+        ("right", "order 10", 0),
+    ):
+        cell = cell_of(record, "numpy", f":{name}")
+        script = tmp_path / "script.py"
+        script.write_text(standalone(record, cell, array), "utf-8")
+        path = os.pathsep.join([command_line.PACKAGE_FOLDER, *sys.path])
+        done = subprocess.run(
+            [sys.executable, script],
+            env={**os.environ, "PYTHONPATH": path},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == code, done.stderr
+        assert done.stdout.startswith("passed:")
+        assert ("arrived:" in done.stdout) == (code == 0)
+
+
+def test_the_marker_of_pytest_fails_with_the_differences(tmp_path):
+    (tmp_path / "mylib.py").write_text("def take(x):\n    return memoryview(x)\n")
+    command(
+        "--consumer", "mylib.py:take", "--against", "python", "--save", "r.json", folder=tmp_path
+    )
+    (tmp_path / "test_mine.py").write_text(
+        "import pytest\n\n"
+        "@pytest.mark.gridbuf_interop(expected='r.json', consumers=['mylib.py:take'], against=['python'])\n"
+        "def test_mine():\n    pass\n"
+    )
+    path = os.pathsep.join([command_line.PACKAGE_FOLDER, *sys.path])
+    plugin = ("-p", "gridbuf_conformance.pytest_plugin", "-p", "no:cacheprovider", "-W", "error")
+    line = [sys.executable, "-m", "pytest", "-q", f"--rootdir={tmp_path}", *plugin, "test_mine.py"]
+    environment = {**os.environ, "PYTHONPATH": path, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    done = subprocess.run(line, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (tmp_path / "mylib.py").write_text("def take(x):\n    raise TypeError('no')\n")
+    done = subprocess.run(line, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert (
+        done.returncode == 1 and "array → mylib.py:take: shared → refused: float64" in done.stdout
+    )
+
+
+def test_the_page_has_every_cell_and_the_same_bytes(record, tmp_path):
+    text = page.render([record, record], ["a < b"])
+    assert text == page.render([record, record], ["a < b"])
+    assert "a &lt; b" in text and "wrong values" in text and "http-equiv" in text
+    assert not re.findall(
+        r'(?:src|href)="(?!#)', re.sub(r'<a href="https://[^"]*">tracker', "", text)
+    )
+    for source, target in pairs(record):
+        assert f'href="#r0-{source}-{target}"' in text and f'id="r0-{source}-{target}"' in text
+    assert text.count("<pre>") == 2 * len(record.cells)
+    done = command("--read", "r.json", "--report", "p.html", folder=tmp_path)
+    assert done.returncode == 4
+    save(record, tmp_path / "r.json")
+    done = command("--read", "r.json", "--compare", "r.json", "--report", "p.html", folder=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "<li>none</li>" in (tmp_path / "p.html").read_text("utf-8")
+
+
+def test_features_are_measured(record):
+    right, tried = features(record, "numpy", "producer")["negative strides"]
+    assert right == tried == 5
+    assert {"__dlpack__", "buffer", "max_version=", "copy=", "versioned"} <= set(
+        record.protocols["numpy"]
+    )
+
+
+def test_records_of_other_arrays_are_refused(tmp_path):
+    path = tmp_path / "r.json"
+    save(Record("3.11", "linux"), path)
+    path.write_text(path.read_text().replace('"arrays": 1', '"arrays": 0'))
+    assert command("--read", "r.json", folder=tmp_path).returncode == 4
+    assert json.loads(path.read_text())["arrays"] == 0
