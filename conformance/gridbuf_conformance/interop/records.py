@@ -278,6 +278,6 @@ def _script(cell: Cell, array: str, plan: str, python: str, packages: str) -> It
     yield "array = producer.produce(plan)"
     yield "for operation in plan.views:"
     yield "    array = producer.apply_view(array, operation)"
-    yield 'print("passed:", type(array), array)'
+    yield 'print("passed:", type(array), array, flush=True)'
     yield "result = consumer.function(array)"
     yield 'print("arrived:", type(result), result)'
