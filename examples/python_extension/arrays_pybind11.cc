@@ -1,0 +1,39 @@
+// [extension]
+#include <gridbuf_pybind11.h>
+
+using gridbuf::argument;
+
+// Doubles the elements of any two-dimensional float64 array in host memory, in place.
+static void twice(argument<double, 2> array) {
+  const gridbuf::view<double> a = array.elements();
+  for (int i = 0; i < a.extent(0); ++i)
+    for (int j = 0; j < a.extent(1); ++j) a(i, j) *= 2.0;
+}
+
+// Reads, so that read-only arrays are fine.
+static double sum(argument<const double, 1> array) {
+  const gridbuf::view<const double> a = array.elements();
+  double total = 0.0;
+  for (int i = 0; i < a.extent(0); ++i) total += a(i);
+  return total;
+}
+
+// A new array, which Python owns.
+static gridbuf::array<float> filled(std::int64_t rows, std::int64_t columns, float value) {
+  gridbuf::options wanted;
+  wanted.shape = {rows, columns};
+  gridbuf::array<float> made(wanted);
+  made.fill(value);
+  return made;
+}
+
+// Any element type and rank: the same memory, in a new object.
+static argument<void> same(argument<void> array) { return array; }
+
+PYBIND11_MODULE(arrays_pybind11, module) {
+  module.def("twice", &twice);
+  module.def("sum", &sum);
+  module.def("filled", &filled);
+  module.def("same", &same);
+}
+// [/extension]
