@@ -154,6 +154,7 @@ def test_other_exporters(arrays) -> None:
         arrays.twice(NoCapsule())
 
 
+@pytest.mark.thorough
 def test_the_suite_finds_no_failure(folder: pathlib.Path, library: str) -> None:
     done = subprocess.run(
         [
