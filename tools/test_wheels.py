@@ -1,4 +1,4 @@
-"""The wheels that users install: one extension that needs only glibc, a pure suite that needs neither NumPy nor gridbuf."""
+"""The wheels that users install: an extension and a library that need only glibc, a pure suite that needs neither NumPy nor gridbuf."""
 
 import email
 import json
@@ -56,42 +56,56 @@ def unpacked(tmp_path_factory) -> pathlib.Path:
     return folder
 
 
-def test_gridbuf_wheel_has_one_extension_that_needs_only_glibc(unpacked):
-    (extension,) = unpacked.rglob("*.so*")
-    dynamic = subprocess.run(
-        ["readelf", "-d", extension], capture_output=True, text=True, check=True
-    ).stdout
-    needed = re.findall(r"NEEDED.*\[(.+)\]", dynamic)
-    assert needed
-    assert [name for name in needed if not GLIBC.match(name)] == []
+# The extension, and the library that it shares with programs in C.
+EXTENSION, LIBRARY = "gridbuf/_core.so", "gridbuf/lib/libgridbuf.so.0"
 
 
-def test_gridbuf_extension_shows_only_its_init_function(unpacked):
-    (extension,) = unpacked.rglob("*.so*")
+@pytest.fixture(params=[EXTENSION, LIBRARY])
+def binary(unpacked, request) -> pathlib.Path:
+    return unpacked / request.param
+
+
+def test_gridbuf_wheel_has_an_extension_and_a_library_that_need_only_glibc(unpacked):
+    found = {path.relative_to(unpacked).as_posix(): path for path in unpacked.rglob("*.so*")}
+    assert set(found) == {EXTENSION, LIBRARY}
+    for name, path in found.items():
+        dynamic = subprocess.run(
+            ["readelf", "-d", path], capture_output=True, text=True, check=True
+        ).stdout
+        needed = [
+            name for name in re.findall(r"NEEDED.*\[(.+)\]", dynamic) if not GLIBC.match(name)
+        ]
+        assert needed == (["libgridbuf.so.0"] if name == EXTENSION else [])
+        assert re.findall(r"RUNPATH.*\[(.+)\]", dynamic) == ["$ORIGIN/lib"] * (name == EXTENSION)
+
+
+def test_gridbuf_binaries_show_only_their_functions(binary):
     symbols = subprocess.run(
-        ["nm", "-D", "--defined-only", extension], capture_output=True, text=True, check=True
+        ["nm", "-D", "--defined-only", binary], capture_output=True, text=True, check=True
     )
     names = [line.split()[-1] for line in symbols.stdout.splitlines()]
-    assert names == ["PyInit__core"]
+    if binary.name == "_core.so":
+        assert names == ["PyInit__core"]
+    else:
+        assert [name for name in names if not name.startswith("gridbuf_")] == []
+        assert len(names) > 40
 
 
-def test_gridbuf_extension_has_no_path_of_its_build(unpacked):
+def test_gridbuf_binaries_have_no_path_of_their_build(binary):
     """Two builds in two folders would differ. nvcc names unnamed namespaces by a hash of the path."""
     if platform.freedesktop_os_release().get("VERSION_ID") != "12":
         # Assertions of pybind11's headers hold the names that the compiler was given.
         pytest.skip("NOT TESTED: releases are made on Debian 12; Bazel 7 gives absolute names")
-    (extension,) = unpacked.rglob("*.so*")
     words = (
         rb"[\w./-]*(?:/execroot/|/sandbox/|/\.gridbuf/|tmpxft_|_GLOBAL__N__[0-9a-f]{8}_)[\w./-]*"
     )
-    assert re.findall(words, extension.read_bytes()) == []
+    assert re.findall(words, binary.read_bytes()) == []
 
 
-def test_gridbuf_extension_asks_glibc_for_versions_only(unpacked):
+def test_gridbuf_binaries_ask_glibc_for_versions_only(binary):
     """A symbol without a version is one that the old glibc of the link does not have, and auditwheel does not see it."""
-    (extension,) = unpacked.rglob("*.so*")
     symbols = subprocess.run(
-        ["nm", "-D", "--undefined-only", extension], capture_output=True, text=True, check=True
+        ["nm", "-D", "--undefined-only", binary], capture_output=True, text=True, check=True
     )
     rows = [line.split() for line in symbols.stdout.splitlines()]
     assert any("@GLIBC" in name for _, name in rows)
@@ -183,7 +197,7 @@ def test_sbom_of_gridbuf_has_what_is_linked_and_compiled_in(unpacked):
 
 def test_sbom_of_gridbuf_has_the_versions_of_what_is_linked(unpacked):
     found = components(unpacked)
-    (extension,) = unpacked.rglob("*.so*")
+    extension = unpacked / EXTENSION
     # Abseil's symbols have its version.
     (version,) = set(re.findall(rb"lts_(\d{8})", extension.read_bytes()))
     assert {name.partition(".")[0] for name in found["abseil-cpp"]} == {version.decode()}
@@ -214,7 +228,7 @@ MOST_EXTENSION_BYTES = 16 << 20
 
 
 def test_gridbuf_wheel_carries_cuda_code_exactly_if_built_with_the_toolkit(tmp_path, unpacked):
-    (extension,) = unpacked.rglob("*.so*")
+    extension = unpacked / EXTENSION
     assert extension.stat().st_size < MOST_EXTENSION_BYTES
     built = os.environ["GRIDBUF_BUILT_WITH_CUDA"] == "1"
     # nvcc puts the code of GPUs into a section of this name.
@@ -227,6 +241,40 @@ def test_gridbuf_wheel_carries_cuda_code_exactly_if_built_with_the_toolkit(tmp_p
     result = run(python, "-c", code)
     assert result.returncode == 0, result.stderr
     assert result.stdout.startswith("built in, runtime" if built else "not built in"), result.stdout
+
+
+C_PROGRAM = """
+#include <gridbuf.h>
+#include <stdio.h>
+int main(void) {
+  const int64_t shape[1] = {3};
+  gridbuf_options options = GRIDBUF_OPTIONS_INIT;
+  options.ndim = 1, options.shape = shape;
+  gridbuf_storage* field;
+  if (gridbuf_storage_create(&options, &field) != GRIDBUF_OK) return 1;
+  puts(gridbuf_version());
+  return gridbuf_storage_release(field);
+}
+"""
+
+
+def test_c_programs_build_from_the_wheel(tmp_path, unpacked):
+    """By gcc with the folders that `python -m gridbuf` prints; Python then shares the library."""
+    python = install(only_wheel(GRIDBUF), tmp_path / "env", ("numpy", "numpy.libs"))
+    options = ["--includedir", "--libdir", "--cmakedir", "--pkgconfigdir", "--fortrandir"]
+    result = run(python, "-m", "gridbuf", *options)
+    assert result.returncode == 0, result.stderr
+    include, library, cmake, pkgconfig, fortran = map(pathlib.Path, result.stdout.splitlines())
+    assert (include / "gridbuf.hpp").exists() and (fortran / "gridbuf.f90").exists()
+    assert (cmake / "gridbuf-config.cmake").exists() and (pkgconfig / "gridbuf.pc").exists()
+    (tmp_path / "main.c").write_text(C_PROGRAM)
+    command = ["gcc", "-Wall", "-Werror", "main.c", f"-I{include}", f"-L{library}"]
+    command += ["-l:libgridbuf.so.0", f"-Wl,-rpath,{library}", "-o", "main"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    program = subprocess.run([tmp_path / "main"], check=True, capture_output=True, text=True)
+    assert program.stdout.strip() == only_wheel(GRIDBUF).name.split("-")[1]
+    refused = run(python, "-m", "gridbuf")
+    assert refused.returncode == 2 and "--cmakedir" in refused.stdout
 
 
 def test_the_two_wheels_have_one_version():

@@ -7,6 +7,8 @@
 #include <mutex>
 #include <vector>
 
+#include "modules/base/process_wide.h"
+
 namespace gridbuf {
 namespace {
 
@@ -15,7 +17,7 @@ class ForkLocks {
   // Not destroyed, because locks may outlive main(). Made when gridbuf is loaded, so a fork cannot
   // find it half made.
   static ForkLocks& get() {
-    static ForkLocks& locks = *make();
+    static ForkLocks& locks = process_wide<ForkLocks>("fork", &make);
     return locks;
   }
 
@@ -32,11 +34,10 @@ class ForkLocks {
   int generation() const { return generation_.load(std::memory_order_relaxed); }
 
  private:
-  static ForkLocks* make() {
-    auto* const made = new ForkLocks;
+  static void* make() {
     pthread_atfork([] { get().before_fork(); }, [] { get().in_parent(); },
                    [] { get().in_child(); });
-    return made;
+    return new ForkLocks;
   }
 
   void before_fork() {

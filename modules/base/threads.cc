@@ -25,6 +25,7 @@ module;
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "modules/base/process_wide.h"
 
 module gridbuf.base;
 
@@ -34,7 +35,10 @@ namespace {
 // ---- The setting. ----
 
 // 0: not set. Relaxed: the number is all that is published.
-std::atomic<int> chosen_count = 0;
+std::atomic<int>& chosen_count() {
+  static auto& count = process_wide<std::atomic<int>>("thread count");
+  return count;
+}
 
 // The number in the environment; 0 if it is absent or not valid.
 int count_of_environment() {
@@ -136,7 +140,7 @@ class Job {
 class Helpers {
  public:
   static Helpers& get() {
-    static Helpers& helpers = *make();
+    static Helpers& helpers = process_wide<Helpers>("helpers", &make);
     return helpers;
   }
 
@@ -170,7 +174,7 @@ class Helpers {
  private:
   // Not destroyed, because helpers may outlive main(). In a child no helper exists, and another
   // thread may have held the mutex, so it is made again.
-  static Helpers* make() {
+  static void* make() {
     alignas(Helpers) static std::array<std::byte, sizeof(Helpers)> memory;
     one_ = new (memory.data()) Helpers;
     pthread_atfork([] { one_->before_fork(); }, [] { one_->after_fork(); },
@@ -296,7 +300,7 @@ class Helpers {
 }  // namespace
 
 int thread_count() {
-  const int chosen = chosen_count.load(std::memory_order_relaxed);
+  const int chosen = chosen_count().load(std::memory_order_relaxed);
   return chosen > 0 ? chosen : default_count();
 }
 
@@ -307,12 +311,12 @@ absl::Status set_thread_count(int count) {
                        "an integer from 1 to " + std::to_string(kMaxThreadCount),
                        "pass 1 to do all work on the calling thread"});
   }
-  chosen_count.store(count, std::memory_order_relaxed);
+  chosen_count().store(count, std::memory_order_relaxed);
   return absl::OkStatus();
 }
 
 std::string thread_count_origin() {
-  if (chosen_count.load(std::memory_order_relaxed) > 0) return "set by the program";
+  if (chosen_count().load(std::memory_order_relaxed) > 0) return "set by the program";
   const char* const text = std::getenv(kThreadCountVariable);
   if (text == nullptr) return "processors of this process";
   if (count_of_environment() > 0) return kThreadCountVariable;

@@ -19,6 +19,7 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "modules/base/process_wide.h"
 #include "modules/base/status_macros.h"
 #include "modules/c/gridbuf.h"
 
@@ -59,6 +60,14 @@ inline constexpr std::uint64_t kMagic<Array> = 0x6762'7566'4172'7231;
 template <>
 inline constexpr std::uint64_t kMagic<Storage> = 0x6762'7566'5374'6f31;
 
+/// The first word of a handle. Other builds have other numbers, because their values have other
+/// layouts.
+inline const std::uint64_t this_build = build_number();
+template <class T>
+std::uint64_t magic() {
+  return kMagic<T> ^ this_build;
+}
+
 template <class T>
 inline constexpr std::string_view kHandleName = "array";
 template <>
@@ -85,7 +94,7 @@ absl::Status bad_handle(const void* handle, std::string_view kind);
 
 template <class T>
 absl::Status check(const Handle<T>* handle) {
-  if (handle != nullptr && handle->magic == kMagic<T>) [[likely]] {
+  if (handle != nullptr && handle->magic == magic<T>()) [[likely]] {
     return absl::OkStatus();
   }
   return bad_handle(handle, kHandleName<T>);
@@ -95,7 +104,7 @@ absl::Status check(const Handle<T>* handle) {
 template <class T, class Outside>
 absl::Status give(absl::StatusOr<T> made, Outside** out) {
   if (!made.ok()) return made.status();
-  *out = outside(new Handle<T>{kMagic<T>, *std::move(made)});
+  *out = outside(new Handle<T>{magic<T>(), *std::move(made)});
   return absl::OkStatus();
 }
 

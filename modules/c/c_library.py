@@ -6,6 +6,8 @@ import ctypes
 import pathlib
 from collections.abc import Sequence
 
+import numpy as np
+
 HERE = pathlib.Path(__file__).parent
 LIBRARY = HERE / "libgridbuf.so.0"
 HEADER = HERE / "gridbuf.h"
@@ -170,3 +172,27 @@ def items(*subscript: object) -> tuple[object, int]:
                 Item({None: 2, ...: 3}.get(item, 0), 0, item if isinstance(item, int) else 0, 0, 0)
             )
     return (Item * len(made))(*made), len(made)
+
+
+def at(pointer: int, shape: tuple[int, ...], strides: tuple[int, ...]) -> np.ndarray:
+    """Memory of the host as float64."""
+
+    class Memory:
+        __array_interface__ = {
+            "data": (pointer, False),
+            "shape": shape,
+            "strides": strides,
+            "typestr": "<f8",
+            "version": 3,
+        }
+
+    return np.asarray(Memory())
+
+
+def access(storage: ctypes.c_void_p, side: int, mode: int) -> np.ndarray:
+    data = ctypes.c_void_p()
+    call("storage_access", storage, side, mode, ctypes.byref(data))
+    found = info("storage", storage, side)
+    return at(
+        data.value, tuple(found.shape[: found.ndim]), tuple(found.strides_bytes[: found.ndim])
+    )

@@ -36,7 +36,8 @@ absl::Status require(const void* pointer, std::string_view name) {
 absl::Status bad_handle(const void* handle, std::string_view kind) {
   const std::string name(kind);
   return bad({name, handle == nullptr ? "NULL" : "not a handle of a live " + name,
-              "a handle of a live " + name, "pass what a function has given, before its release"});
+              "a handle of a live " + name + " of this build of gridbuf",
+              "pass what a function of this library has given, before its release"});
 }
 
 gridbuf_status fail(ErrorClass error_class, const char* text) noexcept {

@@ -48,6 +48,11 @@ extern "C" {
 /* Left out: the default of a slice's start or stop. */
 #define GRIDBUF_NONE INT64_MIN
 
+/* The name of a PyCapsule that holds a gridbuf_storage: gridbuf.storage.from_c makes a storage of
+ * Python of it, another handle, and gridbuf.storage.to_c the reverse. Who makes the capsule
+ * releases its handle, in the capsule's destructor. */
+#define GRIDBUF_STORAGE_CAPSULE "gridbuf_storage.0"
+
 /* DLPack's struct, of dlpack.h. */
 struct DLManagedTensorVersioned;
 

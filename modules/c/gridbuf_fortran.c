@@ -99,6 +99,21 @@ static gridbuf_status wrap(const CFI_cdesc_t* array, gridbuf_options* options, g
   return status;
 }
 
+/* Another handle of the storage, with 1 minus the lower halo. */
+gridbuf_status gridbuf_f_share(const gridbuf_storage* storage, int64_t* lower,
+                               gridbuf_storage** out) {
+  gridbuf_info info;
+  info.struct_bytes = sizeof info;
+  *out = NULL;
+  gridbuf_status status = gridbuf_storage_info(storage, GRIDBUF_HOST, &info);
+  if (status == GRIDBUF_NO_SUCH_BUFFER) {
+    status = gridbuf_storage_info(storage, GRIDBUF_DEVICE, &info);
+  }
+  if (status != GRIDBUF_OK) return status;
+  for (int32_t i = 0; i < info.ndim && i < CFI_MAX_RANK; ++i) lower[i] = 1 - info.lower_halo[i];
+  return gridbuf_storage_view(storage, NULL, 0, out);
+}
+
 /* A name for each kind, because the interfaces in Fortran differ. */
 #define GRIDBUF_F_KIND(kind)                                                                      \
   gridbuf_status gridbuf_f_point_##kind(const gridbuf_storage* storage, int32_t side,             \

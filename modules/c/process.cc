@@ -1,10 +1,14 @@
-// Settings and statistics of the process.
+// Settings and statistics of the process, and the objects of which it has one.
 #include <cstdint>
+#include <map>
+#include <mutex>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "modules/base/process_wide.h"
 #include "modules/base/status_macros.h"
 #include "modules/c/gridbuf.h"
 #include "modules/c/version.h"
@@ -17,6 +21,19 @@ import gridbuf.device.registry;
 using namespace gridbuf::c;
 
 extern "C" {
+
+// For modules/base/process_wide.cc, in this library and in Python's extension.
+void* gridbuf_private_object(std::uint64_t build, const char* name, void* (*make)()) {
+  static auto& mutex = *new std::recursive_mutex;  // `make` may ask for others
+  static auto& objects = *new std::map<std::string_view, void*>;
+  if (build != gridbuf::build_number()) return nullptr;
+  const std::lock_guard lock(mutex);
+  const auto found = objects.find(name);
+  if (found != objects.end()) return found->second;
+  void* const made = make();
+  objects.emplace(name, made);
+  return made;
+}
 
 int32_t gridbuf_abi(void) { return GRIDBUF_ABI; }
 

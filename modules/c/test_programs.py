@@ -13,6 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 ARCHIVE = pathlib.Path(__file__).parent / "gridbuf.tar.gz"
 EXAMPLE = ROOT / "examples/c_interface"
 PROGRAMS = pathlib.Path(sys.prefix) / "bin"
+ENVIRON = {**os.environ, "PYTHONPATH": os.pathsep.join(["", *sys.path])}
 
 # A program that is not sanitized links a sanitized library; the test's environment preloads the runtime.
 LINK_SANITIZED = "-Wl,--allow-shlib-undefined"
@@ -86,6 +87,54 @@ def test_gcc_and_gfortran_alone(prefix: pathlib.Path, tmp_path: pathlib.Path) ->
         cwd=tmp_path,
     )
     assert run(tmp_path / "fortran") == PRINTED["fortran"]
+
+
+def folder_of(option: str) -> pathlib.Path:
+    return pathlib.Path(run(sys.executable, "-m", "gridbuf", option, env=ENVIRON).strip())
+
+
+def test_python_and_fortran_share_storages(tmp_path: pathlib.Path) -> None:
+    """With the library of the Python package."""
+    shared = folder_of("--fortrandir")
+    for name in ("model.py", "relax.f90"):
+        shutil.copy(ROOT / "examples/python_and_fortran" / name, tmp_path)
+    run(
+        "gcc",
+        "-fPIC",
+        f"-I{folder_of('--includedir')}",
+        "-c",
+        shared / "gridbuf_fortran.c",
+        cwd=tmp_path,
+    )
+    run(
+        "gfortran",
+        "-std=f2018",
+        "-O2",
+        "-shared",
+        "-fPIC",
+        shared / "gridbuf.f90",
+        "relax.f90",
+        "gridbuf_fortran.o",
+        f"-L{folder_of('--libdir')}",
+        "-l:libgridbuf.so.0",
+        LINK_SANITIZED,
+        "-o",
+        "librelax.so",
+        cwd=tmp_path,
+    )
+    assert "1000" not in run(sys.executable, tmp_path / "model.py", env=ENVIRON)
+    check = """
+import numpy as np, model, gridbuf.testing
+with gridbuf.testing.emulated_device():
+    for options in ({}, {"device": "gpu"}):
+        mixed = model.run(20, **options).to_numpy().copy()
+        relax, model.relax = model.relax, model.step
+        plain = model.run(20, **options).to_numpy()
+        model.relax = relax
+        np.testing.assert_allclose(mixed, plain, rtol=1e-13)
+        assert 0 < plain.sum() < 1001
+"""
+    run(sys.executable, "-c", check, env=ENVIRON, cwd=tmp_path)
 
 
 @pytest.mark.thorough

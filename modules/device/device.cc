@@ -11,6 +11,7 @@ module;
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "modules/base/process_wide.h"
 #include "modules/base/status_macros.h"
 #include "modules/base/thread_word.h"
 
@@ -23,10 +24,10 @@ namespace gridbuf {
 namespace {
 
 // 0 stands for the legacy default stream. Never destroyed: threads may outlive main().
-const ThreadWord& this_threads_stream = *new ThreadWord;
+const ThreadWord& this_threads_stream = process_wide<ThreadWord>("stream of this thread");
 
 // Released at the exit, so that a thread that sees it also sees what the exit has done before.
-std::atomic<bool> exiting = false;
+std::atomic<bool>& exiting = process_wide<std::atomic<bool>>("exiting");
 
 // The rows of one side as a view of bytes. Its hull is the memory that they span.
 absl::StatusOr<std::int64_t> extent_of_rows(std::string_view side, const RowCopy& rows,

@@ -26,6 +26,8 @@ module;
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
+#include "modules/base/process_wide.h"
+
 module gridbuf.layout;
 
 namespace gridbuf {
@@ -91,7 +93,7 @@ class Names {
  public:
   // A fork waits for other threads' calls. The child makes the lock again, because a lock knows the
   // thread that holds it by a number, which a fork changes.
-  static Names* make() {
+  static void* make() {
     static Names* const made = new Names;
     pthread_atfork([] { made->mutex_.lock(); }, [] { made->mutex_.unlock(); },
                    [] { std::construct_at(&made->mutex_); });
@@ -136,7 +138,7 @@ class Names {
 
 // Never destroyed: threads may still name dimensions while the process exits.
 Names& table() {
-  static Names& names = *Names::make();
+  static Names& names = process_wide<Names>("dimension names", &Names::make);
   return names;
 }
 // Before any thread: see modules/base/fork.h.

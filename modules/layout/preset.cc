@@ -24,6 +24,8 @@ module;
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "modules/base/process_wide.h"
+
 module gridbuf.layout;
 
 namespace gridbuf {
@@ -73,7 +75,7 @@ std::optional<Preset> find_builtin(std::string_view name) {
 class Registry {
  public:
   // As for the names of dimensions (dims.cc).
-  static Registry* make() {
+  static void* make() {
     static Registry* const made = new Registry;
     pthread_atfork([] { made->mutex_.lock(); }, [] { made->mutex_.unlock(); },
                    [] { std::construct_at(&made->mutex_); });
@@ -104,7 +106,7 @@ class Registry {
 
 // Never destroyed: threads may still allocate while the process exits.
 Registry& registry() {
-  static Registry& instance = *Registry::make();
+  static Registry& instance = process_wide<Registry>("presets", &Registry::make);
   return instance;
 }
 // Before any thread: see modules/base/fork.h.

@@ -1,8 +1,6 @@
 module;
 
 #include <malloc.h>
-#include <pthread.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -12,6 +10,9 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+
+#include "modules/base/process_wide.h"
+#include "modules/base/thread_word.h"
 
 module gridbuf.alloc.host;
 
@@ -44,15 +45,13 @@ class SpareBlocks {
   ~SpareBlocks() { clear(); }
 
   // Those of this thread; null if it does not have any.
-  static SpareBlocks* of_thread() noexcept {
-    return static_cast<SpareBlocks*>(pthread_getspecific(key()));
-  }
+  static SpareBlocks* of_thread() noexcept { return reinterpret_cast<SpareBlocks*>(word().get()); }
 
   // As above, made if there are none. Null without memory.
   static SpareBlocks* make_of_thread() noexcept {
     if (SpareBlocks* const made = of_thread(); made != nullptr) return made;
     auto* const made = new (std::nothrow) SpareBlocks;
-    if (made == nullptr || pthread_setspecific(key(), made) == 0) return made;
+    if (made == nullptr || word().set(reinterpret_cast<std::uintptr_t>(made))) return made;
     delete made;
     return nullptr;
   }
@@ -76,13 +75,11 @@ class SpareBlocks {
 
  private:
   // The C library deletes the blocks when a thread ends, also those that are made meanwhile.
-  static pthread_key_t key() noexcept {
-    static const pthread_key_t key = [] {
-      pthread_key_t made{};
-      pthread_key_create(&made, [](void* blocks) { delete static_cast<SpareBlocks*>(blocks); });
-      return made;
-    }();
-    return key;
+  static const ThreadWord& word() noexcept {
+    static const auto& word = process_wide<ThreadWord>("spare blocks", []() -> void* {
+      return new ThreadWord([](void* blocks) { delete static_cast<SpareBlocks*>(blocks); });
+    });
+    return word;
   }
 
   struct Spare {
@@ -183,11 +180,11 @@ void HostResource::free_spare_blocks() noexcept {
 }
 
 HostResource& host_resource() {
-  static HostResource& resource = *[] {
+  static auto& resource = process_wide<HostResource>("host", []() -> void* {
     auto* const made = new HostResource;
     made->survive_forks();
     return made;
-  }();
+  });
   return resource;
 }
 // Before any thread: see modules/base/fork.h.

@@ -12,6 +12,7 @@ module;
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "modules/base/process_wide.h"
 #include "modules/base/status_macros.h"
 #include "modules/device/cuda/runtime/runtime.h"
 
@@ -238,7 +239,7 @@ absl::Status find_cuda_device(const gridbuf_cuda_runtime* runtime) {
 }
 
 namespace {
-std::atomic<CudaDriver*> started = nullptr;
+std::atomic<CudaDriver*>& started = process_wide<std::atomic<CudaDriver*>>("CUDA driver");
 }  // namespace
 
 CudaDriver* started_cuda_driver() noexcept { return started.load(); }

@@ -21,6 +21,7 @@ module;
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "modules/base/process_wide.h"
 #include "modules/base/status_macros.h"
 
 module gridbuf.device.emulated;
@@ -107,7 +108,7 @@ struct EmulatedDriver::BlockRecord {
 };
 
 EmulatedDriver& emulated_driver() {
-  static std::atomic<EmulatedDriver*> driver = nullptr;
+  static auto& driver = process_wide<std::atomic<EmulatedDriver*>>("emulated driver");
   if (driver == nullptr) {
     // Without a lock, which a fork would have to hold: the driver's own locks enter the list of
     // ForkSafe, and a fork holds that list first.

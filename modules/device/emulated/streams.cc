@@ -13,6 +13,7 @@ module;
 #include <utility>
 #include <vector>
 
+#include "modules/base/process_wide.h"
 #include "modules/base/status_macros.h"
 #include "modules/base/thread_word.h"
 
@@ -44,7 +45,7 @@ namespace {
 constexpr StreamHandle kFirstHandle = 0x5EED0000;
 constexpr StreamHandle kHandleStep = 0x100;
 
-std::atomic<std::uint64_t> next_id = 1;
+std::atomic<std::uint64_t>& last_id = process_wide<std::atomic<std::uint64_t>>("last queues");
 
 // The default streams of one thread, by LateStreams; abandoned when the thread ends.
 struct ThreadQueues {
@@ -53,9 +54,11 @@ struct ThreadQueues {
     for (const auto& [id, queue] : queues) queue->abandoned = true;
   }
 };
-const ThreadWord& thread_queues = *new ThreadWord(
-    [](void* queues) { delete static_cast<ThreadQueues*>(queues); });  // ThreadQueues*
-const ThreadWord& work_depth = *new ThreadWord;
+// ThreadQueues*
+const ThreadWord& thread_queues = process_wide<ThreadWord>("thread queues", []() -> void* {
+  return new ThreadWord([](void* queues) { delete static_cast<ThreadQueues*>(queues); });
+});
+const ThreadWord& work_depth = process_wide<ThreadWord>("work depth");
 
 // Throws std::bad_alloc.
 ThreadQueues& this_threads_queues() {
@@ -77,7 +80,7 @@ std::string handle_text(StreamHandle stream) { return std::to_string(stream); }
 bool inside_work() noexcept { return work_depth.get() > 0; }
 
 LateStreams::LateStreams()
-    : id_(next_id++), next_handle_(kFirstHandle), legacy_(std::make_shared<Queue>()) {
+    : id_(++last_id), next_handle_(kFirstHandle), legacy_(std::make_shared<Queue>()) {
   queues_.push_back(legacy_);
 }
 

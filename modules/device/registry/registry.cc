@@ -8,6 +8,7 @@ module;
 #include <string_view>
 #include <utility>
 
+#include "modules/base/process_wide.h"
 #include "modules/base/status_macros.h"
 
 module gridbuf.device.registry;
@@ -26,7 +27,9 @@ std::string_view device_by_environment() {
 }
 
 std::atomic<bool>& emulated_switch() {
-  static std::atomic<bool> on = device_by_environment() == "emulated";
+  static auto& on = process_wide<std::atomic<bool>>("emulated device", []() -> void* {
+    return new std::atomic<bool>(device_by_environment() == "emulated");
+  });
   return on;
 }
 // Before any thread: see modules/base/fork.h.

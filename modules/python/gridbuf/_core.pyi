@@ -2467,6 +2467,82 @@ def _storage_as_storage(
     7.0
     """
 
+def _storage_from_c(capsule: CapsuleType) -> Storage:
+    """Return a storage that C, C++ or Fortran made, of the same memory and synchronisation.
+
+    Parameters
+    ----------
+    capsule : PyCapsule
+        Holds a ``gridbuf_storage*`` of ``gridbuf.h`` and has the name ``GRIDBUF_STORAGE_CAPSULE``. It is not
+        used up.
+
+    Returns
+    -------
+    Storage
+        Another handle: the memory lives while either side holds it. What one side writes through its
+        access, the other sees at its next one.
+
+    Raises
+    ------
+    TypeError
+        For another object or capsule.
+    ValueError
+        For a handle of another build of gridbuf than this package's ``libgridbuf.so.0``.
+    BufferError
+        For element types that NumPy does not have.
+
+    Notes
+    -----
+    C programs link the library of this package: ``python -m gridbuf --libdir``. Rules: docs/spec.md 13.11.
+
+    Examples
+    --------
+    >>> import gridbuf.storage
+    >>> field = gridbuf.storage.zeros((4, 4), halo=(1, 1))
+    >>> same = gridbuf.storage.from_c(gridbuf.storage.to_c(field))
+    >>> field[0, 0] = 5.0
+    >>> float(same[0, 0]), same.halo
+    (5.0, ((1, 1), (1, 1)))
+    """
+
+def _storage_to_c(storage: Storage) -> CapsuleType:
+    """Return a capsule with a handle of a storage for C, C++ or Fortran.
+
+    Parameters
+    ----------
+    storage : Storage
+        Of an element type without fields.
+
+    Returns
+    -------
+    PyCapsule
+        Holds a ``gridbuf_storage*`` of ``gridbuf.h`` and has the name ``GRIDBUF_STORAGE_CAPSULE``. It releases
+        the handle. So C uses the handle while the capsule lives, and does not release it; a view of it,
+        ``gridbuf_storage_view(handle, NULL, 0, &own)``, is a handle that C keeps.
+
+    Raises
+    ------
+    TypeError
+        For another object, and for records.
+    ValueError
+        For memory whose producer is told of writes (``touch``).
+
+    See Also
+    --------
+    from_c : the reverse.
+
+    Notes
+    -----
+    Rules: docs/spec.md 13.11.
+
+    Examples
+    --------
+    >>> import gridbuf.storage
+    >>> capsule = gridbuf.storage.to_c(gridbuf.storage.zeros((4, 4)))
+    >>> type(capsule).__name__
+    'PyCapsule'
+    """
+
 def _storage_storage(
     data: object = None,
     device_data: object = None,

@@ -303,6 +303,8 @@ py::object run_kernel(const py::args& arguments);
 // wrapping.cc
 /// Adds `as_storage` and `storage`.
 void add_wrapping_functions(PyObject* module);
+/// from_c and to_c; `package` is the module that shows them.
+void add_capsule_functions(PyObject* module, py::handle package);
 
 }  // namespace gridbuf::python::storages
 

@@ -393,6 +393,7 @@ void add_wrapping_functions(PyObject* module) {
       as_storage, py::name("as_storage"), py::scope(package), doc("_storage_as_storage"));
   core.attr("_storage_storage") =
       py::cpp_function(storage, py::name("storage"), py::scope(package), doc("_storage_storage"));
+  add_capsule_functions(module, package);
 }
 
 }  // namespace gridbuf::python::storages

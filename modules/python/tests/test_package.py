@@ -52,7 +52,8 @@ def test_public_names_say_where_they_live() -> None:
             shown = "as_storage" if name == "asstorage" else name  # an alias
             assert (function.__module__, function.__name__) == ("gridbuf.storage", shown)
             assert pickle.loads(pickle.dumps(function)) is function
-            assert "defaults" in inspect.signature(function).parameters
+            if name not in ("from_c", "to_c"):
+                assert "defaults" in inspect.signature(function).parameters
 
 
 def test_the_errors_have_the_bases_of_the_table() -> None:

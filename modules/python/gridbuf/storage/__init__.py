@@ -32,11 +32,13 @@ from .._core import (
 from .._core import _storage_as_storage as as_storage
 from .._core import _storage_empty as empty
 from .._core import _storage_empty_like as empty_like
+from .._core import _storage_from_c as from_c
 from .._core import _storage_full as full
 from .._core import _storage_full_like as full_like
 from .._core import _storage_ones as ones
 from .._core import _storage_ones_like as ones_like
 from .._core import _storage_storage as storage
+from .._core import _storage_to_c as to_c
 from .._core import _storage_zeros as zeros
 from .._core import _storage_zeros_like as zeros_like
 from ._functions import array_function as _array_function
@@ -63,11 +65,13 @@ __all__ = [
     "asstorage",
     "empty",
     "empty_like",
+    "from_c",
     "full",
     "full_like",
     "ones",
     "ones_like",
     "storage",
+    "to_c",
     "zeros",
     "zeros_like",
 ]
