@@ -4,7 +4,8 @@
 // allocation, threads, devices and names are made once, by libgridbuf if it is loaded, which comes
 // first. Their code is that of the copy that made them, and it is never unloaded. The copies must
 // be of one build, because the objects have no stable layout: the number of the build says so
-// (build_defs/build_number.bzl). Copies of other builds have separate states, and their handles are refused. A C++ program that links the modules has one copy, and does not need libgridbuf.
+// (build_defs/build_number.bzl). Copies of other builds have separate states, and their handles are
+// refused. A C++ program that links the modules has one copy, and does not need libgridbuf.
 #ifndef GRIDBUF_MODULES_BASE_PROCESS_WIDE_H_
 #define GRIDBUF_MODULES_BASE_PROCESS_WIDE_H_
 

@@ -168,7 +168,7 @@ def merge(options: Namespace, consoles: Consoles) -> int:
 
 
 def interop(options: Namespace, consoles: Consoles) -> int:
-    """Runs the scoreboard, or reads its records; returns 1 if `--compare` finds a difference, 5 if there is no cell."""
+    """Runs the scoreboard, or reads its records; returns 1 if `--compare` finds a difference, 5 if no pair was run."""
     from .. import interop as board
     from ..interop import page
 
