@@ -64,7 +64,11 @@ def test_memory() -> None:
     assert now["live_bytes"] - before["live_bytes"] >= 8 << 20
     address = access(handle, c.HOST, c.READ).ctypes.data
     call("storage_release", handle)
-    assert gridbuf.memory.statistics()["cached_bytes"] == c_statistics().cached_bytes >= 8 << 20
+    cached = c_statistics().cached_bytes
+    assert gridbuf.memory.statistics()["cached_bytes"] == cached
+    if "ASAN_OPTIONS" in os.environ:  # nothing is kept there
+        return
+    assert cached >= 8 << 20
     again = gs.empty((1 << 20,))  # the block that C released
     assert abs(again.to_numpy().ctypes.data - address) < 1 << 21
     assert c_statistics().hits == gridbuf.memory.statistics()["hits"] == before["hits"] + 1
