@@ -336,6 +336,10 @@ def module_shared_library(name, deps, exports, linkopts = [], **kwargs):
         linkopts = linkopts + ["-fuse-ld=lld", "-Wl,--version-script=$(location %s)" % exports] + select({
             str(Label("//build_defs:sanitized")): [],
             "//conditions:default": ["-Wl,--as-needed", "-l:libstdc++.a", "-static-libgcc"],
+        }) + select({
+            # Names of internal functions are a tenth of the wheel.
+            str(Label("//build_defs:optimised")): ["-Wl,-s"],
+            "//conditions:default": [],
         }),
         **kwargs
     )

@@ -22,7 +22,9 @@ static void* live[kSlots]; /* Open addressing; a freed slot holds `gone`. */
 static char gone_mark;
 #define GONE ((void*)&gone_mark)
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uintptr_t base, end; /* The watched library; 0: none. */
+static struct {
+  uintptr_t first, last;
+} watched[2]; /* Libraries; 0: none. */
 static int64_t live_count, calls, failing_call, failures, written;
 
 enum { kKept = 1 << 12, kFilling = 0xDD };
@@ -79,7 +81,12 @@ static void keep(void* block) {
   __libc_free(oldest);
 }
 
-static int is_watched(void* caller) { return (uintptr_t)caller >= base && (uintptr_t)caller < end; }
+static int is_watched(void* caller) {
+  for (int i = 0; i < 2; ++i) {
+    if ((uintptr_t)caller >= watched[i].first && (uintptr_t)caller < watched[i].last) return 1;
+  }
+  return 0;
+}
 
 static int must_fail(void) {
   int64_t call = __atomic_add_fetch(&calls, 1, __ATOMIC_SEQ_CST);
@@ -106,14 +113,14 @@ void* calloc(size_t count, size_t length) {
 }
 
 void free(void* block) {
-  if (block != NULL && base != 0 && forget(block)) return keep(block);
+  if (block != NULL && watched[0].first != 0 && forget(block)) return keep(block);
   __libc_free(block);
 }
 
-/* Watches the library at [first, last). */
-void failing_malloc_watch(uintptr_t first, uintptr_t last) {
-  base = first;
-  end = last;
+/* Watches the library at [first, last) as number 0 or 1. */
+void failing_malloc_watch(int number, uintptr_t first, uintptr_t last) {
+  watched[number].first = first;
+  watched[number].last = last;
 }
 
 /* Call number `call` from now on fails; 0: none. */

@@ -2,7 +2,7 @@
 
 Prints one line per operation: its name and how many allocations it was denied. Ends with an exception where an operation
 answered with anything but a MemoryError, left a block behind, or wrote to one that it had freed. `python` denies Python's own allocations, `native` those
-of the extension, which needs failing_malloc.c preloaded.
+of the extension and libgridbuf, which needs failing_malloc.c preloaded.
 """
 
 from __future__ import annotations
@@ -90,9 +90,10 @@ def starve_native() -> None:
     library = ctypes.CDLL(None)
     for function in ("failing_malloc_failures", "failing_malloc_live", "failing_malloc_written"):
         getattr(library, function).restype = ctypes.c_int64
-    library.failing_malloc_watch.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
+    library.failing_malloc_watch.argtypes = [ctypes.c_int, ctypes.c_size_t, ctypes.c_size_t]
     library.failing_malloc_arm.argtypes = [ctypes.c_int64]
-    library.failing_malloc_watch(*extent_of("_core.so"))
+    for number, path in enumerate(("_core.so", "libgridbuf.so.0")):
+        library.failing_malloc_watch(number, *extent_of(path))
     _LIVE, _WRITTEN = library.failing_malloc_live, library.failing_malloc_written
 
     def denied() -> int:
