@@ -1,7 +1,7 @@
 #include "modules/base/process_wide.h"
 
 extern "C" {
-// In the extension and in libgridbuf, made by module_build_number.
+// In the extension and in libgridbuf, made by the rule build_number.
 [[gnu::weak, gnu::visibility("hidden")]] extern const std::uint64_t gridbuf_build_number;
 // Of libgridbuf. Null if `build` is not that of libgridbuf.
 [[gnu::weak]] void* gridbuf_private_object(std::uint64_t build, const char* name, void* (*make)());

@@ -39,6 +39,8 @@ std::atomic<int>& chosen_count() {
   static auto& count = process_wide<std::atomic<int>>("thread count");
   return count;
 }
+// Before any thread: see fork.h.
+[[maybe_unused]] const std::atomic<int>& chosen_at_load = chosen_count();
 
 // The number in the environment; 0 if it is absent or not valid.
 int count_of_environment() {

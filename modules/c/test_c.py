@@ -54,14 +54,6 @@ def release(*handles: ctypes.c_void_p) -> None:
         call(f"{kind}_release", handle)
 
 
-@pytest.fixture
-def emulated():
-    before = ctypes.c_int32()
-    call("use_emulated_device", 1, ctypes.byref(before))
-    yield
-    call("use_emulated_device", before, None)
-
-
 def test_an_array_has_the_layout_of_its_backend() -> None:
     array = make(
         "array_create",

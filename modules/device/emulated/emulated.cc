@@ -107,8 +107,13 @@ struct EmulatedDriver::BlockRecord {
   Point home;  // the queue of its stream, which may outlive the stream
 };
 
+namespace {
+// At load, before any thread: see modules/base/fork.h.
+std::atomic<EmulatedDriver*>& driver =
+    process_wide<std::atomic<EmulatedDriver*>>("emulated driver");
+}  // namespace
+
 EmulatedDriver& emulated_driver() {
-  static auto& driver = process_wide<std::atomic<EmulatedDriver*>>("emulated driver");
   if (driver == nullptr) {
     // Without a lock, which a fork would have to hold: the driver's own locks enter the list of
     // ForkSafe, and a fork holds that list first.
