@@ -17,6 +17,7 @@
 #ifndef GRIDBUF_HPP_
 #define GRIDBUF_HPP_
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <complex>
@@ -110,20 +111,27 @@ inline item slice(std::optional<std::int64_t> start = {}, std::optional<std::int
 inline const gridbuf_item new_axis = {GRIDBUF_NEW_AXIS, 0, 0, 0, 0};
 inline const gridbuf_item ellipsis = {GRIDBUF_ELLIPSIS, 0, 0, 0, 0};
 
-/// The elements on one side, by index. Does not own the memory. Strides are in elements.
-template <class T>
+/// The elements on one side, by index. Does not own the memory. Strides are in elements. With the
+/// rank in the type, a view needs no allocation.
+template <class T, int static_rank = -1>
 class view {
  public:
-  view(T* data, const gridbuf_info& info) : data_(data), rank_(info.ndim) {
-    for (int axis = 0; axis < rank_; ++axis) {
-      if (info.strides_bytes[axis] % static_cast<std::int64_t>(sizeof(T)) != 0) {
-        throw error(GRIDBUF_VALUE, "a stride is " + std::to_string(info.strides_bytes[axis]) +
+  view(T* data, const gridbuf_info& info) : view(data, info.ndim, info.shape, info.strides_bytes) {
+    for (std::size_t at = lists_.size() / 2; at < lists_.size(); ++at) {
+      if (lists_[at] % static_cast<std::int64_t>(sizeof(T)) != 0) {
+        throw error(GRIDBUF_VALUE, "a stride is " + std::to_string(lists_[at]) +
                                        " bytes, but must be whole elements; copy the array");
       }
-      lists_.push_back(info.shape[axis]);
+      lists_[at] /= static_cast<std::int64_t>(sizeof(T));
     }
-    for (int axis = 0; axis < rank_; ++axis)
-      lists_.push_back(info.strides_bytes[axis] / static_cast<std::int64_t>(sizeof(T)));
+  }
+  /// `rank` extents, and strides in elements.
+  view(T* data, int rank, const std::int64_t* shape, const std::int64_t* strides)
+      : data_(data), rank_(rank) {
+    if constexpr (static_rank < 0) lists_.resize(2 * static_cast<std::size_t>(rank));
+    assert(static_rank < 0 || static_rank == rank);
+    std::copy_n(shape, rank, lists_.begin());
+    std::copy_n(strides, rank, lists_.begin() + rank);
   }
 
   T* data() const noexcept { return data_; }
@@ -165,7 +173,9 @@ class view {
  private:
   T* data_;
   int rank_;
-  std::vector<std::int64_t> lists_;  // the shape, then the strides
+  std::conditional_t < static_rank < 0, std::vector<std::int64_t>,
+      std::array<std::int64_t, static_rank<0 ? 1 : 2 * static_rank>>
+          lists_;  // the shape, then the strides
 };
 
 namespace detail {

@@ -1,0 +1,444 @@
+// gridbuf_python.h: arrays of Python in C++17, by DLPack. Include gridbuf_pybind11.h or
+// gridbuf_nanobind.h, which make casters of it.
+//
+// An `argument<T, rank, memory>` takes any object with DLPack, and shares its memory for as long as
+// it lives. It is a `view<T, rank>`: a(i, j), a.extent(0), a.stride(0). `memory` is
+// GRIDBUF_MEMORY_HOST, or GRIDBUF_MEMORY_CUDA for memory that is ready on the legacy default
+// stream. `argument<const T>` takes read-only arrays, too. Any other array is a TypeError, whose
+// text says what is wrong. An `argument<void>` takes any type, and is a handle.
+//
+// `share` makes an `array<T>` of an argument, which may outlive the call. A returned `array<T>` or
+// `argument<void>` becomes an object with DLPack that owns the memory: `numpy.from_dlpack(f())`
+// does not copy.
+//
+// Of several overloads, the first that fits is called. If none fits, the error is that of the first
+// with an `argument`.
+#ifndef GRIDBUF_PYTHON_H_
+#define GRIDBUF_PYTHON_H_
+
+#include <Python.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "gridbuf.hpp"
+
+namespace gridbuf {
+
+namespace python {
+
+/// Python's error is set.
+struct error_is_set {};
+
+// DLPack's structs, under names that dlpack.h does not define.
+struct dl_version {
+  std::uint32_t major, minor;
+};
+struct dl_tensor {
+  void* data;
+  std::int32_t device_type, device_id, ndim;
+  std::uint8_t code, bits;
+  std::uint16_t lanes;
+  std::int64_t *shape, *strides;
+  std::uint64_t byte_offset;
+};
+struct dl_unversioned {
+  dl_tensor tensor;
+  void* context;
+  void (*deleter)(dl_unversioned*);
+};
+struct dl_versioned {
+  dl_version version;
+  void* context;
+  void (*deleter)(dl_versioned*);
+  std::uint64_t flags;
+  dl_tensor tensor;
+};
+struct dl_exchange {
+  dl_version version;
+  dl_exchange* previous;
+  void* allocate;
+  int (*from_object)(void* object, dl_versioned** out);
+};
+constexpr char kVersioned[] = "dltensor_versioned", kUnversioned[] = "dltensor";
+
+struct dl_deleter {
+  template <class Tensor>
+  void operator()(Tensor* tensor) const noexcept {
+    if (tensor->deleter != nullptr) tensor->deleter(tensor);
+  }
+};
+using owned_tensor = std::unique_ptr<dl_versioned, dl_deleter>;
+struct reference_deleter {
+  void operator()(PyObject* object) const noexcept { Py_DECREF(object); }
+};
+using reference = std::unique_ptr<PyObject, reference_deleter>;
+
+/// A name that is made once.
+template <const char* text>
+PyObject* name() {
+  static PyObject* const made = PyUnicode_InternFromString(text);
+  return made;
+}
+inline constexpr char kExchange[] = "__dlpack_c_exchange_api__", kMethod[] = "__dlpack__",
+                      kMaxVersion[] = "max_version";
+
+/// The tensor of host memory by the exchange table of the object's type; null if the type itself
+/// has none, because a table is not for objects of derived types.
+inline owned_tensor by_table(PyObject* object) {
+  PyObject* const members = Py_TYPE(object)->tp_dict;
+  PyObject* const capsule =
+      members == nullptr ? nullptr : PyDict_GetItemWithError(members, name<kExchange>());
+  if (capsule == nullptr) {
+    if (PyErr_Occurred()) throw error_is_set();
+    return {};
+  }
+  if (!PyCapsule_IsValid(capsule, "dlpack_exchange_api")) return {};
+  auto* table =
+      static_cast<const dl_exchange*>(PyCapsule_GetPointer(capsule, "dlpack_exchange_api"));
+  while (table != nullptr && table->version.major != 1) table = table->previous;
+  if (table == nullptr || table->from_object == nullptr) return {};
+  dl_versioned* made = nullptr;
+  if (table->from_object(object, &made) != 0 || made == nullptr) {
+    if (!PyErr_Occurred())
+      PyErr_SetString(PyExc_BufferError,
+                      "the exchange table gave no tensor and no error; report it to the exporter");
+    throw error_is_set();
+  }
+  owned_tensor tensor(made);
+  // Other memory may have work that the table does not wait for.
+  if (tensor->version.major != 1 || tensor->tensor.device_type != GRIDBUF_MEMORY_HOST) return {};
+  return tensor;
+}
+
+/// An unversioned tensor in a versioned one.
+inline owned_tensor with_version(dl_unversioned* tensor) {
+  std::unique_ptr<dl_unversioned, dl_deleter> held(tensor);
+  auto* made = new dl_versioned{{1, 0}, tensor, nullptr, 0, tensor->tensor};
+  made->deleter = [](dl_versioned* self) {
+    dl_deleter()(static_cast<dl_unversioned*>(self->context));
+    delete self;
+  };
+  held.release();
+  return owned_tensor(made);
+}
+
+/// The tensor by __dlpack__; null if the object has no such method.
+inline owned_tensor by_method(PyObject* object) {
+  static PyObject* const version = Py_BuildValue("(ii)", 1, 1);
+  static PyObject* const names = PyTuple_Pack(1, name<kMaxVersion>());
+  PyObject* const arguments[] = {object, version};
+  reference capsule(PyObject_VectorcallMethod(name<kMethod>(), arguments, 1, names));
+  if (!capsule) {
+    const bool before_1 = PyErr_ExceptionMatches(PyExc_TypeError) != 0;
+    if (!before_1 && !PyErr_ExceptionMatches(PyExc_AttributeError)) throw error_is_set();
+    PyObject *type, *value, *trace;
+    PyErr_Fetch(&type, &value, &trace);
+    const bool has_method = PyObject_HasAttr(object, name<kMethod>()) != 0;
+    PyErr_Restore(type, value, trace);
+    if (has_method && !before_1) throw error_is_set();
+    PyErr_Clear();
+    if (!has_method) return {};
+    capsule.reset(PyObject_CallMethodNoArgs(object, name<kMethod>()));
+  }
+  if (!capsule) throw error_is_set();
+  const bool versioned = PyCapsule_IsValid(capsule.get(), kVersioned) != 0;
+  void* found = versioned || PyCapsule_IsValid(capsule.get(), kUnversioned)
+                    ? PyCapsule_GetPointer(capsule.get(), versioned ? kVersioned : kUnversioned)
+                    : nullptr;
+  if (found == nullptr) {
+    PyErr_Format(PyExc_BufferError,
+                 "__dlpack__ returned %R, but must return a capsule \"dltensor_versioned\" or "
+                 "\"dltensor\"; report it to the exporter",
+                 capsule.get());
+    throw error_is_set();
+  }
+  if (versioned && static_cast<dl_versioned*>(found)->version.major != 1) {
+    PyErr_Format(PyExc_BufferError,
+                 "the tensor is of DLPack %u, but must be of DLPack 1; update the reader of arrays",
+                 static_cast<dl_versioned*>(found)->version.major);
+    throw error_is_set();  // the capsule still owns it
+  }
+  if (PyCapsule_SetName(capsule.get(), versioned ? "used_dltensor_versioned" : "used_dltensor") !=
+      0)
+    throw error_is_set();
+  return versioned ? owned_tensor(static_cast<dl_versioned*>(found))
+                   : with_version(static_cast<dl_unversioned*>(found));
+}
+
+}  // namespace python
+
+/// An array that a function takes. `rank` -1 is any rank.
+template <class T, int rank = -1, int memory = GRIDBUF_MEMORY_HOST>
+class argument : public view<T, rank> {
+ public:
+  argument(const view<T, rank>& elements, python::owned_tensor tensor)
+      : view<T, rank>(elements), tensor_(std::move(tensor)) {}
+  /// The array, which keeps the memory. Use the argument no more.
+  array<T> share() && {
+    return array<T>::from_dlpack(reinterpret_cast<DLManagedTensorVersioned*>(tensor_.release()));
+  }
+
+ private:
+  python::owned_tensor tensor_;
+};
+/// Of any element type, rank and, with `memory` 0, device.
+template <int rank, int memory>
+class argument<void, rank, memory> {
+ public:
+  explicit argument(gridbuf_array* handle) : handle_(handle) {}
+  gridbuf_array* get() const noexcept { return handle_.get(); }
+
+ private:
+  std::unique_ptr<gridbuf_array, detail::array_deleter> handle_;
+};
+
+namespace python {
+
+[[noreturn]] inline void refuse(const std::string& what, const std::string& found,
+                                const std::string& wanted, const char* remedy) {
+  throw error(GRIDBUF_TYPE, "the array's " + what + " is " + found + ", but must be " + wanted +
+                                " for this function; " + remedy);
+}
+
+inline std::string memory_name(int memory) {
+  return memory == GRIDBUF_MEMORY_HOST   ? "the host's"
+         : memory == GRIDBUF_MEMORY_CUDA ? "a CUDA device's"
+                                         : "of DLPack's device type " + std::to_string(memory);
+}
+
+/// DLPack's code of an element type.
+template <class T>
+constexpr std::uint8_t dl_code() {
+  using U = std::remove_const_t<T>;
+  if constexpr (std::is_same_v<U, bool>) return 6;
+  if constexpr (std::is_floating_point_v<U>) return 2;
+  if constexpr (std::is_integral_v<U>) return std::is_signed_v<U> ? 0 : 1;
+  return 5;
+}
+inline std::string type_name(const dl_tensor& tensor) {
+  static const char* const names[] = {"int",    "uint",    "float", "opaque",
+                                      "bfloat", "complex", "bool"};
+  const std::string code = tensor.code < 7
+                               ? names[tensor.code]
+                               : "of DLPack's code " + std::to_string(tensor.code) + ", ";
+  return code + (tensor.code == 6 && tensor.bits == 8 ? "" : std::to_string(tensor.bits)) +
+         (tensor.lanes == 1 ? "" : "x" + std::to_string(tensor.lanes));
+}
+
+/// The elements of a tensor. Checked here without a call of the library, for speed: a whole check
+/// is part of `share`.
+template <class T, int rank>
+view<T, rank> elements_of(const dl_versioned& managed) {
+  const dl_tensor& tensor = managed.tensor;
+  if (tensor.code != dl_code<T>() || tensor.bits != 8 * sizeof(T) || tensor.lanes != 1)
+    refuse("element type", type_name(tensor), dtype_name<T>(), "convert it");
+  const int ndim = tensor.ndim;
+  if (rank >= 0 && ndim != rank)
+    refuse("number of dimensions", std::to_string(ndim), std::to_string(rank), "reshape it");
+  if (!std::is_const_v<T> && (managed.flags & 1) != 0)
+    refuse("memory", "read-only", "writable", "copy it");
+  if (ndim < 0 || ndim > GRIDBUF_MAX_NDIM || (ndim > 0 && tensor.shape == nullptr))
+    refuse("shape", "of " + std::to_string(ndim) + " dimensions", "one of 0 to 64", "report it");
+  std::int64_t dense[GRIDBUF_MAX_NDIM];
+  const std::int64_t* strides = tensor.strides;
+  if (strides == nullptr) {  // C order, allowed before DLPack 1.2
+    std::uint64_t size = 1;
+    for (int axis = ndim; axis-- > 0;) {
+      dense[axis] = static_cast<std::int64_t>(size);
+      size *= static_cast<std::uint64_t>(tensor.shape[axis]);
+    }
+    strides = dense;
+  }
+  bool empty = false;
+  for (int axis = 0; axis < ndim; ++axis) {
+    if (tensor.shape[axis] < 0)
+      refuse("extent", std::to_string(tensor.shape[axis]), "at least 0", "report it");
+    empty = empty || tensor.shape[axis] == 0;
+  }
+  const std::uintptr_t address = reinterpret_cast<std::uintptr_t>(tensor.data) + tensor.byte_offset;
+  if (!empty && (tensor.data == nullptr || address % alignof(T) != 0))
+    refuse("address", std::to_string(address), "a multiple of " + std::to_string(alignof(T)),
+           "copy it");
+  return view<T, rank>(reinterpret_cast<T*>(address), ndim, tensor.shape, strides);
+}
+
+/// The array of an object, or none if it has no DLPack. Throws `error` with GRIDBUF_TYPE for an
+/// array that the argument does not take, and `error_is_set` for an exporter that fails.
+template <class T, int rank, int memory>
+std::optional<argument<T, rank, memory>> load(PyObject* object) {
+  owned_tensor tensor = by_table(object);
+  if (!tensor) tensor = by_method(object);
+  if (!tensor) return {};
+  // Memory of a device is refused before gridbuf reads the tensor: there may be no driver for it.
+  const int found_memory = tensor->tensor.device_type;
+  const bool fits = memory == 0 || found_memory == memory ||
+                    found_memory == GRIDBUF_MEMORY_MANAGED ||
+                    (memory == GRIDBUF_MEMORY_HOST && found_memory == GRIDBUF_MEMORY_PINNED);
+  if (!fits) refuse("memory", memory_name(found_memory), memory_name(memory), "copy it there");
+  if constexpr (std::is_void_v<T>) {
+    gridbuf_array* handle = nullptr;
+    if (gridbuf_array_from_dlpack(reinterpret_cast<DLManagedTensorVersioned*>(tensor.release()),
+                                  nullptr, &handle) != GRIDBUF_OK) {
+      PyErr_SetString(PyExc_BufferError, gridbuf_last_error());
+      throw error_is_set();
+    }
+    argument<void, rank, memory> made(handle);
+    if (rank >= 0) {
+      gridbuf_info info;
+      info.struct_bytes = sizeof info;
+      check(gridbuf_array_info(handle, &info));
+      if (info.ndim != rank)
+        refuse("number of dimensions", std::to_string(info.ndim), std::to_string(rank),
+               "reshape it");
+    }
+    return made;
+  } else {
+    const view<T, rank> elements = elements_of<T, rank>(*tensor);
+    return argument<T, rank, memory>(elements, std::move(tensor));
+  }
+}
+
+// ---- Python objects of arrays ----
+
+struct exported_object {
+  PyObject ob_base;
+  gridbuf_array* array;
+};
+
+template <class Tensor>
+void end_capsule(PyObject* capsule) {
+  const char* const tensor_name = std::is_same_v<Tensor, dl_versioned> ? kVersioned : kUnversioned;
+  if (PyCapsule_IsValid(capsule, tensor_name))
+    dl_deleter()(static_cast<Tensor*>(PyCapsule_GetPointer(capsule, tensor_name)));
+}
+
+inline PyObject* failed() {
+  PyErr_SetString(PyExc_BufferError, gridbuf_last_error());
+  return nullptr;
+}
+
+inline PyObject* exported_device(PyObject* self, PyObject*) {
+  gridbuf_info info;
+  info.struct_bytes = sizeof info;
+  if (gridbuf_array_info(reinterpret_cast<exported_object*>(self)->array, &info) != GRIDBUF_OK)
+    return failed();
+  return Py_BuildValue("(ii)", info.memory, info.device_id);
+}
+
+inline PyObject* exported_dlpack(PyObject* self, PyObject* arguments, PyObject* keywords) {
+  static const char* const names[] = {"stream", "max_version", "dl_device", "copy", nullptr};
+  PyObject *stream = Py_None, *max_version = Py_None, *device = Py_None, *copy = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|$OOOO:__dlpack__",
+                                   const_cast<char**>(names), &stream, &max_version, &device,
+                                   &copy)) {
+    return nullptr;
+  }
+  long major = 0;
+  if (max_version != Py_None) {
+    if (!PyTuple_Check(max_version) || PyTuple_GET_SIZE(max_version) != 2) {
+      PyErr_Format(PyExc_TypeError,
+                   "max_version is %R, but must be (major, minor) or None; leave it out",
+                   max_version);
+      return nullptr;
+    }
+    major = PyLong_AsLong(PyTuple_GET_ITEM(max_version, 0));
+    if (major == -1 && PyErr_Occurred()) return nullptr;
+  }
+  if (device != Py_None) {
+    const reference own(exported_device(self, nullptr));
+    const int same = own ? PyObject_RichCompareBool(own.get(), device, Py_EQ) : -1;
+    if (same < 0) return nullptr;
+    if (same == 0) {
+      PyErr_Format(
+          PyExc_BufferError,
+          "dl_device is %R, but must be %R, where the memory is; copy the array afterwards", device,
+          own.get());
+      return nullptr;
+    }
+  }
+  const int copied = PyObject_IsTrue(copy);
+  if (copied < 0) return nullptr;
+  gridbuf_array* const array = reinterpret_cast<exported_object*>(self)->array;
+  std::unique_ptr<gridbuf_array, detail::array_deleter> made;
+  if (copied != 0) {
+    gridbuf_array* handle = nullptr;
+    if (gridbuf_array_copy(array, 0, &handle) != GRIDBUF_OK) return failed();
+    made.reset(handle);
+  }
+  gridbuf_array* const source = made ? made.get() : array;
+  DLManagedTensorVersioned* out = nullptr;
+  if (gridbuf_array_wait(source) != GRIDBUF_OK ||
+      gridbuf_array_to_dlpack(source, &out) != GRIDBUF_OK)
+    return failed();
+  owned_tensor tensor(reinterpret_cast<dl_versioned*>(out));
+  PyObject* capsule = nullptr;
+  if (major >= 1) {
+    if (copied != 0) tensor->flags |= 2;  // DLPACK_FLAG_BITMASK_IS_COPIED
+    capsule = PyCapsule_New(tensor.get(), kVersioned, end_capsule<dl_versioned>);
+    if (capsule != nullptr) tensor.release();
+    return capsule;
+  }
+  if ((tensor->flags & 1) != 0) {
+    PyErr_SetString(
+        PyExc_BufferError,
+        "the array is read-only, which DLPack before 1.0 cannot say; pass max_version=(1, 0)");
+    return nullptr;
+  }
+  auto old = std::make_unique<dl_unversioned>(
+      dl_unversioned{tensor->tensor, tensor.get(), [](dl_unversioned* self_) {
+                       dl_deleter()(static_cast<dl_versioned*>(self_->context));
+                       delete self_;
+                     }});
+  capsule = PyCapsule_New(old.get(), kUnversioned, end_capsule<dl_unversioned>);
+  if (capsule != nullptr) old.release(), tensor.release();
+  return capsule;
+}
+
+inline PyTypeObject* exported_type() {
+  static PyMethodDef methods[] = {
+      {"__dlpack__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(exported_dlpack)),
+       METH_VARARGS | METH_KEYWORDS, "A DLPack capsule of the array, without a copy."},
+      {"__dlpack_device__", exported_device, METH_NOARGS,
+       "DLPack's device type and the device's number."},
+      {nullptr, nullptr, 0, nullptr}};
+  static PyType_Slot slots[] = {
+      {Py_tp_methods, methods},
+      {Py_tp_dealloc, reinterpret_cast<void*>(+[](PyObject* self) {
+         gridbuf_array_release(reinterpret_cast<exported_object*>(self)->array);
+         PyTypeObject* const type = Py_TYPE(self);
+         type->tp_free(self);
+         Py_DECREF(type);
+       })},
+      {Py_tp_doc, const_cast<char*>("An array of gridbuf, by DLPack.")},
+      {0, nullptr}};
+  static PyType_Spec spec = {"gridbuf.ExtensionArray", sizeof(exported_object), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  static PyTypeObject* const type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  return type;
+}
+
+/// A Python object that shares the array; null with Python's error set.
+inline PyObject* to_object(gridbuf_array* array) {
+  gridbuf_array* handle = nullptr;
+  const gridbuf_item all = ellipsis;
+  if (gridbuf_array_view(array, &all, 1, &handle) != GRIDBUF_OK) return failed();
+  PyTypeObject* const type = exported_type();
+  PyObject* const made = type == nullptr ? nullptr : type->tp_alloc(type, 0);
+  if (made == nullptr) {
+    gridbuf_array_release(handle);
+    return nullptr;
+  }
+  reinterpret_cast<exported_object*>(made)->array = handle;
+  return made;
+}
+
+}  // namespace python
+}  // namespace gridbuf
+
+#endif  // GRIDBUF_PYTHON_H_

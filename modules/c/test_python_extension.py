@@ -1,0 +1,274 @@
+"""The example's extensions, built with g++, and judged by the suite."""
+
+import ctypes
+import gc
+import importlib.util
+import os
+import pathlib
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import time
+
+import numpy as np
+import pybind11
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ARCHIVE = pathlib.Path(__file__).parent / "gridbuf.tar.gz"
+EXAMPLE = ROOT / "examples/python_extension"
+FLAGS = {"pybind11": [f"-isystem{pybind11.get_include()}"]}
+if importlib.util.find_spec("nanobind"):
+    import nanobind
+
+    package = pathlib.Path(nanobind.source_dir()).parent
+    FLAGS["nanobind"] = [
+        *(f"-isystem{nanobind.include_dir()}", f"-isystem{package / 'ext/robin_map/include'}"),
+        str(package / "src/nb_combined.cpp"),
+    ]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    made = tmp_path_factory.mktemp("extensions")
+    with tarfile.open(ARCHIVE) as archive:
+        archive.extractall(made / "installed")
+    sys.path.insert(0, str(made))
+    return made
+
+
+def build(folder: pathlib.Path, library: str, source: pathlib.Path, *flags: str) -> None:
+    (prefix,) = (folder / "installed").iterdir()
+    command = [
+        *("g++", "-std=c++17", "-O0", *flags, "-Wall", "-Wextra", "-Werror"),
+        *("-shared", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing"),
+        *(f"-isystem{sysconfig.get_path('include')}", f"-I{prefix}/include", *FLAGS[library]),
+        source,
+        *(f"-L{prefix}/lib", f"-Wl,-rpath,{prefix}/lib", "-lgridbuf"),
+        *("-o", folder / f"{source.stem}.so"),
+    ]
+    done = subprocess.run(list(map(str, command)), check=False, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module", params=FLAGS)
+def library(request: pytest.FixtureRequest, folder: pathlib.Path) -> str:
+    build(folder, request.param, EXAMPLE / f"arrays_{request.param}.cc")
+    return request.param
+
+
+@pytest.fixture
+def arrays(library: str):
+    return importlib.import_module(f"arrays_{library}")
+
+
+def test_memory_is_shared_and_owned(arrays) -> None:
+    a = np.ones((4, 6))
+    arrays.twice(a[::2, 1:])
+    assert a.sum() == 24 + 10
+    readonly = np.arange(3.0)
+    readonly.flags.writeable = False
+    assert arrays.sum(readonly) == 3.0
+    filled = np.from_dlpack(arrays.filled(2, 3, 1.5))
+    gc.collect()
+    assert filled.dtype == np.float32
+    assert (filled == 1.5).all()
+    assert filled.shape == (2, 3)
+
+
+def test_an_array_lives_as_long_as_its_user(arrays) -> None:
+    x = np.arange(5)
+    before = sys.getrefcount(x)
+    view = np.from_dlpack(arrays.same(x))
+    assert np.shares_memory(x, view)
+    assert sys.getrefcount(x) > before
+    del view
+    assert sys.getrefcount(x) == before
+
+
+def test_a_shared_argument_outlives_the_call(arrays) -> None:
+    x = np.arange(5.0)
+    before = sys.getrefcount(x)
+    kept = arrays.kept(x[::-2])
+    assert sys.getrefcount(x.base if x.base is not None else x) > before
+    view = np.from_dlpack(kept)
+    del kept
+    assert np.shares_memory(view, x)
+    assert view.tolist() == [4.0, 2.0, 0.0]
+    del view
+    assert sys.getrefcount(x) == before
+
+
+def test_what_a_tensor_says_is_checked(arrays) -> None:
+    """The argument's own check, of exporters that NumPy cannot be."""
+    memory = np.arange(6.0)
+    for change, message in [
+        ({"shape": [2, -1]}, "extent is -1, but must be at least 0"),
+        ({"byte_offset": 4}, "address is .*, but must be a multiple of 8"),
+        ({"data": None}, "address is 0, but must be a multiple of 8"),
+        ({"ndim": 65}, "number of dimensions is 65, but must be 2"),
+        ({"lanes": 2}, "element type is float64x2, but must be float64"),
+        ({"code": 77}, "element type is of DLPack's code 77, 64, but must be float64"),
+    ]:
+        with pytest.raises(TypeError, match=message):
+            arrays.twice(Described(memory, **change))
+    arrays.twice(Described(memory, strides=None))
+    assert memory.tolist() == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
+    arrays.twice(Described(memory, shape=[0, 3], data=None))
+    with pytest.raises(BufferError, match="DLPack 2, but must be of DLPack 1"):
+        arrays.twice(Described(memory, major=2))
+
+
+def test_a_copy_and_an_old_consumer(arrays) -> None:
+    x = np.arange(5)
+    made = arrays.same(x)
+    assert not np.shares_memory(np.from_dlpack(made, copy=True), x)
+    assert '"dltensor"' in repr(made.__dlpack__())
+    assert made.__dlpack_device__() == (1, 0)
+    x.flags.writeable = False
+    with pytest.raises(BufferError, match="read-only"):
+        arrays.same(x).__dlpack__()
+    with pytest.raises(TypeError, match="max_version is 3"):
+        made.__dlpack__(max_version=3)
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        (np.ones((2, 2), np.complex64), "element type is complex64, but must be float64"),
+        (np.ones((2, 2), np.float32), "element type is float32, but must be float64"),
+        (np.ones(3), "number of dimensions is 1, but must be 2"),
+        (np.broadcast_to(1.0, (2, 2)), "memory is read-only, but must be writable"),
+        (5, "incompatible function arguments"),
+    ],
+)
+def test_refused(arrays, value: object, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        arrays.twice(value)
+
+
+class OnDevice:
+    """An array of a device that is not there."""
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 2, 0
+
+    def __dlpack__(self, **_: object) -> object:
+        capsule = np.ones((2, 2)).__dlpack__(max_version=(1, 0))
+        pointer = ctypes.pythonapi.PyCapsule_GetPointer
+        pointer.restype, pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+        # version, context, deleter, flags, data: 40 bytes
+        ctypes.c_int32.from_address(pointer(capsule, b"dltensor_versioned") + 40).value = 2
+        return capsule
+
+
+class Described:
+    """A tensor of host memory that says what it is told."""
+
+    def __init__(self, memory: np.ndarray, **told: object) -> None:
+        said = {
+            "data": memory.ctypes.data,
+            "shape": [2, 3],
+            "strides": [3, 1],
+            "byte_offset": 0,
+            "code": 2,
+            "lanes": 1,
+            "major": 1,
+            **told,
+        }
+        lists = {
+            key: (ctypes.c_int64 * len(said[key]))(*said[key]) if said[key] else None
+            for key in ("shape", "strides")
+        }
+        fields = [
+            *(("major", ctypes.c_uint32), ("minor", ctypes.c_uint32)),
+            *(("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p)),
+            *(("flags", ctypes.c_uint64), ("data", ctypes.c_void_p)),
+            *(("device_type", ctypes.c_int32), ("device_id", ctypes.c_int32)),
+            *(("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8)),
+            *(("lanes", ctypes.c_uint16), ("shape", ctypes.c_void_p)),
+            *(("strides", ctypes.c_void_p), ("byte_offset", ctypes.c_uint64)),
+        ]
+        kind = type("Tensor", (ctypes.Structure,), {"_fields_": fields})
+        self.tensor = kind(
+            **{key: said[key] for key in ("data", "byte_offset", "code", "lanes", "major")},
+            **{key: ctypes.addressof(lists[key]) if lists[key] else None for key in lists},
+            ndim=said.get("ndim", len(said["shape"])),
+            device_type=1,
+            bits=64,
+        )
+        self.kept = lists, memory
+
+    def __dlpack__(self, **_: object) -> object:
+        make = ctypes.pythonapi.PyCapsule_New
+        make.restype, make.argtypes = (
+            ctypes.py_object,
+            [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p],
+        )
+        return make(ctypes.addressof(self.tensor), b"dltensor_versioned", None)
+
+
+class Fails:
+    def __dlpack__(self, **_: object) -> object:
+        raise KeyError("reason")
+
+
+class NoCapsule:
+    def __dlpack__(self, **_: object) -> object:
+        return 3
+
+
+def test_other_exporters(arrays) -> None:
+    with pytest.raises(TypeError, match="memory is a CUDA device's, but must be the host's"):
+        arrays.twice(OnDevice())
+    with pytest.raises(KeyError, match="reason"):
+        arrays.twice(Fails())
+    with pytest.raises(BufferError, match="returned 3, but must return a capsule"):
+        arrays.twice(NoCapsule())
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("function", ["same", "kept"])
+def test_the_suite_finds_no_failure(folder: pathlib.Path, library: str, function: str) -> None:
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "gridbuf_conformance", "check", "--consumer"),
+            *("--profile", "smoke", f"arrays_{library}:{function}"),
+        ],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), *sys.path])},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "conforms" in done.stdout
+    assert "ADVISORY" not in done.stdout
+
+
+@pytest.mark.thorough
+@pytest.mark.skipif("nanobind" not in FLAGS, reason="nanobind is an optional peer")
+def test_a_call_costs_as_much_as_with_the_array_of_nanobind(folder: pathlib.Path) -> None:
+    source = folder / "calls.cc"
+    source.write_text("""\
+#include <gridbuf_nanobind.h>
+#include <nanobind/ndarray.h>
+using theirs = nanobind::ndarray<double, nanobind::ndim<2>, nanobind::device::cpu>;
+NB_MODULE(calls, module) {
+  module.def("ours", [](const gridbuf::argument<double, 2>& a) { return a(0, 0); });
+  module.def("theirs", [](const theirs& a) { return a.view()(0, 0); });
+}
+""")
+    build(folder, "nanobind", source, "-O2", "-DNDEBUG")
+    import calls
+
+    array, least = np.ones((4, 6)), {}
+    for _ in range(60):
+        for function in (calls.ours, calls.theirs):
+            start = time.process_time_ns()
+            for _ in range(10_000):
+                function(array)
+            spent = (time.process_time_ns() - start) / 10_000
+            least[function.__name__] = min(spent, least.get(function.__name__, spent))
+    print(f"{least['ours']:.0f} ns; nanobind's ndarray {least['theirs']:.0f} ns")
+    assert least["ours"] <= 1.2 * least["theirs"]
