@@ -60,9 +60,10 @@ absl::StatusOr<Array> wrap(void* data, const std::int64_t* strides_bytes, const 
 }
 
 absl::StatusOr<Array> create(const Field& field) {
-  if ((field.flags & GRIDBUF_READONLY) != 0) {
-    return bad({"options->flags", "GRIDBUF_READONLY", "0 or more of GRIDBUF_ZEROED and POPULATE",
-                "only wrapped memory can be read-only"});
+  if ((field.flags & (GRIDBUF_READONLY | GRIDBUF_DELAYED)) != 0) {
+    return bad({"options->flags", "GRIDBUF_READONLY or DELAYED",
+                "0 or more of GRIDBUF_ZEROED and POPULATE",
+                "wrap memory to make it read-only; make a storage to delay it"});
   }
   if (field.kind || !field.device_layout.empty() || field.device_alignment_bytes != 0) {
     return bad({"options->kind, device_layout or device_alignment_bytes", "set", "0 for an array",

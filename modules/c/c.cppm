@@ -7,6 +7,7 @@
 module;
 
 #include <array>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -36,22 +37,42 @@ struct Handle {
   std::uint64_t magic;
   T value;
 };
-/// With the addresses of its first element by side, so that an access of a current side takes 5 ns
-/// instead of 30.
+/// A storage, or a delayed one, which the first call that uses the handle allocates.
 template <>
 struct Handle<Storage> {
-  Handle(std::uint64_t number, Storage storage) : magic(number), value(std::move(storage)) {
-    for (const Side side : {Side::kHost, Side::kDevice}) {
-      const auto place = static_cast<std::size_t>(side);
-      has[place] = value.has(side);
-      if (has[place]) first[place] = value.memory(side).first_element();
+  /// With the addresses of its first element by side, so that an access of a current side takes 5
+  /// ns instead of 30.
+  struct Made {
+    explicit Made(Storage storage) : value(std::move(storage)) {
+      for (const Side side : {Side::kHost, Side::kDevice}) {
+        const auto place = static_cast<std::size_t>(side);
+        has[place] = value.has(side);
+        if (has[place]) first[place] = value.memory(side).first_element();
+      }
     }
-  }
+    Storage value;
+    std::array<bool, 2> has = {};
+    std::array<void*, 2> first = {};
+  };
+
+  Handle(std::uint64_t number, Storage storage)
+      : magic(number), made(new Made(std::move(storage))) {}
+  Handle(std::uint64_t number, StorageRequest request)
+      : magic(number), made(nullptr), delayed(std::move(request)) {}
+  ~Handle() { delete made.load(); }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+
+  /// Both require that `check` was OK.
+  Made& sides() const { return *made.load(std::memory_order_acquire); }
+  Storage& value() const { return sides().value; }
+  /// Without a lock, because a child of fork could not unlock it: of two threads that allocate at
+  /// once, the second frees its memory.
+  absl::Status allocate() const;
 
   std::uint64_t magic;
-  Storage value;
-  std::array<bool, 2> has = {};
-  std::array<void*, 2> first = {};
+  mutable std::atomic<Made*> made;
+  std::optional<StorageRequest> delayed;
 };
 template <class T>
 inline constexpr std::uint64_t kMagic = 0;
@@ -93,11 +114,20 @@ absl::Status require(const void* pointer, std::string_view name);
 absl::Status bad_handle(const void* handle, std::string_view kind);
 
 template <class T>
-absl::Status check(const Handle<T>* handle) {
+absl::Status check_live(const Handle<T>* handle) {
   if (handle != nullptr && handle->magic == magic<T>()) [[likely]] {
     return absl::OkStatus();
   }
   return bad_handle(handle, kHandleName<T>);
+}
+/// That the handle is live, and its memory allocated.
+inline absl::Status check(const Handle<Array>* handle) { return check_live(handle); }
+inline absl::Status check(const Handle<Storage>* handle) {
+  GRIDBUF_RETURN_IF_ERROR(check_live(handle));
+  if (handle->made.load(std::memory_order_acquire) != nullptr) [[likely]] {
+    return absl::OkStatus();
+  }
+  return handle->allocate();
 }
 
 /// Gives the value to the caller, in a new handle.
@@ -111,7 +141,7 @@ absl::Status give(absl::StatusOr<T> made, Outside** out) {
 template <class T>
 absl::Status release(Handle<T>* handle) {
   if (handle == nullptr) return absl::OkStatus();
-  GRIDBUF_RETURN_IF_ERROR(check(handle));
+  GRIDBUF_RETURN_IF_ERROR(check_live(handle));
   handle->magic = 0;
   delete handle;
   return absl::OkStatus();

@@ -1,14 +1,19 @@
-// Status, texts, and structs that grow.
+// Status, texts, handles, and structs that grow.
 module;
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "modules/base/status_macros.h"
 #include "modules/base/thread_word.h"
 #include "modules/c/gridbuf.h"
 
@@ -38,6 +43,14 @@ absl::Status bad_handle(const void* handle, std::string_view kind) {
   return bad({name, handle == nullptr ? "NULL" : "not a handle of a live " + name,
               "a handle of a live " + name + " of this build of gridbuf",
               "pass what a function of this library has given, before its release"});
+}
+
+absl::Status Handle<Storage>::allocate() const {
+  GRIDBUF_ASSIGN_OR_RETURN(auto& storage, Storage::allocate(*delayed));
+  auto fresh = std::make_unique<Made>(std::move(storage));
+  Made* none = nullptr;
+  if (made.compare_exchange_strong(none, fresh.get(), std::memory_order_acq_rel)) fresh.release();
+  return absl::OkStatus();
 }
 
 gridbuf_status fail(ErrorClass error_class, const char* text) noexcept {

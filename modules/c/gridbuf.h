@@ -109,7 +109,8 @@ enum {
 enum {
   GRIDBUF_ZEROED = 1,   /* elements and padding are 0 */
   GRIDBUF_POPULATE = 2, /* commit the pages now */
-  GRIDBUF_READONLY = 4  /* of wrapped memory */
+  GRIDBUF_READONLY = 4, /* of wrapped memory */
+  GRIDBUF_DELAYED = 8   /* of a new storage: the first call that uses the handle allocates */
 };
 
 /* Parameters of a new or wrapped field. 0 and NULL are the defaults. Nothing is kept. */
@@ -252,7 +253,10 @@ gridbuf_status gridbuf_array_from_dlpack(struct DLManagedTensorVersioned* tensor
 
 /* ---- Storages ---- */
 
-/* New memory, on one side or both, as options->kind says. Errors as gridbuf_array_create. */
+/* New memory, on one side or both, as options->kind says. Errors as gridbuf_array_create. With
+ * GRIDBUF_DELAYED, errors of options are those of this call. The first function that uses the
+ * handle allocates as if it were this one, and can fail with its further errors; then the next
+ * allocates. gridbuf_storage_release does not. */
 gridbuf_status gridbuf_storage_create(const gridbuf_options* options, gridbuf_storage** out);
 
 /* A storage over the memory of arrays, which it keeps. Names and halo are those of the host's

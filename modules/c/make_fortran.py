@@ -1,10 +1,11 @@
-"""Writes gridbuf.f90: the procedures that the seven kinds of elements share, once for each kind.
+"""Writes gridbuf.f90: the procedures that the seven kinds of elements share, once for each kind and rank.
 
 usage: make_fortran.py gridbuf.f90.in gridbuf.f90
 """
 
 import pathlib
 import sys
+import textwrap
 
 KINDS = {
     "real32": "real(c_float)",
@@ -37,52 +38,54 @@ INTERFACE = """
       character(kind=c_char), intent(out) :: text(*)
     end function"""
 
+# A procedure for each rank: flang 19 has no procedures of Fortran with assumed ranks.
+RANKS = range(1, 8)
+
 PROCEDURES = """
-  subroutine host_{name}(self, pointer, mode, stat)
+  subroutine host_{name}_{rank}(self, pointer, mode, stat)
     class(storage), intent(in) :: self
-    {type}, pointer, intent(inout) :: pointer(..)
+    {type}, pointer, intent(inout) :: pointer({colons})
     integer, intent(in), optional :: mode
     integer, intent(out), optional :: stat
-    integer(c_int32_t) :: chosen
-    chosen = mode_read
-    if (present(mode)) chosen = int(mode, c_int32_t)
-    call finish_call(c_point_{name}(self%handle, side_host, chosen, self%lower, pointer, own_text), stat)
-  end subroutine host_{name}
+    call finish_call(c_point_{name}(self%handle, side_host, mode_or_read(mode), self%lower, pointer, own_text), stat)
+  end subroutine
 
-  subroutine wrap_{name}(self, array, halo, kind, stat)
+  subroutine wrap_{name}_{rank}(self, array, halo, kind, lower, stat)
     class(storage), intent(inout) :: self
-    {type}, pointer, intent(in) :: array(..)
-    integer, intent(in), optional :: halo(:, :), kind
+    {type}, pointer, intent(in) :: array({colons})
+    integer, intent(in), optional :: halo(:, :), kind, lower(:)
     integer, intent(out), optional :: stat
     type(c_options) :: options
     integer(c_int64_t), target :: widths(2, max_rank)
     integer(c_int64_t) :: bounds(max_rank)
-    integer(c_int32_t) :: status
     type(c_ptr) :: made
-    call self%release()
-    if (present(halo)) then
-      widths(:, :size(halo, 2)) = halo(:2, :)
-      options%halo = c_loc(widths)
-      options%ndim = size(halo, 2)
-    end if
-    bounds = 1
-    status = c_wrap_{name}(array, options, made, bounds, own_text)
-    call self%adopt(status, made, bounds, kind, stat)
-  end subroutine wrap_{name}
+    call begin_wrap(self, options, widths, halo)
+    call self%adopt(c_wrap_{name}(array, options, made, bounds, own_text), made, {rank}, bounds, kind, lower, stat)
+  end subroutine
 """
 
 
 def main() -> None:
     source, target = map(pathlib.Path, sys.argv[1:])
     text = source.read_text()
-    for mark, template in {"@INTERFACES@": INTERFACE, "@PROCEDURES@": PROCEDURES}.items():
-        text = text.replace(
-            mark + "\n",
-            "".join(
-                template.format(name=name, type=type_) for name, type_ in KINDS.items()
-            ).removeprefix("\n")
-            + "\n",
+    procedures = [(name, rank) for name in KINDS for rank in RANKS]
+    parts = {
+        "@INTERFACES@": "".join(
+            INTERFACE.format(name=name, type=type_) for name, type_ in KINDS.items()
+        ),
+        "@PROCEDURES@": "".join(
+            PROCEDURES.format(name=name, type=KINDS[name], rank=rank, colons=", ".join(":" * rank))
+            for name, rank in procedures
+        ),
+    }
+    for verb in ("host", "wrap"):
+        names = ", ".join(f"{verb}_{name}_{rank}" for name, rank in procedures)
+        names = textwrap.fill(names, 100).replace("\n", " &\n        ")
+        parts[f"@{verb.upper()}@"] = (
+            f"    generic :: {verb} => {names}\n    procedure, private :: {names}\n"
         )
+    for mark, part in parts.items():
+        text = text.replace(mark + "\n", part.removeprefix("\n").rstrip("\n") + "\n")
     target.write_text(text)
 
 

@@ -143,10 +143,12 @@ absl::StatusOr<Field> read_options(const gridbuf_options* given) {
   if (options.kind != 0) {
     GRIDBUF_ASSIGN_OR_RETURN(field.kind, read_kind(options.kind));
   }
-  constexpr std::uint32_t kKnown = GRIDBUF_ZEROED | GRIDBUF_POPULATE | GRIDBUF_READONLY;
+  constexpr std::uint32_t kKnown =
+      GRIDBUF_ZEROED | GRIDBUF_POPULATE | GRIDBUF_READONLY | GRIDBUF_DELAYED;
   if ((options.flags & ~kKnown) != 0 || options.reserved != 0) {
     return bad({"options->flags or options->reserved", std::to_string(options.flags),
-                "GRIDBUF_ZEROED, POPULATE and READONLY, and 0", "use GRIDBUF_OPTIONS_INIT"});
+                "GRIDBUF_ZEROED, POPULATE, READONLY and DELAYED, and 0",
+                "use GRIDBUF_OPTIONS_INIT"});
   }
   field.flags = options.flags;
   field.device_id = options.device_id;

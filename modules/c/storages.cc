@@ -37,7 +37,7 @@ absl::Status check_second(StorageKind kind, bool is_given) {
               "left out of a storage of one buffer", "pass GRIDBUF_STORAGE_BOTH as the kind"});
 }
 
-absl::StatusOr<Storage> create(const Field& field) {
+absl::StatusOr<StorageRequest> read_request(const Field& field) {
   if (field.memory || (field.flags & GRIDBUF_READONLY) != 0) {
     return bad({"options->memory or GRIDBUF_READONLY", "set", "left out of a new storage",
                 "pass options->kind"});
@@ -47,12 +47,12 @@ absl::StatusOr<Storage> create(const Field& field) {
   GRIDBUF_ASSIGN_OR_RETURN(const auto& layout, make_plan(field.request));
   GRIDBUF_ASSIGN_OR_RETURN(const auto& second, device_layout_of(field, field.request));
   GRIDBUF_RETURN_IF_ERROR(check_second(kind, second.has_value()));
-  return Storage::allocate({.layout = layout,
-                            .dtype = field.dtype,
-                            .kind = kind,
-                            .zeroed = (field.flags & GRIDBUF_ZEROED) != 0,
-                            .populate = (field.flags & GRIDBUF_POPULATE) != 0,
-                            .device_layout = second});
+  return StorageRequest{.layout = layout,
+                        .dtype = field.dtype,
+                        .kind = kind,
+                        .zeroed = (field.flags & GRIDBUF_ZEROED) != 0,
+                        .populate = (field.flags & GRIDBUF_POPULATE) != 0,
+                        .device_layout = second};
 }
 
 absl::StatusOr<Storage> wrap(StorageParts parts, std::int32_t kind,
@@ -89,7 +89,7 @@ template <class Work>
 gridbuf_status with(const gridbuf_storage* storage, const Work& work) {
   return guarded([&]() -> absl::Status {
     GRIDBUF_RETURN_IF_ERROR(check(inside(storage)));
-    return work(inside(storage)->value);
+    return work(inside(storage)->value());
   });
 }
 
@@ -108,7 +108,7 @@ gridbuf_status view(const gridbuf_storage* storage, gridbuf_storage** out,
                     const MakeMap& make_map) {
   return made(out, [&]() -> absl::Status {
     GRIDBUF_RETURN_IF_ERROR(check(inside(storage)));
-    const Storage& source = inside(storage)->value;
+    const Storage& source = inside(storage)->value();
     GRIDBUF_ASSIGN_OR_RETURN(const auto& map, make_map(source.shape()));
     return give(absl::StatusOr<Storage>(source.view(map)), out);
   });
@@ -135,7 +135,10 @@ extern "C" {
 gridbuf_status gridbuf_storage_create(const gridbuf_options* options, gridbuf_storage** out) {
   return made(out, [&]() -> absl::Status {
     GRIDBUF_ASSIGN_OR_RETURN(const auto& field, read_options(options));
-    return give(create(field), out);
+    GRIDBUF_ASSIGN_OR_RETURN(const auto& request, read_request(field));
+    if ((field.flags & GRIDBUF_DELAYED) == 0) return give(Storage::allocate(request), out);
+    *out = outside(new Handle<Storage>(magic<Storage>(), request));
+    return absl::OkStatus();
   });
 }
 
@@ -185,7 +188,7 @@ gridbuf_status gridbuf_storage_transpose(const gridbuf_storage* storage, const i
 gridbuf_status gridbuf_storage_domain(const gridbuf_storage* storage, gridbuf_storage** out) {
   return made(out, [&]() -> absl::Status {
     GRIDBUF_RETURN_IF_ERROR(check(inside(storage)));
-    return give(absl::StatusOr<Storage>(inside(storage)->value.domain_view()), out);
+    return give(absl::StatusOr<Storage>(inside(storage)->value().domain_view()), out);
   });
 }
 
@@ -201,16 +204,16 @@ gridbuf_status gridbuf_storage_access(const gridbuf_storage* storage, int32_t si
   const Handle<Storage>* handle = inside(storage);
   const bool is_usable = check(handle).ok() && (side == GRIDBUF_HOST || side == GRIDBUF_DEVICE);
   const auto place = static_cast<std::size_t>(is_usable ? side : 0);
-  if (is_usable && handle->has[place] && data != nullptr && mode == GRIDBUF_READ &&
-      handle->value.is_ready(static_cast<Side>(side))) [[likely]] {
-    *data = handle->first[place];
+  if (is_usable && handle->sides().has[place] && data != nullptr && mode == GRIDBUF_READ &&
+      handle->value().is_ready(static_cast<Side>(side))) [[likely]] {
+    *data = handle->sides().first[place];
     return GRIDBUF_OK;
   }
   return with_side(storage, side, [&](const Storage& used, Side read) -> absl::Status {
     GRIDBUF_RETURN_IF_ERROR(require(data, "data"));
     GRIDBUF_RETURN_IF_ERROR(begin(used, read, mode));
     if (mode != GRIDBUF_READ && read == Side::kHost) used.end_write(read);
-    *data = handle->first[place];
+    *data = handle->sides().first[place];
     return absl::OkStatus();
   });
 }
@@ -227,7 +230,7 @@ gridbuf_status gridbuf_storage_array(const gridbuf_storage* storage, int32_t sid
   return made(out, [&]() -> absl::Status {
     GRIDBUF_RETURN_IF_ERROR(check(inside(storage)));
     GRIDBUF_ASSIGN_OR_RETURN(const auto& read, read_side(side));
-    const Storage& used = inside(storage)->value;
+    const Storage& used = inside(storage)->value();
     GRIDBUF_RETURN_IF_ERROR(check_has(used, read));
     if (writable != 0 && used.memory(read).readonly) {
       return bad({"the storage's memory", "read-only", "writable", "pass writable = 0"});
@@ -273,7 +276,7 @@ gridbuf_status gridbuf_storage_synchronize(const gridbuf_storage* storage) {
 gridbuf_status gridbuf_storage_copy(const gridbuf_storage* storage, gridbuf_storage** out) {
   return made(out, [&]() -> absl::Status {
     GRIDBUF_RETURN_IF_ERROR(check(inside(storage)));
-    return give(inside(storage)->value.copy(), out);
+    return give(inside(storage)->value().copy(), out);
   });
 }
 
@@ -281,7 +284,7 @@ gridbuf_status gridbuf_storage_copy_from(const gridbuf_storage* storage,
                                          const gridbuf_storage* source) {
   return with(storage, [&](const Storage& target) -> absl::Status {
     GRIDBUF_RETURN_IF_ERROR(check(inside(source)));
-    return target.copy_from(inside(source)->value);
+    return target.copy_from(inside(source)->value());
   });
 }
 

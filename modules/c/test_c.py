@@ -6,6 +6,8 @@ import ctypes
 import gc
 import re
 import subprocess
+import threading
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -257,6 +259,67 @@ def test_a_storage_of_existing_memory(emulated: None) -> None:
     release(storage, "storage", plain, "storage")
 
 
+def delayed(*extents: int, **fields: object) -> ctypes.c_void_p:
+    given = ctypes.byref(options(extents, flags=c.DELAYED | c.ZEROED, **fields))
+    return make("storage_create", given)
+
+
+def statistics() -> c.MemoryInfo:
+    found = c.MemoryInfo(struct_bytes=ctypes.sizeof(c.MemoryInfo))
+    call("memory_statistics", ctypes.byref(found))
+    return found
+
+
+def test_a_delayed_storage_is_allocated_once(emulated: None) -> None:
+    before = statistics().live_bytes
+    call("storage_release", delayed(1 << 20))
+    assert statistics().live_bytes == before
+    for _ in range(20):
+        storage = delayed(1 << 20, kind=3)
+        assert statistics().live_bytes == before
+        barrier, found = threading.Barrier(4), []
+
+        def use(barrier=barrier, storage=storage, found=found) -> None:
+            barrier.wait()
+            found.append(access(storage, c.HOST, c.READ).ctypes.data)
+
+        threads = [threading.Thread(target=use) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(set(found)) == 1
+        assert access(storage, c.HOST, c.READ_WRITE).sum() == 0.0
+        call("storage_release", storage)
+        assert statistics().live_bytes == before
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda storage: info("storage", storage, c.HOST),
+        lambda storage: call("storage_synchronize", storage),
+        lambda storage: call("storage_release", make("storage_domain", storage)),
+        lambda storage: call("storage_release", make("storage_copy", storage)),
+        lambda storage: call("storage_copy_from", storage, storage),
+    ],
+)
+def test_every_use_of_a_delayed_storage_allocates(use: Callable[[ctypes.c_void_p], object]) -> None:
+    before = statistics().live_bytes
+    storage = delayed(1 << 20)
+    call("set_memory_limit", ctypes.c_int64(before + (1 << 20)))
+    for _ in range(2):
+        with pytest.raises(CError, match="limit") as error:
+            use(storage)
+        assert error.value.status == c.MEMORY
+    call("set_memory_limit", ctypes.c_int64(2**63 - 1))
+    use(storage)
+    assert statistics().live_bytes >= before + (8 << 20)
+    call("storage_release", storage)
+    with pytest.raises(CError, match="options->flags is GRIDBUF_READONLY or DELAYED"):
+        make("array_create", ctypes.byref(options((3,), flags=c.DELAYED)))
+
+
 def test_a_random_sequence_follows_the_model(emulated: None) -> None:
     """10,000 random accesses of views on both sides, against one NumPy array."""
     random = np.random.default_rng(45)
@@ -314,7 +377,7 @@ def test_a_random_sequence_follows_the_model(emulated: None) -> None:
         ({"dims": ["I", "I"]}, (3, 3), c.VALUE, "I"),
         ({"dims": ["I", None]}, (3, 3), c.VALUE, r"options->dims\[1\] is NULL"),
         ({"dims": ["Cell", "K"], "dim_kinds": [9, 0]}, (3, 3), c.VALUE, "dim_kinds"),
-        ({"flags": 8}, (3,), c.VALUE, "flags"),
+        ({"flags": 16}, (3,), c.VALUE, "flags"),
         ({"memory": 5}, (3,), c.VALUE, "memory is 5"),
         ({"struct_bytes": 3}, (3,), c.VALUE, "struct_bytes is 3, but must be at least 120"),
     ],

@@ -10,7 +10,8 @@ import tarfile
 import pytest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-ARCHIVE = pathlib.Path(__file__).parent / "gridbuf.tar.gz"
+HERE = pathlib.Path(__file__).parent
+ARCHIVE = HERE / "gridbuf.tar.gz"
 EXAMPLE = ROOT / "examples/c_interface"
 PROGRAMS = pathlib.Path(sys.prefix) / "bin"
 ENVIRON = {**os.environ, "PYTHONPATH": os.pathsep.join(["", *sys.path])}
@@ -49,44 +50,59 @@ def prefix(tmp_path: pathlib.Path) -> pathlib.Path:
     return root
 
 
-def test_gcc_and_gfortran_alone(prefix: pathlib.Path, tmp_path: pathlib.Path) -> None:
-    flags = [f"-I{prefix}/include", "-g", "-Wall", "-Wextra"]
-    link = [f"-L{prefix}/lib", f"-Wl,-rpath,{prefix}/lib", "-lgridbuf", LINK_SANITIZED]
-    run(
-        "gcc",
-        "-std=c11",
-        "-Wpedantic",
-        *flags,
-        EXAMPLE / "laplacian.c",
-        *link,
-        "-o",
-        "c",
-        cwd=tmp_path,
-    )
+def test_gcc_alone(prefix: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    flags = ["-std=c11", "-Wpedantic", "-g", "-Wall", "-Wextra", f"-I{prefix}/include"]
+    run("gcc", *flags, EXAMPLE / "laplacian.c", *link(prefix), "-o", "c", cwd=tmp_path)
     assert run(tmp_path / "c") == PRINTED["c"]
-    run("gcc", "-std=c11", *flags, "-c", prefix / "share/gridbuf/gridbuf_fortran.c", cwd=tmp_path)
-    run(
-        "gfortran",
-        "-std=f2018",
-        "-Wall",
-        "-g",
-        "-c",
-        prefix / "share/gridbuf/gridbuf.f90",
-        cwd=tmp_path,
-    )
-    run(
-        "gfortran",
-        "-std=f2018",
-        "-g",
-        EXAMPLE / "laplacian.f90",
-        "gridbuf.o",
-        "gridbuf_fortran.o",
-        *link,
-        "-o",
-        "fortran",
-        cwd=tmp_path,
-    )
-    assert run(tmp_path / "fortran") == PRINTED["fortran"]
+
+
+def link(prefix: pathlib.Path) -> list[str]:
+    return [f"-L{prefix}/lib", f"-Wl,-rpath,{prefix}/lib", "-lgridbuf", LINK_SANITIZED]
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(("gcc", "gfortran", "-Wall", "-fopenmp"), id="gfortran"),
+        pytest.param(
+            ("clang-19", "flang-new-19"),
+            id="flang",
+            marks=pytest.mark.skipif(
+                shutil.which("flang-new-19") is None, reason="Debian's flang-19 is not installed"
+            ),
+        ),
+    ]
+)
+def build_fortran(request: pytest.FixtureRequest, prefix: pathlib.Path, tmp_path: pathlib.Path):
+    """Builds a program of files in C and one in Fortran."""
+    c, fortran, *flags = request.param
+
+    def build(source: pathlib.Path, *more: pathlib.Path) -> pathlib.Path:
+        shared = prefix / "share/gridbuf"
+        c_files = [shared / "gridbuf_fortran.c", *more]
+        for file in c_files:
+            flags_of_c = ["-std=c11", "-Wall", "-Wextra", "-g", f"-I{prefix}/include"]
+            run(c, *flags_of_c, "-c", file, cwd=tmp_path)
+        objects = [f"{file.stem}.o" for file in c_files]
+        run(
+            *(fortran, "-std=f2018", *flags, "-g", shared / "gridbuf.f90", source, *objects),
+            *(*link(prefix), "-o", "program"),
+            cwd=tmp_path,
+        )
+        return tmp_path / "program"
+
+    return build
+
+
+def test_the_example_in_fortran(build_fortran) -> None:
+    assert run(build_fortran(EXAMPLE / "laplacian.f90")) == PRINTED["fortran"]
+
+
+def test_the_scenarios_of_fields(build_fortran) -> None:
+    """What programs do with the fields of ECMWF's FIELD_API."""
+    program = build_fortran(HERE / "fields_test.f90", HERE / "fields_test_device.c")
+    printed = run(program)
+    assert "0 failed" in printed
+    assert int(printed.split()[0]) > 50
 
 
 def folder_of(option: str) -> pathlib.Path:

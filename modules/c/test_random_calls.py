@@ -148,7 +148,7 @@ class Calls:
             small = options(
                 [self.random.choice([0, 1, 2, 3]) for _ in range(self.random.choice([0, 1, 2, 3]))]
             )
-            small.memory, small.flags = self.random.choice(NUMBERS), self.random.choice([0, 4])
+            small.memory, small.flags = self.random.choice(NUMBERS), self.random.choice([0, 4, 8])
             small.dtype = self.random.choice([None, b"int8", b"<c8", b"float65"])
             data = (
                 ctypes.c_void_p(ctypes.addressof(self.memory) + (1 << 15))

@@ -31,7 +31,7 @@ py::object from_c(const py::object& capsule) {
   }
   const auto* const handle = static_cast<CHandle*>(PyCapsule_GetPointer(capsule.ptr(), kCapsule));
   check(c::check(handle));
-  Storage storage = handle->value;
+  Storage storage = handle->value();
   const DTypePtr dtype = record_of(storage.dtype());
   return make_storage(std::move(storage), dtype);
 }
