@@ -261,8 +261,24 @@ else:
     subprocess.run([sys.executable, "-c", program], check=True, env=environment)
 
 
-def test_a_random_life_from_both_sides(emulated: None) -> None:
-    """10,000 accesses of views, from C and from Python in turns, on both sides, against one NumPy array."""
+@pytest.fixture
+def fortran(tmp_path: pathlib.Path) -> ctypes.CDLL:
+    """one_state_test.f90, which uses the libgridbuf that the process has."""
+    here = pathlib.Path(__file__).parent
+    link = [f"-L{here}", "-l:libgridbuf.so.0", "-Wl,--allow-shlib-undefined"]
+    c_file, *sources = (
+        here / f for f in ("gridbuf_fortran.c", "gridbuf.f90", "one_state_test.f90")
+    )
+    for command in (
+        ["gcc", "-fPIC", "-g", f"-I{here}", "-c", c_file],
+        ["gfortran", "-std=f2018", "-shared", "-fPIC", "-g", *sources, "gridbuf_fortran.o", *link, "-o", "f.so"],
+    ):  # fmt: skip
+        subprocess.run(command, cwd=tmp_path, check=True)
+    return ctypes.CDLL(str(tmp_path / "f.so"))
+
+
+def test_a_random_life_from_three_languages(emulated: None, fortran: ctypes.CDLL) -> None:
+    """10,000 accesses of views, from C, Fortran and Python in turns, on both sides, against one NumPy array."""
     random = np.random.default_rng(4545)
     shape = (7, 6, 5)
     handle = c_storage(shape, kind=c.ON_BOTH, layout=(2, 0, 1), device_alignment_bytes=32)
@@ -271,12 +287,23 @@ def test_a_random_life_from_both_sides(emulated: None) -> None:
     for step in range(10_000):
         subscript = tuple(slice(*sorted(random.integers(0, n + 1, 2).tolist())) for n in shape)
         wanted = model[subscript]
-        writes, on_host, by_c, swaps = (bool(bit) for bit in random.integers(2, size=4))
+        writes, on_host, swaps = (bool(bit) for bit in random.integers(2, size=3))
+        language = ("C", "Fortran", "Python")[random.integers(3)]
         if swaps:  # each side takes the other's handle
             fresh = make("storage_view", handle_in(capsule := gs.to_c(field)), None, 0)
             call("storage_release", handle)
             handle, field = fresh, gs.from_c(capsule_of(fresh))
-        if by_c:
+        if language == "Fortran":
+            ends = [(part.start + 1, part.stop) for part in subscript]
+            first, last = (c.list_of(ctypes.c_int, bounds) for bounds in zip(*ends, strict=True))
+            total = ctypes.c_double()
+            fortran.add_to_section(
+                handle, first, last, writes, ctypes.c_double(step), ctypes.byref(total)
+            )
+            if writes:
+                wanted += step
+            assert total.value == wanted.sum(), f"step {step}"
+        elif language == "C":
             view = make("storage_view", handle, *c.items(*subscript))
             if on_host:
                 seen = access(view, c.HOST, c.READ_WRITE if writes else c.READ)
