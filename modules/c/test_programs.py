@@ -112,7 +112,7 @@ def folder_of(option: str) -> pathlib.Path:
 def test_python_and_fortran_share_storages(tmp_path: pathlib.Path) -> None:
     """With the library of the Python package."""
     shared = folder_of("--fortrandir")
-    for name in ("model.py", "relax.f90"):
+    for name in ("model.py", "model_gt4py.py", "relax.f90"):
         shutil.copy(ROOT / "examples/python_and_fortran" / name, tmp_path)
     run(
         "gcc",
@@ -140,7 +140,7 @@ def test_python_and_fortran_share_storages(tmp_path: pathlib.Path) -> None:
     )
     assert "1000" not in run(sys.executable, tmp_path / "model.py", env=ENVIRON)
     check = """
-import numpy as np, model, gridbuf.testing
+import importlib.util, numpy as np, model, gridbuf.testing
 with gridbuf.testing.emulated_device():
     for options in ({}, {"device": "gpu"}):
         mixed = model.run(20, **options).to_numpy().copy()
@@ -149,6 +149,9 @@ with gridbuf.testing.emulated_device():
         model.relax = relax
         np.testing.assert_allclose(mixed, plain, rtol=1e-13)
         assert 0 < plain.sum() < 1001
+if importlib.util.find_spec("gt4py"):
+    import model_gt4py
+    np.testing.assert_allclose(model_gt4py.field.to_numpy(), plain, rtol=1e-13)
 """
     run(sys.executable, "-c", check, env=ENVIRON, cwd=tmp_path)
 
