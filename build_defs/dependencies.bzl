@@ -64,13 +64,21 @@ _glibc_repository = repository_rule(
     doc = "`:glibc`, an old C library to link extensions against, as `bazelw --setup` unpacked it; nothing where it could not.",
 )
 
+def _system_repository_impl(repository_ctx):
+    for entry in repository_ctx.path(repository_ctx.attr.path).readdir():
+        repository_ctx.symlink(entry, entry.basename)
+    repository_ctx.symlink(repository_ctx.attr.build_file, "BUILD.bazel")
+
+_system_repository = repository_rule(
+    implementation = _system_repository_impl,
+    attrs = {"build_file": attr.label(mandatory = True), "path": attr.string(mandatory = True)},
+    doc = "A folder of the machine with a BUILD file of gridbuf.",
+    local = True,
+)
+
 def _local(name, path):
     if not native.existing_rule(name):
         native.local_repository(name = name, path = path)
-
-def _system(name, path, build_file):
-    if not native.existing_rule(name):
-        native.new_local_repository(name = name, path = path, build_file = build_file)
 
 def _shim_repository_impl(repository_ctx):
     for path, content in repository_ctx.attr.files.items():
@@ -126,20 +134,29 @@ def gridbuf_dependencies():
             licence = "Apache-2.0",
             purl = "pkg:github/abseil/abseil-cpp",
         )
-    if not native.existing_rule("gridbuf_glibc"):
-        _glibc_repository(name = "gridbuf_glibc")
-    _system("com_google_googletest", "/usr/src/googletest", "@gridbuf//third_party:googletest.BUILD")
-    _system("com_github_google_benchmark", "/usr", "@gridbuf//third_party:benchmark.BUILD")
-    _system("nlohmann_json", "/usr/include/nlohmann", "@gridbuf//third_party:nlohmann_json.BUILD")
-
-    if not native.existing_rule("gridbuf_aarch64"):
-        aarch64_repository(name = "gridbuf_aarch64")
-    if not native.existing_rule("gridbuf_python"):
-        python_repository(name = "gridbuf_python")
-    if not native.existing_rule("gridbuf_python_aarch64"):
-        python_repository(name = "gridbuf_python_aarch64", unpacked = "aarch64/env")
-    if not native.existing_rule("gridbuf_cuda"):
-        cuda_repository(name = "gridbuf_cuda")
-    if not native.existing_rule("gridtools"):
-        gridtools_repository(name = "gridtools")
+    system_repositories(native.existing_rule)
+    if not native.existing_rule("com_google_googletest"):
+        _googletest()
     native.register_toolchains("@gridbuf_python//:toolchain")
+
+def _googletest():
+    _system_repository(name = "com_google_googletest", path = "/usr/src/googletest", build_file = Label("//third_party:googletest.BUILD"))
+
+def system_repositories(is_there):
+    """Declares what is this machine's, in WORKSPACE and for Bazel modules.
+
+    Args:
+      is_there: says whether the workspace has a name.
+    """
+    for name, rule, arguments in [
+        ("gridbuf_glibc", _glibc_repository, {}),
+        ("com_github_google_benchmark", _system_repository, {"path": "/usr", "build_file": Label("//third_party:benchmark.BUILD")}),
+        ("nlohmann_json", _system_repository, {"path": "/usr/include/nlohmann", "build_file": Label("//third_party:nlohmann_json.BUILD")}),
+        ("gridbuf_aarch64", aarch64_repository, {}),
+        ("gridbuf_python", python_repository, {}),
+        ("gridbuf_python_aarch64", python_repository, {"unpacked": "aarch64/env"}),
+        ("gridbuf_cuda", cuda_repository, {}),
+        ("gridtools", gridtools_repository, {}),
+    ]:
+        if not is_there(name):
+            rule(name = name, **arguments)

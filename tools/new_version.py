@@ -18,6 +18,8 @@ VERSION_FILES = (
     "conformance/gridbuf_conformance/version.py",
 )
 """Where gridbuf and the suite have their version. They are released together."""
+MODULE_FILES = ("MODULE.bazel", "examples/array_consumer/MODULE.bazel")
+"""Modules of Bazel, whose versions follow."""
 UNRELEASED = "## Unreleased"
 _VERSION = re.compile(r"(\d+)\.(\d+)\.(\d+)(?:(a|b|rc)(\d+))?")
 
@@ -66,7 +68,7 @@ def check(release: NewVersion) -> None:
 def plan(release: NewVersion, date: datetime.date) -> dict[str, str]:
     """The new text of each file that changes."""
     texts = {}
-    for name in (*VERSION_FILES, "CHANGELOG.md", "CITATION.cff"):
+    for name in (*VERSION_FILES, *MODULE_FILES, "CHANGELOG.md", "CITATION.cff"):
         texts[name] = (release.root / name).read_text("utf-8")
     changes = re.search(rf"^{UNRELEASED}\n(.*?)(?=^## |\Z)", texts["CHANGELOG.md"], re.M | re.S)
     if not changes or not changes[1].strip():
@@ -75,6 +77,10 @@ def plan(release: NewVersion, date: datetime.date) -> dict[str, str]:
     texts["CHANGELOG.md"] = texts["CHANGELOG.md"].replace(UNRELEASED, heading, 1)
     for name in VERSION_FILES:
         texts[name] = _set(name, texts[name], "__version__ = ", f'"{release.version}"')
+    for name in MODULE_FILES:
+        texts[name] = re.sub(
+            r'(name = "gridbuf",\s+version = )"[^"]*"', rf'\g<1>"{release.version}"', texts[name]
+        )
     citation = re.sub(r"^date-released: .*\n", "", texts["CITATION.cff"], flags=re.MULTILINE)
     dated = f'{release.version}\ndate-released: "{date}"'
     texts["CITATION.cff"] = _set("CITATION.cff", citation, "version: ", dated)

@@ -18,10 +18,12 @@ VERSION_FILES = (
     "modules/python/gridbuf/_version.py",
     "conformance/gridbuf_conformance/version.py",
 )
+MODULE_FILES = ("MODULE.bazel", "examples/array_consumer/MODULE.bazel")
 COPIED = (
     *("tools/release", "tools/new_version.py", "tools/interpreters.py", "tools/gpu_check"),
     *("tools/pep517/gridbuf_build.py", "build_defs/project_metadata.py"),
     *("pyproject.toml", "README.md", "LICENSE", "CITATION.cff", *VERSION_FILES),
+    *MODULE_FILES,
 )
 CHANGELOG = (
     "# Changelog\n\n## Unreleased\n- A new function.\n\n## 0.0.1 (2020-02-02)\n- The first.\n"
@@ -76,8 +78,9 @@ def citation(folder: pathlib.Path) -> dict[str, str]:
 
 
 def versions(folder: pathlib.Path) -> set[str]:
-    texts = [(folder / name).read_text() for name in VERSION_FILES]
-    return {re.search('__version__ = "(.+)"', text)[1] for text in texts}
+    texts = [(folder / name).read_text() for name in (*VERSION_FILES, *MODULE_FILES)]
+    pattern = r'(?:__version__ = |name = "gridbuf",\s+version = )"(.+)"'
+    return {re.search(pattern, text)[1] for text in texts}
 
 
 def test_the_citation_is_valid_and_that_of_this_version():
@@ -93,7 +96,9 @@ def test_a_version_is_written_committed_and_tagged(repository):
     assert git(repository, "cat-file", "-t", "v9.8.7") == "tag"
     assert git(repository, "rev-parse", "v9.8.7^{}") == git(repository, "rev-parse", "HEAD")
     changed = git(repository, "diff", "--name-only", "HEAD~1").split()
-    assert sorted(changed) == sorted([*VERSION_FILES, "CHANGELOG.md", "CITATION.cff"])
+    assert sorted(changed) == sorted(
+        [*VERSION_FILES, *MODULE_FILES, "CHANGELOG.md", "CITATION.cff"]
+    )
     date = datetime.datetime.now(datetime.UTC).date()
     assert (repository / "CHANGELOG.md").read_text() == CHANGELOG.replace(
         "Unreleased", f"9.8.7 ({date})"

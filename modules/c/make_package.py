@@ -3,6 +3,7 @@
 usage: make_package.py OUT VERSION_FILE FILE…
 """
 
+import gzip
 import io
 import pathlib
 import re
@@ -24,7 +25,10 @@ def main() -> None:
     out, version_file, *files = map(pathlib.Path, sys.argv[1:])
     version = re.search(r'__version__ = "(.+)"', version_file.read_text())[1]
     root = f"gridbuf-{version}"
-    with tarfile.open(out, "w:gz", format=tarfile.PAX_FORMAT) as archive:
+    with (
+        gzip.GzipFile(out, "wb", mtime=0) as packed,
+        tarfile.open(fileobj=packed, mode="w", format=tarfile.PAX_FORMAT) as archive,
+    ):
 
         def add(name: str, data: bytes = b"", link: str = "", mode: int = 0o644) -> None:
             info = tarfile.TarInfo(f"{root}/{name}")

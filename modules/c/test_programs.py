@@ -109,6 +109,14 @@ def folder_of(option: str) -> pathlib.Path:
     return pathlib.Path(run(sys.executable, "-m", "gridbuf", option, env=ENVIRON).strip())
 
 
+def test_the_python_package_has_every_file_of_the_archive() -> None:
+    package = folder_of("--libdir").parent
+    with tarfile.open(ARCHIVE) as archive:
+        names = [name.partition("/")[2] for name in archive.getnames()]
+    missing = [name for name in names if not (package / name).exists()]
+    assert missing == ["lib/libgridbuf.so"]  # a link, which a wheel cannot have
+
+
 def test_python_and_fortran_share_storages(tmp_path: pathlib.Path) -> None:
     """With the library of the Python package."""
     shared = folder_of("--fortrandir")
