@@ -58,7 +58,7 @@ def make_registry(folder: pathlib.Path) -> None:
             source = SOURCES.get(given["name"], folder / "empty" / given["name"])
             header = f'module(name = "{given["name"]}", version = "{place.name}")\n'
             text = header
-            if (source / "MODULE.bazel").exists():
+            if given["name"] in SOURCES and (source / "MODULE.bazel").exists():
                 text = re.sub(
                     r"^module\(.*?^\)\n",
                     header,
