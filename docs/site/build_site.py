@@ -59,7 +59,8 @@ LIBRARIES = {
     )
     for library in "base layout alloc device interface transfer array storage call".split()
 }
-"""The C++ libraries, low ones first, and the module interfaces of each."""
+LIBRARIES["c"] = [ROOT / "modules/c/gridbuf.h", ROOT / "modules/c/gridbuf.hpp"]
+"""The C++ libraries, low ones first, and the module interfaces or headers of each."""
 
 PAGES = {
     "README.md": "index.md",
@@ -328,8 +329,11 @@ def python_pages() -> dict[str, str]:
     return {**pages, PAGES[readme]: "\n".join(index)}
 
 
-def module_of(interface: str) -> str:
-    return re.search(r"^export module ([\w.]+);", interface, re.MULTILINE)[1]
+def name_of(interface: Path) -> str:
+    """The module's name, or the header's."""
+    if interface.suffix != ".cppm":
+        return interface.name
+    return re.search(r"^export module ([\w.]+);", interface.read_text(), re.MULTILINE)[1]
 
 
 def cpp_page(library: str) -> str:
@@ -337,15 +341,20 @@ def cpp_page(library: str) -> str:
     readme = f"modules/{library}/README.md"
     page = [with_links((ROOT / readme).read_text(), readme, PAGES[readme])]
     for interface in LIBRARIES[library]:
-        text = interface.read_text()
-        comment = re.match(r"(?://.*\n)*", text)
-        purpose = re.sub(r"^// ?", "", comment[0], flags=re.MULTILINE)
+        name = name_of(interface)
+        is_module = interface.suffix == ".cppm"
+        beginning = r"/[*].*?[*]/" if interface.suffix == ".h" else r"(?://[^\n]*\n)*"
+        comment = re.match(beginning, interface.read_text(), re.DOTALL)
+        purpose = re.sub(
+            r"^(//| [*]|/[*]) ?", "", comment[0].removesuffix("*/"), flags=re.MULTILINE
+        )
         page += [
-            f"## `import {module_of(text)};`\n",
+            f"## `import {name};`\n" if is_module else f"## `#include <{name}>`\n",
             f"From `{interface.relative_to(ROOT)}`.\n",
             purpose,
         ]
-        page += [f"```{{eval-rst}}\n.. doxygenfile:: {module_of(text)}.h\n```\n"]
+        file = f"{name}.h" if is_module else name
+        page += [f"```{{eval-rst}}\n.. doxygenfile:: {file}\n```\n"]
     return "\n".join(page)
 
 
@@ -366,6 +375,12 @@ def as_header(interface: str) -> str:
             column = None
         header.append(line if column is None else f"{line[:column]}///<{line[column + 2 :]}")
     return "\n".join(header)
+
+
+def as_documented(header: str) -> str:
+    """A header of C with its comments as Doxygen wants them: `/**` above a name, `/**<` behind one."""
+    text = re.sub(r"^/[*] (?!---- |gridbuf.h: )", "/** ", header, flags=re.MULTILINE)
+    return re.sub(r"^([^/\n]*[^/\s][^/\n]*)/[*] ", r"\1/**< ", text, flags=re.MULTILINE)
 
 
 def public_names() -> dict[str, list[str]]:
@@ -475,8 +490,9 @@ def run_doxygen(folder: Path) -> None:
     headers = folder / "interfaces"
     headers.mkdir(parents=True, exist_ok=True)
     for interface in (path for paths in LIBRARIES.values() for path in paths):
-        text = interface.read_text()
-        (headers / f"{module_of(text)}.h").write_text(as_header(text))
+        adapt = {".cppm": as_header, ".h": as_documented, ".hpp": str}[interface.suffix]
+        name = name_of(interface) + (".h" if interface.suffix == ".cppm" else "")
+        (headers / name).write_text(adapt(interface.read_text()))
     options = {"INPUT": f'"{headers}"', "OUTPUT_DIRECTORY": f'"{folder}"'}
     text = (HERE / "Doxyfile").read_text() + "".join(f"{k} = {v}\n" for k, v in options.items())
     subprocess.run(["doxygen", "-"], input=text, text=True, check=True)

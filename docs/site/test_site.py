@@ -81,6 +81,7 @@ def test_each_document_has_a_page(site):
         ("reference/python/gridbuf", "gridbuf.from_array"),
         ("reference/python/gridbuf.storage", "gridbuf.storage.Storage"),
         ("reference/cpp/layout", "make_plan"),
+        ("reference/cpp/c", "gridbuf_storage_access"),
         ("reference/cpp/transfer", "gridbuf.transfer.device"),
         ("reference/cli", "replay"),
         ("reference/rules/dl", "DL-01"),
