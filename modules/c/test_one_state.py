@@ -177,6 +177,35 @@ def test_to_c_refuses_arrays_records_and_memory_with_touch() -> None:
         gs.to_c(field)
 
 
+PROCESS_WIDE = [
+    *("fork", "helpers", "thread count", "host", "spare blocks", "dimension names", "presets"),
+    *("exiting", "stream of this thread", "CUDA driver", "emulated device", "emulated driver"),
+    *("last queues", "thread queues", "work depth"),
+]
+"""The names that the sources pass to process_wide."""
+
+
+def test_the_state_is_made_when_the_library_is_loaded() -> None:
+    """Later a child of fork could find the lock of the names taken by a thread that it does not have."""
+    handle = c_storage((1,))
+    build = ctypes.c_uint64.from_address(handle.value).value ^ 0x6762_7566_5374_6F31
+    call("storage_release", handle)
+    program = f"""
+import ctypes, c_library
+make = ctypes.CFUNCTYPE(ctypes.c_void_p)
+find = c_library.c_lib.gridbuf_private_object
+find.restype = ctypes.c_void_p
+find.argtypes = [ctypes.c_uint64, ctypes.c_char_p, make]
+made = make(lambda: 1)
+print([name for name in {[*PROCESS_WIDE, "unknown"]} if find({build}, name.encode(), made) == 1])
+"""
+    environment = dict(os.environ, PYTHONPATH=os.pathsep.join(sys.path))
+    done = subprocess.run(
+        [sys.executable, "-c", program], check=True, env=environment, capture_output=True, text=True
+    )
+    assert done.stdout == "['unknown']\n"
+
+
 def test_a_child_of_a_fork_has_a_whole_state(emulated: None) -> None:
     """While threads of both allocate, copy and declare names."""
     stop = threading.Event()
