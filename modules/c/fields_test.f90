@@ -1,5 +1,5 @@
 ! What programs do with the fields of ECMWF's FIELD_API, by gridbuf's storages: a list of scenarios of our words, made of its manual and
-! of the names of its tests. docs/how-to/use-from-c.md has the table of its calls. The device is the emulated one.
+! of the names of its tests. docs/how-to/use-from-fortran.md has the table of its calls. The device is the emulated one.
 module fields
   use, intrinsic :: iso_c_binding
   use, intrinsic :: iso_fortran_env, only: real32, real64, int32, error_unit

@@ -19,9 +19,7 @@ HERE = pathlib.Path(__file__).parent
 RECORD = HERE / "libgridbuf.abi"
 HEADER = (HERE / "gridbuf.h").read_text()
 
-pytestmark = pytest.mark.skipif(
-    platform.machine() != "x86_64", reason="the record is of x86-64; usage_c_test has the layouts"
-)
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the record is of x86-64")
 
 
 def declarations(header: str) -> list[str]:
@@ -85,6 +83,25 @@ def test_the_library_exports_the_functions_on_record() -> None:
 def test_a_change_is_found(tmp_path: pathlib.Path, old: str, new: str, reported: str) -> None:
     assert HEADER.count(old) == 1
     assert reported in differences(HEADER.replace(old, new), tmp_path)
+
+
+@pytest.mark.parametrize("processor", ["x86_64", "aarch64"])
+@pytest.mark.parametrize("language", [["c", "-std=c11"], ["c++", "-std=c++17"]])
+def test_structs_have_no_padding_that_other_languages_miss(
+    processor: str, language: list[str], tmp_path: pathlib.Path
+) -> None:
+    sizes = {"options": 120, "info": 2944, "item": 32, "memory_info": 80}
+    (tmp_path / "sizes.h").write_text(
+        '#include "gridbuf.h"\n'
+        + "".join(
+            f"char {n}[sizeof(gridbuf_{n}) == {size} ? 1 : -1];\n" for n, size in sizes.items()
+        )
+    )
+    command = [
+        *("clang-19", f"--target={processor}-linux-gnu", "-ffreestanding", "-fsyntax-only"),
+        *("-Wpadded", "-Werror", f"-I{HERE}", "-x", *language, tmp_path / "sizes.h"),
+    ]
+    subprocess.run(command, check=True)
 
 
 if __name__ == "__main__":
