@@ -61,11 +61,16 @@ struct dl_versioned {
 };
 struct dl_exchange {
   dl_version version;
-  dl_exchange* previous;
-  void* allocate;
+  const dl_exchange* previous;
+  int (*allocate)(dl_tensor* prototype, dl_versioned** out, void* context,
+                  void (*set_error)(void* context, const char* kind, const char* text));
   int (*from_object)(void* object, dl_versioned** out);
+  int (*to_object)(dl_versioned* tensor, void** out);
+  int (*borrow)(void* object, dl_tensor* out);
+  int (*current_stream)(std::int32_t device_type, std::int32_t device_id, void** out);
 };
-constexpr char kVersioned[] = "dltensor_versioned", kUnversioned[] = "dltensor";
+constexpr char kVersioned[] = "dltensor_versioned", kUnversioned[] = "dltensor",
+               kExchangeCapsule[] = "dlpack_exchange_api";
 
 struct dl_deleter {
   template <class Tensor>
@@ -98,9 +103,8 @@ inline owned_tensor by_table(PyObject* object) {
     if (PyErr_Occurred()) throw error_is_set();
     return {};
   }
-  if (!PyCapsule_IsValid(capsule, "dlpack_exchange_api")) return {};
-  auto* table =
-      static_cast<const dl_exchange*>(PyCapsule_GetPointer(capsule, "dlpack_exchange_api"));
+  if (!PyCapsule_IsValid(capsule, kExchangeCapsule)) return {};
+  auto* table = static_cast<const dl_exchange*>(PyCapsule_GetPointer(capsule, kExchangeCapsule));
   while (table != nullptr && table->version.major != 1) table = table->previous;
   if (table == nullptr || table->from_object == nullptr) return {};
   dl_versioned* made = nullptr;
@@ -350,9 +354,21 @@ inline PyObject* exported_dlpack(PyObject* self, PyObject* arguments, PyObject* 
     major = PyLong_AsLong(PyTuple_GET_ITEM(max_version, 0));
     if (major == -1 && PyErr_Occurred()) return nullptr;
   }
+  const reference own(exported_device(self, nullptr));
+  if (!own) return nullptr;
+  if (stream != Py_None && PyLong_AsLong(PyTuple_GET_ITEM(own.get(), 0)) == GRIDBUF_MEMORY_HOST) {
+    PyErr_Format(PyExc_BufferError, "stream is %R, but must be None for memory of the host",
+                 stream);
+    return nullptr;
+  }
   if (device != Py_None) {
-    const reference own(exported_device(self, nullptr));
-    const int same = own ? PyObject_RichCompareBool(own.get(), device, Py_EQ) : -1;
+    if (!PyTuple_Check(device) || PyTuple_GET_SIZE(device) != 2) {
+      PyErr_Format(PyExc_TypeError,
+                   "dl_device is %R, but must be (device type, number) or None; leave it out",
+                   device);
+      return nullptr;
+    }
+    const int same = PyObject_RichCompareBool(own.get(), device, Py_EQ);
     if (same < 0) return nullptr;
     if (same == 0) {
       PyErr_Format(
@@ -400,6 +416,75 @@ inline PyObject* exported_dlpack(PyObject* self, PyObject* arguments, PyObject* 
   return capsule;
 }
 
+// ---- The exchange table of these objects. ----
+
+inline PyTypeObject* exported_type();
+
+inline int table_allocate(dl_tensor* prototype, dl_versioned** out, void* context,
+                          void (*set_error)(void*, const char*, const char*)) {
+  *out = nullptr;
+  const std::string dtype = type_name(*prototype);
+  gridbuf_options options = GRIDBUF_OPTIONS_INIT;
+  options.ndim = prototype->ndim, options.shape = prototype->shape, options.dtype = dtype.c_str();
+  options.memory = prototype->device_type;
+  gridbuf_array* made = nullptr;
+  DLManagedTensorVersioned* tensor = nullptr;
+  if (gridbuf_array_create(&options, &made) != GRIDBUF_OK ||
+      gridbuf_array_to_dlpack(made, &tensor) != GRIDBUF_OK)
+    set_error(context, "RuntimeError", gridbuf_last_error());
+  gridbuf_array_release(made);
+  *out = reinterpret_cast<dl_versioned*>(tensor);
+  return tensor == nullptr ? -1 : 0;
+}
+
+inline int table_from_object(void* object, dl_versioned** out) {
+  *out = nullptr;
+  if (!PyObject_TypeCheck(static_cast<PyObject*>(object), exported_type())) {
+    PyErr_SetString(PyExc_TypeError,
+                    "the object is not of the type whose exchange table this is; look the table up "
+                    "on the object's type");
+    return -1;
+  }
+  DLManagedTensorVersioned* tensor = nullptr;
+  if (gridbuf_array_to_dlpack(static_cast<exported_object*>(object)->array, &tensor) !=
+      GRIDBUF_OK) {
+    failed();
+    return -1;
+  }
+  *out = reinterpret_cast<dl_versioned*>(tensor);
+  return 0;
+}
+
+inline PyObject* owning_object(gridbuf_array* handle) {
+  PyTypeObject* const type = exported_type();
+  PyObject* const made = type == nullptr ? nullptr : type->tp_alloc(type, 0);
+  if (made == nullptr) {
+    gridbuf_array_release(handle);
+    return nullptr;
+  }
+  reinterpret_cast<exported_object*>(made)->array = handle;
+  return made;
+}
+
+inline int table_to_object(dl_versioned* tensor, void** out) {
+  gridbuf_array* made = nullptr;
+  *out = gridbuf_array_from_dlpack(reinterpret_cast<DLManagedTensorVersioned*>(tensor), nullptr,
+                                   &made) == GRIDBUF_OK
+             ? owning_object(made)
+             : failed();
+  return *out == nullptr ? -1 : 0;
+}
+
+inline int table_current_stream(std::int32_t device_type, std::int32_t, void** out) {
+  std::uint64_t stream = 0;
+  if (device_type != GRIDBUF_MEMORY_HOST) {
+    gridbuf_set_stream(1, &stream);
+    gridbuf_set_stream(stream, nullptr);
+  }
+  *out = reinterpret_cast<void*>(static_cast<std::uintptr_t>(stream));
+  return 0;
+}
+
 inline PyTypeObject* exported_type() {
   static PyMethodDef methods[] = {
       {"__dlpack__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(exported_dlpack)),
@@ -419,7 +504,16 @@ inline PyTypeObject* exported_type() {
       {0, nullptr}};
   static PyType_Spec spec = {"gridbuf.ExtensionArray", sizeof(exported_object), 0,
                              Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
-  static PyTypeObject* const type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  static const dl_exchange table = {
+      {1, 3},          nullptr, table_allocate,      table_from_object,
+      table_to_object, nullptr, table_current_stream};
+  static PyTypeObject* const type = [] {
+    const reference capsule(
+        PyCapsule_New(const_cast<dl_exchange*>(&table), kExchangeCapsule, nullptr));
+    reference made(capsule ? PyType_FromSpec(&spec) : nullptr);
+    if (made && PyObject_SetAttr(made.get(), name<kExchange>(), capsule.get()) != 0) made.reset();
+    return reinterpret_cast<PyTypeObject*>(made.release());
+  }();
   return type;
 }
 
@@ -427,15 +521,8 @@ inline PyTypeObject* exported_type() {
 inline PyObject* to_object(gridbuf_array* array) {
   gridbuf_array* handle = nullptr;
   const gridbuf_item all = ellipsis;
-  if (gridbuf_array_view(array, &all, 1, &handle) != GRIDBUF_OK) return failed();
-  PyTypeObject* const type = exported_type();
-  PyObject* const made = type == nullptr ? nullptr : type->tp_alloc(type, 0);
-  if (made == nullptr) {
-    gridbuf_array_release(handle);
-    return nullptr;
-  }
-  reinterpret_cast<exported_object*>(made)->array = handle;
-  return made;
+  return gridbuf_array_view(array, &all, 1, &handle) == GRIDBUF_OK ? owning_object(handle)
+                                                                   : failed();
 }
 
 }  // namespace python

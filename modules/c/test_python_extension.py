@@ -11,6 +11,7 @@ import sysconfig
 import tarfile
 import time
 
+import gridbuf_conformance
 import numpy as np
 import pybind11
 import pytest
@@ -226,6 +227,30 @@ def test_other_exporters(arrays) -> None:
         arrays.twice(Fails())
     with pytest.raises(BufferError, match="returned 3, but must return a capsule"):
         arrays.twice(NoCapsule())
+
+
+def test_returned_arrays_have_an_exchange_table(arrays) -> None:
+    """The argument takes them by it: `__dlpack__` is not called."""
+    made = arrays.filled(2, 3, 1.5)
+    assert "dlpack_exchange_api" in repr(type(made).__dlpack_c_exchange_api__)
+    again = np.from_dlpack(arrays.same(made))
+    assert np.shares_memory(again, np.from_dlpack(made))
+    with pytest.raises(TypeError, match="element type is float32"):
+        arrays.twice(made)
+
+
+@pytest.mark.parametrize("strided", [False, True])
+def test_the_suite_finds_no_failure_in_returned_arrays(arrays, strided: bool) -> None:
+    made = (
+        arrays.same(np.arange(24.0).reshape(4, 6)[::2, ::-3])
+        if strided
+        else arrays.filled(2, 3, 1.5)
+    )
+    report = gridbuf_conformance.check(made)
+    assert report.failed == (), report
+    assert report.exit_code == 0, report
+    outcomes = [report.outcomes[rule] for rule in ("DP-15", "DP-23")]
+    assert outcomes == ["PASS", "PASS"]
 
 
 @pytest.mark.thorough
