@@ -104,6 +104,22 @@ def shows_nothing(x):
     return object()
 
 
+def logical_bytes(x):
+    return np.asarray(x).tobytes()
+
+
+def memory_bytes(x):
+    return np.asarray(x).tobytes("A")
+
+
+def fortran_bytes(x):
+    return np.asarray(x).tobytes("F")
+
+
+for function in (logical_bytes, memory_bytes, fortran_bytes):
+    function.gives_bytes = True
+
+
 # -- producers -------------------------------------------------------------------------------------
 
 

@@ -29,7 +29,7 @@ pytest.importorskip("numpy")
 PARTNERS = str(Path(__file__).with_name("interop_partners.py"))
 CONSUMERS = (
     "right", "doubles", "swaps_axes", "narrows", "forgets_byte_order", "drops_axes", "forgets_read_only", "keeps_no_owner",
-    "caches", "dies", "hangs", "refuses_bool", "copies", "shows_nothing",
+    "caches", "dies", "hangs", "refuses_bool", "copies", "shows_nothing", "logical_bytes", "memory_bytes", "fortran_bytes",
 )  # fmt: skip
 PRODUCERS = ("SwapsStrides", "ForgetsOffset", "LiesOfWriting", "FreesEarly")
 
@@ -91,6 +91,11 @@ EXPECTED = {
     "drops_axes": {"wrong values": with_(lambda a: 1 in shape_of(a) and shape_of(a) != ())},
     "forgets_read_only": {"read-only lost": with_(lambda a: a.plan.readonly and size_of(a))},
     "dies": {"crash": with_(lambda a: len(shape_of(a)) == 4)},
+    "logical_bytes": {},
+    "memory_bytes": {},
+    "fortran_bytes": {
+        "wrong values": with_(lambda a: len([n for n in shape_of(a) if n > 1]) > 1 and size_of(a) and a.plan.layout != tuple(range(len(shape_of(a))))[::-1])
+    },
     "hangs": {"hang": with_(lambda a: len(shape_of(a)) == 5)},
 }  # fmt: skip
 

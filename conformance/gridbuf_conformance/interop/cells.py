@@ -198,7 +198,7 @@ def _read(
     size = plan.itemsize
     if flat and not from_memory:
         raw = _plain(array, memory)
-        return None if raw is None else (None, _split(raw, size))
+        return None if raw is None else (None, _row_major(_split(raw, size), plan))
     shape = _shape(array)
     if plan.dtype_info.kind in "biufcMm" and not from_memory:
         listed = _listed(array)
@@ -216,6 +216,20 @@ def _read(
         if walked is not None and described.itemsize == size:
             return described.shape, _split(bytes.fromhex(walked), size)
     return None
+
+
+def _row_major(elements: list[bytes], plan: Plan) -> list[bytes]:
+    """The elements of plain bytes in row-major order. Bytes of a Fortran array may be in the order of its memory."""
+    indices = list(sample_indices(plan.view_map.shape))
+    is_fortran = list(plan.layout or ()) == list(range(len(plan.shape)))[::-1]
+    if plan.views or not is_fortran or len(elements) != len(indices):
+        return elements
+    in_memory = sorted(indices, key=lambda index: index[::-1])
+    place = {index: k for k, index in enumerate(in_memory)}
+    moved = [elements[place[index]] for index in indices]
+    expected = [plan.viewed_element_bytes(index) for index in indices]
+    # All but the changed element say which order it is.
+    return max(elements, moved, key=lambda found: sum(a == b for a, b in zip(found, expected)))
 
 
 def _plain(array: Any, memory: Memory) -> bytes | None:
