@@ -245,6 +245,25 @@ def library_pages() -> dict[str, str]:
     return pages
 
 
+SCOREBOARD = """
+## The recorded releases
+
+```{raw} html
+<p><a href="../interop.html">The scoreboard of all records</a> is one page, with a filter and the cells of each pair.</p>
+```
+"""
+
+
+def write_scoreboard(folder: Path) -> None:
+    """The page of the records of `interop`, as a plain page."""
+    folder.mkdir(parents=True, exist_ok=True)
+    subprocess.run(
+        [sys.executable, ROOT / "conformance/zoo/interop.py", "page", folder / "interop.html"],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        check=True,
+    )
+
+
 def zoo_page(text: str, libraries: list[str]) -> str:
     """zoo.md with a filter over its table, and the pages of the libraries below it."""
     filtered = "```{raw} html\n:file: filter-table.html\n```"
@@ -465,6 +484,7 @@ def make_sources(folder: Path) -> None:
     pages.update(rule_pages((ROOT / "docs/reference/rules.md").read_text()))
     libraries = sorted(page.removesuffix(".md") for page in pages if page.startswith("zoo/"))
     pages["zoo.md"] = zoo_page(pages["zoo.md"], libraries)
+    pages["how-to/run-the-scoreboard.md"] += SCOREBOARD
     pages["reference/cli.md"] = cli_page()
     pages.update(python_pages())
     pages.update({f"reference/cpp/{library}.md": cpp_page(library) for library in LIBRARIES})
@@ -507,6 +527,7 @@ def build(out: Path, work: Path) -> int:
             )
     make_sources(work / "source")
     write_tests(work / "extra")
+    write_scoreboard(work / "extra")
     run_doxygen(work / "doxygen")
     options = [
         "-W",
