@@ -1,6 +1,7 @@
 """The scoreboard of released libraries: makes the settings of interop.toml, runs their pairs, and compares.
 
-python conformance/zoo/interop.py run [NAME…] [--again]  write interop/NAME.json; resumes
+python conformance/zoo/interop.py lock [NAME…]           write locks/NAME.txt: what a setting installs, with hashes
+python conformance/zoo/interop.py run [NAME…] [--again]  write interop/NAME.json; resumes. What --again changes is printed
 python conformance/zoo/interop.py defects                what trackers describe, and what the records show
 python conformance/zoo/interop.py page FILE.html         the page of all records
 """
@@ -72,6 +73,11 @@ def run(names: list[str], again: bool, folder: Path) -> int:
             record = records.load(part)
             record.name = name
             RECORDS.mkdir(exist_ok=True)
+            if path.exists():
+                print(
+                    *(f"  {line}" for line in records.differences(records.load(path), record)),
+                    sep="\n",
+                )
             records.save(record, path)
             part.unlink()
         minutes = (time.monotonic() - begin) / 60
@@ -130,7 +136,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(
         "interop.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("command", choices=("run", "defects", "page"))
+    parser.add_argument("command", choices=("lock", "run", "defects", "page"))
     parser.add_argument("names", nargs="*")
     parser.add_argument("--again", action="store_true", help="run settings that have a record, too")
     parser.add_argument(
@@ -139,6 +145,10 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.command == "run":
         return run(options.names or list(settings()), options.again, options.folder)
+    if options.command == "lock":
+        for name in options.names or settings():
+            print(venvs.lock(settings()[name][0]), flush=True)
+        return 0
     if options.command == "defects":
         return defects()
     found = [records.load(path) for path in sorted(RECORDS.glob("*.json"))]

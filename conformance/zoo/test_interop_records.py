@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 import interop
+import venvs
 
 from gridbuf_conformance.interop import ARRAYS, load, page
 
@@ -20,6 +23,18 @@ def test_each_record_is_of_a_setting_and_its_pinned_versions():
         for name, version in record.libraries.items():
             assert version.partition("+")[0] == requirements.get(name, version.partition("+")[0])
         assert record.cells and all(len(cell.outcomes) == len(ARRAYS) for cell in record.cells)
+
+
+def test_each_setting_has_a_lock_file_with_hashes():
+    for name, (environment, *_) in interop.settings().items():
+        lines = (venvs.LOCKS / f"{name}.txt").read_text().splitlines()
+        assert all(re.fullmatch(r"\S+==\S+ --hash=sha256:[0-9a-f]{64}", line) for line in lines)
+        locked = {line.split("==")[0].replace("_", "-"): line.split()[0] for line in lines}
+        for requirement in environment.requirements:
+            wanted = requirement.partition("[")[0] + requirement.partition("]")[2]
+            package, _, version = wanted.partition("==")
+            found = locked[package.lower().replace("_", "-")].split("==")[1]
+            assert found.partition("+")[0] == (version or found.partition("+")[0])
 
 
 def test_defects_of_trackers_are_found_where_they_are_and_absent_elsewhere():

@@ -25,11 +25,14 @@ __all__ = [
     "CannotMake",
     "discard",
     "interpreter",
+    "lock",
     "make",
     "suite",
     "without_paths",
 ]
 
+LOCKS = FOLDER / "locks"
+"""The lock files of environments: all packages, with versions and hashes."""
 SUITE = Path(os.environ.get("GRIDBUF_CONFORMANCE", FOLDER.parent))
 """The suite that judges: this tree, or another one that the variable names."""
 TOOLS = (
@@ -56,11 +59,15 @@ class CannotMake(Exception):
 def make(environment: Environment, folder: Path, tools: Sequence[str] = TOOLS) -> Path:
     """The environment's Python; installs the pinned packages, from wheels only, unless they are installed.
 
+    With a lock file, these are its packages.
+
     Raises CannotMake without the interpreter, or if pip fails.
     """
     home = folder / environment.name
     python, stamp = home / "bin/python", home / _STAMP
-    wanted = "\n".join((environment.python, *tools, *environment.requirements)) + "\n"
+    locked = LOCKS / f"{environment.name}.txt"
+    packages = locked.read_text("utf-8") if locked.exists() else ""
+    wanted = "\n".join((environment.python, *tools, *environment.requirements, packages))
     if python.exists() and stamp.exists() and stamp.read_text("utf-8") == wanted:
         return python
     shutil.rmtree(home, ignore_errors=True)
@@ -69,11 +76,29 @@ def make(environment: Environment, folder: Path, tools: Sequence[str] = TOOLS) -
     pip = [*PIP, str(python), "install", "--quiet", "--no-compile"]
     pip_sources = [f"--no-binary={name}" for name in environment.sources]
     requirements = [*tools, *environment.requirements]
+    if packages:
+        requirements = ["--no-deps", "--require-hashes", "-r", str(locked)]
     _run([*pip, "--only-binary=:all:", *pip_sources, *requirements], environment.name)
     if environment.extensions:
         _build_extensions(pip, environment.name)
     stamp.write_text(wanted, "utf-8")
     return python
+
+
+def lock(environment: Environment, tools: Sequence[str] = TOOLS) -> Path:
+    """Writes the environment's lock file, with what pip chooses today. Raises CannotMake as `make`."""
+    pip = [*PIP, str(interpreter(environment.python)), "install", "--quiet", "--dry-run"]
+    options = ["--ignore-installed", "--only-binary=:all:", "--report", "-"]
+    report = json.loads(_run([*pip, *options, *tools, *environment.requirements], environment.name))
+    lines = []
+    for package in report["install"]:
+        name, version = (package["metadata"][key] for key in ("name", "version"))
+        sha256 = package["download_info"]["archive_info"]["hashes"]["sha256"]
+        lines.append(f"{name.lower()}=={version} --hash=sha256:{sha256}\n")
+    LOCKS.mkdir(exist_ok=True)
+    path = LOCKS / f"{environment.name}.txt"
+    path.write_text("".join(sorted(lines)), "utf-8")
+    return path
 
 
 def discard(environment: Environment, folder: Path) -> None:
@@ -137,8 +162,9 @@ def _is(python: Path, version: str) -> bool:
     return f"{done.stdout.strip()}.".startswith(f"{version}.")
 
 
-def _run(command: Sequence[str], name: str) -> None:
+def _run(command: Sequence[str], name: str) -> str:
     done = subprocess.run(command, capture_output=True, text=True, timeout=_INSTALL_LIMIT_S)
     if done.returncode:
         lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
         raise CannotMake(f"{name}: {(lines or ['the command failed'])[-1]}")
+    return done.stdout
