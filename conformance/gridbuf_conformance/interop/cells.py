@@ -136,10 +136,10 @@ def _observed(
         seen = _read(result, plan, memory, flat)
     finally:
         mark.remove()
-    got = _described(result, memory)
     wrong, is_new = _compared(seen, plan, expected, mark)
     if wrong:
         return ("unread" if seen is None else "wrong values"), wrong
+    got = _described(result, memory)
     overlaps = _overlap(described, got)
     if mark.written and overlaps and not is_new:
         return (
@@ -196,8 +196,8 @@ def _read(
 ) -> _Seen | None:
     """The elements as the array itself shows them; None if it shows nothing that can be compared."""
     size = plan.itemsize
-    if flat and not from_memory:
-        raw = _plain(array, memory)
+    if flat:
+        raw = _plain(array, memory, from_memory)
         return None if raw is None else (None, _row_major(_split(raw, size), plan))
     shape = _shape(array)
     if plan.dtype_info.kind in "biufcMm" and not from_memory:
@@ -208,6 +208,8 @@ def _read(
     for name in methods:
         try:
             source = getattr(array, name)() if name else array
+            if getattr(getattr(source, "dtype", None), "hasobject", False):
+                return None  # its bytes are addresses of Python objects
             return shape, _split(source.tobytes(), size)
         except Exception:
             continue
@@ -232,9 +234,9 @@ def _row_major(elements: list[bytes], plan: Plan) -> list[bytes]:
     return max(elements, moved, key=lambda found: sum(a == b for a, b in zip(found, expected)))
 
 
-def _plain(array: Any, memory: Memory) -> bytes | None:
+def _plain(array: Any, memory: Memory, from_memory: bool) -> bytes | None:
     """The bytes of a result that has plain bytes."""
-    for source in ("memoryview", "tolist"):
+    for source in () if from_memory else ("memoryview", "tolist"):
         try:
             return bytes(memoryview(array) if source == "memoryview" else array.tolist())
         except Exception:
@@ -278,9 +280,8 @@ def _mistake(seen: _Seen | None, plan: Plan, expected: list[bytes]) -> str:
     shape, elements = seen
     wanted = plan.view_map.shape
     if len(elements) != len(expected) or (shape is not None and elements and shape != wanted):
-        return (
-            f"shape {list(shape) if shape is not None else len(elements)} instead of {list(wanted)}"
-        )
+        found = list(shape) if shape not in (None, wanted) else f"of {len(elements)} elements"
+        return f"shape {found} instead of {list(wanted)}"
     if shape is not None and not elements and len(shape) == len(wanted) and shape != wanted:
         return f"shape {list(shape)} instead of {list(wanted)}"
     for index, actual, raw in zip(sample_indices(wanted), elements, expected):
