@@ -141,10 +141,16 @@ inline owned_tensor by_method(PyObject* object) {
   if (!capsule) {
     const bool before_1 = PyErr_ExceptionMatches(PyExc_TypeError) != 0;
     if (!before_1 && !PyErr_ExceptionMatches(PyExc_AttributeError)) throw error_is_set();
+#if PY_VERSION_HEX >= 0x030C0000
+    PyObject* const raised = PyErr_GetRaisedException();
+    const bool has_method = PyObject_HasAttr(object, name<kMethod>()) != 0;
+    PyErr_SetRaisedException(raised);
+#else
     PyObject *type, *value, *trace;
     PyErr_Fetch(&type, &value, &trace);
     const bool has_method = PyObject_HasAttr(object, name<kMethod>()) != 0;
     PyErr_Restore(type, value, trace);
+#endif
     if (has_method && !before_1) throw error_is_set();
     PyErr_Clear();
     if (!has_method) return {};
