@@ -46,6 +46,8 @@ COMMAND = (
 _METHODS = ("tolist", "to_pylist", "numpy", "to_numpy", "__array__")
 _MAX_CHARS = 200
 _OTHERS = 4
+_ALIGNED_BYTES = 64
+_TRIES = 32
 _CALLS = 30
 _Observed = tuple[str, str]
 """An outcome, and what there is to say about it."""
@@ -171,18 +173,29 @@ def _other(plan: Plan, seed: int) -> Plan:
 def _made(producer: Any, plan: Plan) -> tuple[Any, str]:
     """The array with its views; or None and the reason why the producer does not make it.
 
-    A library whose arrays are immutable makes them so for every plan.
+    A library whose arrays are immutable makes them so for every plan. Some consumers copy what is not aligned, so an
+    array before its views is aligned if some of `_TRIES` allocations are: otherwise a run would differ from the next.
     """
     is_immutable = getattr(getattr(producer, "capabilities", None), "readonly", None) == (True,)
     plan = plan.replaced(readonly=plan.readonly or is_immutable)
+    memory, others = Memory(), []
     try:
-        made = producer.produce(plan)
+        for _ in range(_TRIES):
+            made = producer.produce(plan)
+            if is_declined(made) or _is_aligned(made, memory):
+                break
+            others.append(made)
         for operation in plan.views:
             if not is_declined(made):
                 made = getattr(producer, "apply_view", python_view)(made, operation)
     except Exception as error:
         return None, f"{type(error).__name__}: {text_of(error)}"
     return (None, str(made.reason)) if is_declined(made) else (made, "")
+
+
+def _is_aligned(array: Any, memory: Memory) -> bool:
+    info, _kept = light_info(array, memory)
+    return all(d.address % _ALIGNED_BYTES == 0 for d in descriptors_of(info).values())
 
 
 # -- values ----------------------------------------------------------------------------------------
@@ -241,8 +254,10 @@ def _plain(array: Any, memory: Memory, from_memory: bool) -> bytes | None:
             return bytes(memoryview(array) if source == "memoryview" else array.tolist())
         except Exception:
             continue
-    raws = [walk(described, memory) for described in _described(array, memory).values()]
-    return next((bytes.fromhex(raw) for raw in raws if raw is not None), None)
+    for described in _described(array, memory).values():
+        if described.span and not described.is_indirect:
+            return memory.read(described.span[0], described.span[1] - described.span[0])
+    return None
 
 
 def _split(raw: bytes, size: int) -> list[bytes]:
