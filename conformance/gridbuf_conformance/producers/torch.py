@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 import torch
-from torch._subclasses.fake_tensor import FakeTensorMode
 
 from ..plan import Plan
 from ..producer import Capabilities, Unsupported
@@ -27,19 +26,12 @@ __all__ = [
     "TorchProducer",
 ]
 
-_DTYPES = {
-    **{name: getattr(torch, name) for name in ("float64", "float32", "float16", "bfloat16")},
-    **{
-        f"{sign}int{bits}": getattr(torch, f"{sign}int{bits}")
-        for sign in ("", "u")
-        for bits in (8, 16, 32, 64)
-    },
-    "bool": torch.bool,
-    "complex64": torch.complex64,
-    "complex128": torch.complex128,
-    "float8_e4m3fn": torch.float8_e4m3fn,
-    "float8_e5m2": torch.float8_e5m2,
-}
+_NAMES = (
+    *("float64", "float32", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("bool", "complex64", "complex128", "float8_e4m3fn", "float8_e5m2"),
+)  # fmt: skip
+_DTYPES = {name: getattr(torch, name) for name in _NAMES if hasattr(torch, name)}
+"""PyTorch 1.12 has neither wide unsigned integers nor float8."""
 
 
 class TorchProducer(HostProducer):
@@ -54,7 +46,8 @@ class TorchProducer(HostProducer):
         dtype = _DTYPES[plan.dtype]
         layout = range(plan.ndim) if plan.layout is None else plan.layout
         slowest_first = sorted(range(plan.ndim), key=lambda axis: layout[axis])
-        result = torch.empty_permuted(plan.shape, slowest_first, dtype=dtype)
+        memory = torch.empty([plan.shape[axis] for axis in slowest_first], dtype=dtype)
+        result = memory.permute([slowest_first.index(axis) for axis in range(plan.ndim)])
         if plan.fill is not None and plan.nbytes:
             content = torch.frombuffer(bytearray(plan.content()), dtype=dtype)
             result.copy_(content.reshape(plan.shape))
@@ -90,10 +83,14 @@ class FakeProducer(TorchProducer):
     has_memory = False
 
     def __init__(self) -> None:
+        # Not above: PyTorch 1.12 does not have it.
+        from torch._subclasses.fake_tensor import FakeTensorMode
+
+        self._mode = FakeTensorMode
         self.make(Plan())  # the first use imports hundreds of modules: not on the time of a plan
 
     def make(self, plan: Plan) -> torch.Tensor:
-        with FakeTensorMode():
+        with self._mode():
             return torch.empty(plan.shape, dtype=_DTYPES[plan.dtype])
 
 
