@@ -160,8 +160,10 @@ typedef struct gridbuf_info {
   int32_t layout[GRIDBUF_MAX_NDIM]; /* rank of each dimension */
 } gridbuf_info;
 
-/* One item between the brackets of a[…]. */
+/* Kinds of items. */
 enum { GRIDBUF_INDEX_AT = 0, GRIDBUF_SLICE = 1, GRIDBUF_NEW_AXIS = 2, GRIDBUF_ELLIPSIS = 3 };
+
+/* One item between the brackets of a[…]. */
 typedef struct gridbuf_item {
   int32_t kind;     /* GRIDBUF_INDEX_AT, … */
   int32_t reserved; /* 0 */

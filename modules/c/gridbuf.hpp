@@ -52,6 +52,7 @@ inline void check(gridbuf_status status) {
   if (status != GRIDBUF_OK) throw error(status, gridbuf_last_error());
 }
 
+/// A side of a storage.
 enum class side : std::int32_t { host = GRIDBUF_HOST, device = GRIDBUF_DEVICE };
 
 /// The name of an element type: "float64", "int32", "bool", "complex64".
