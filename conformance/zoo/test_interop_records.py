@@ -9,7 +9,13 @@ import venvs
 
 from gridbuf_conformance.interop import ARRAYS, load, page
 
-KNOWN_UNMET: set[tuple[str, str]] = set()
+_JAX = "https://github.com/jax-ml/jax/issues"
+KNOWN_UNMET: set[tuple[str, str]] = {
+    # JAX 0.4.18 is right, and 0.6.2 is wrong: aligned Fortran arrays broke between them.
+    (f"{_JAX}/17784", "interop-2023"),
+    (f"{_JAX}/17784", "interop-2025"),
+    (f"{_JAX}/7657", "interop-2023"),
+}
 """(tracker, setting) where the record does not show what was expected before the run: the expectation was wrong."""
 
 
