@@ -44,6 +44,10 @@ absl::StatusOr<StridedView> view_of(const Field& field, const std::int64_t* stri
 
 absl::StatusOr<Array> wrap(void* data, const std::int64_t* strides_bytes, const Field& field,
                            Owner owner) {
+  if ((field.flags & ~static_cast<std::uint32_t>(GRIDBUF_READONLY)) != 0) {
+    return bad({"options->flags", std::to_string(field.flags), "0 or GRIDBUF_READONLY",
+                "leave out the flags of new memory"});
+  }
   GRIDBUF_ASSIGN_OR_RETURN(const auto& view, view_of(field, strides_bytes));
   const DeviceType memory = field.memory.value_or(DeviceType::kHost);
   GRIDBUF_ASSIGN_OR_RETURN(auto& descriptor,

@@ -42,6 +42,16 @@ contains
     write (error_unit, '(2a)') 'FAILED: ', what
   end subroutine check
 
+  !> A new field on both sides, zero on the device and with a value on the host.
+  subroutine make(field, p, value)
+    type(storage), intent(inout) :: field
+    real(real64), pointer, intent(out) :: p(:, :)
+    real(real64), intent(in) :: value
+    call field%create([5, 5], 'float64', kind=on_both, zeroed=.true.)
+    call field%host(p, mode_write)
+    p = value
+  end subroutine make
+
   !> Writes on the device, as work of a program there does.
   subroutine write_there(field, mode, extents, value)
     type(storage), intent(in) :: field
@@ -270,9 +280,7 @@ contains
   subroutine reading_on_the_device_brings_nothing_back
     type(storage) :: field
     real(real64), pointer :: p(:, :)
-    call field%create([5, 5], 'float64', kind=on_both)
-    call field%host(p, mode_write)
-    p = 7
+    call make(field, p, 7.0_real64)
     ! Against the promise, so that a copy would be seen.
     call check(fill(field%device(mode_read), 25_c_int64_t, 11.0_real64) == 0, 'work on the device')
     call field%host(p, mode_read_write)
@@ -282,9 +290,7 @@ contains
   subroutine reading_and_writing_on_the_device_comes_back
     type(storage) :: field
     real(real64), pointer :: p(:, :)
-    call field%create([5, 5], 'float64', kind=on_both)
-    call field%host(p, mode_write)
-    p = 7
+    call make(field, p, 7.0_real64)
     call check(count_there(field%device(mode_read_write), 25_c_int64_t, 7.0_real64) == 25, 'the device has what the host wrote')
     call write_there(field, mode_read_write, [5, 5], 11.0_real64)
     call check(.not. field%is_current(side_host), 'the host is old')
@@ -295,9 +301,7 @@ contains
   subroutine writing_on_the_device_saves_the_copy
     type(storage) :: field
     real(real64), pointer :: p(:, :)
-    call field%create([5, 5], 'float64', kind=on_both, zeroed=.true.)
-    call field%host(p, mode_write)
-    p = 42
+    call make(field, p, 42.0_real64)
     call check(count_there(field%device(mode_write), 25_c_int64_t, 42.0_real64) == 0, 'writing only does not copy')
     call write_there(field, mode_write, [5, 5], 1.0_real64)
     call field%host(p)
@@ -307,9 +311,7 @@ contains
   subroutine writing_on_the_host_makes_the_device_old
     type(storage) :: field
     real(real64), pointer :: p(:, :)
-    call field%create([5, 5], 'float64', kind=on_both)
-    call field%host(p, mode_write)
-    p = 1
+    call make(field, p, 1.0_real64)
     call field%update(side_device)
     call field%host(p)
     call check(field%is_current(side_device), 'reading on the host')
@@ -322,9 +324,7 @@ contains
   subroutine transfers_without_a_pointer
     type(storage) :: field
     real(real64), pointer :: p(:, :)
-    call field%create([5, 5], 'float64', kind=on_both)
-    call field%host(p, mode_write)
-    p = 1
+    call make(field, p, 1.0_real64)
     call field%update(side_device)
     call field%set_modified(side_device)
     call field%synchronize()

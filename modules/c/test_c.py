@@ -318,6 +318,9 @@ def test_every_use_of_a_delayed_storage_allocates(use: Callable[[ctypes.c_void_p
     call("storage_release", storage)
     with pytest.raises(CError, match="options->flags is GRIDBUF_READONLY or DELAYED"):
         make("array_create", ctypes.byref(options((3,), flags=c.DELAYED)))
+    given = ctypes.byref(options((0,), flags=c.DELAYED))
+    with pytest.raises(CError, match="flags is 8, but must be 0 or GRIDBUF_READONLY"):
+        make("array_wrap", ctypes.c_char_p(b""), None, given, None, None)
 
 
 def test_a_random_sequence_follows_the_model(emulated: None) -> None:
