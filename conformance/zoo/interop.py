@@ -143,11 +143,20 @@ def main(arguments: list[str] | None = None) -> int:
         "--folder", type=Path, default=_ROOT / ".gridbuf/zoo", help="where environments are made"
     )
     options = parser.parse_args(arguments)
+    if options.command == "page":
+        if len(options.names) != 1:
+            parser.error("page needs the file to write: page scoreboard.html")
+    elif unknown := [name for name in options.names if name not in settings()]:
+        parser.error(f"no setting is {', '.join(unknown)}; there are {', '.join(settings())}")
     if options.command == "run":
         return run(options.names or list(settings()), options.again, options.folder)
     if options.command == "lock":
-        for name in options.names or settings():
-            print(venvs.lock(settings()[name][0]), flush=True)
+        try:
+            for name in options.names or settings():
+                print(venvs.lock(settings()[name][0]), flush=True)
+        except venvs.CannotMake as error:
+            print(error, file=sys.stderr)
+            return 1
         return 0
     if options.command == "defects":
         return defects()
