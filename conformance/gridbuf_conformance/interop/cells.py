@@ -295,7 +295,9 @@ def _mistake(seen: _Seen | None, plan: Plan, expected: list[bytes]) -> str:
     shape, elements = seen
     wanted = plan.view_map.shape
     if len(elements) != len(expected) or (shape is not None and elements and shape != wanted):
-        found = list(shape) if shape not in (None, wanted) else f"of {len(elements)} elements"
+        found = (
+            list(shape) if shape is not None and shape != wanted else f"of {len(elements)} elements"
+        )
         return f"shape {found} instead of {list(wanted)}"
     if shape is not None and not elements and len(shape) == len(wanted) and shape != wanted:
         return f"shape {list(shape)} instead of {list(wanted)}"
