@@ -49,6 +49,7 @@ _NUMBERS = frozenset({"int", "uint", "float", "complex", "bool", "datetime", "ti
 
 
 _CODES = {
+    ("bool", 1): "?",
     **{("int", size): code for size, code in zip((1, 2, 4, 8), "bhiq")},
     **{("uint", size): code for size, code in zip((1, 2, 4, 8), "BHIQ")},
     **{("float", size): code for size, code in zip((2, 4, 8), "efd")},
@@ -69,13 +70,21 @@ class Element:
         order = {"<": "little-endian ", ">": "big-endian "}.get(self.order, "")
         return f"{order}{self.kind} of {self.itemsize} bytes"
 
-    def shown(self, raw: bytes) -> str:
-        """The value of an element's bytes; the first bytes in hexadecimal where Python has no such number."""
+    def value(self, raw: bytes) -> bool | int | float | complex | None:
+        """The value of an element's bytes; None where Python has no such number."""
         code = _CODES.get((self.kind, len(raw)))
         if code is None:
-            return f"bytes {raw[:_SHOWN_BYTES].hex()}" if raw else "nothing"
+            return None
         numbers = struct.unpack((">" if self.order == ">" else "<") + code, raw)
-        return repr(complex(*numbers) if self.kind == "complex" else numbers[0])
+        value: bool | int | float = numbers[0]
+        return complex(*numbers) if self.kind == "complex" else value
+
+    def shown(self, raw: bytes) -> str:
+        """The value of an element's bytes; the first bytes in hexadecimal where Python has no such number."""
+        value = self.value(raw)
+        if value is None:
+            return f"bytes {raw[:_SHOWN_BYTES].hex()}" if raw else "nothing"
+        return repr(value)
 
     @property
     def is_swapped(self) -> bool:

@@ -1,8 +1,8 @@
 """One cell: a producer makes an array, a consumer of another library takes it, and what arrives is observed.
 
 This runs in a worker, which `run` starts. Values are compared with the plan: a third party, which neither library
-computes. They are read by the `tolist` of the result, or as its bytes; only a result that has neither is read through
-its interfaces. The array that is passed must show the values of the plan first, by the same reading.
+computes. Numbers are read by the `tolist` of the result, else through its interfaces, else as its bytes; other elements as
+bytes first. The array that is passed must show the values of the plan first, by the same reading.
 
 One element changes after the exchange, through the memory of the producer. If the result shows the new value, it shares
 that memory. Then the array of the producer is dropped, and the producer makes others of its size.
@@ -21,6 +21,7 @@ from typing import Any
 
 from ..abi.capsule import capsule_name
 from ..abi.descriptors import Descriptor, descriptors_of, sample_indices
+from ..abi.elements import of_plan
 from ..abi.memory import Memory
 from ..engine.results import scrubbed
 from ..engine.worker import settle
@@ -44,6 +45,7 @@ COMMAND = (
 """What the interpreter of a worker runs."""
 
 _METHODS = ("tolist", "to_pylist", "numpy", "to_numpy", "__array__")
+_NUMBERS = "biufcMm"
 _MAX_CHARS = 200
 _OTHERS = 4
 _ALIGNED_BYTES = 64
@@ -87,7 +89,7 @@ def serve(fd: int, pairs: list[tuple[str, str]], arrays: list[str], extras: bool
                 outcome, text = _observed(
                     maker, taker, ARRAYS[name].plan, lambda step: tell(step=step)
                 )
-            except Exception as error:  # the result has a strange interface
+            except BaseException as error:  # the result has a strange interface
                 outcome, text = "unread", f"{type(error).__name__}: {text_of(error)}"
             if outcome in ("shared", "copied", "arrived") and arrived != "rank 1":
                 arrived = name if name == "rank 1" else arrived or name
@@ -121,15 +123,16 @@ def _observed(
     if reason:
         return "not made", reason
     memory = Memory()
-    described = _described(made, memory)
+    described, kept = _described(made, memory)
     expected = [plan.viewed_element_bytes(i) for i in sample_indices(plan.view_map.shape)]
     if _mistake(_read(made, plan, memory), plan, expected):
         return "not made", "the array does not show the values of the plan"
+    _others(producer, plan)
     enter("consume")
     try:
         result = consumer.function(made)
         getattr(result, "block_until_ready", int)()
-    except Exception as error:
+    except BaseException as error:  # Rust's panics are no `Exception`
         return "refused", f"{type(error).__name__}: {text_of(error)}"
     enter("read")
     flat = bool(getattr(consumer.function, "gives_bytes", False))
@@ -139,9 +142,11 @@ def _observed(
     finally:
         mark.remove()
     wrong, is_new = _compared(seen, plan, expected, mark)
-    if wrong:
+    if seen is None or wrong:
         return ("unread" if seen is None else "wrong values"), wrong
-    got = _described(result, memory)
+    if text := _shape_mistake(seen, plan):
+        return ("other rank" if _is_other_rank(seen, plan) else "wrong values"), text
+    got, held = _described(result, memory)
     overlaps = _overlap(described, got)
     if mark.written and overlaps and not is_new:
         return (
@@ -154,15 +159,17 @@ def _observed(
     if shares is not False and expected:
         enter("drop")
         described.clear()
+        kept.clear()
+        held.clear()
         del made
         gc.collect()
-        kept = [_made(producer, _other(plan, seed))[0] for seed in range(1, _OTHERS)]
+        others = _others(producer, plan)
         again = _read(result, plan, memory, flat, from_memory=True) or _read(
             result, plan, memory, flat
         )
         if wrong := _mistake(again, plan, expected):
             return "lifetime broken", f"after the producer's array is gone: {wrong}"
-        del kept
+        del others
     return {True: "shared", False: "copied", None: "arrived"}[shares], ""
 
 
@@ -170,17 +177,22 @@ def _other(plan: Plan, seed: int) -> Plan:
     return plan.replaced(fill=seed)
 
 
-def _made(producer: Any, plan: Plan) -> tuple[Any, str]:
+def _others(producer: Any, plan: Plan) -> list[Any]:
+    """Arrays of the plan with other elements. Dropped at once, they leave these in memory that is free."""
+    return [_made(producer, _other(plan, seed), 1)[0] for seed in range(1, _OTHERS)]
+
+
+def _made(producer: Any, plan: Plan, tries: int = _TRIES) -> tuple[Any, str]:
     """The array with its views; or None and the reason why the producer does not make it.
 
     A library whose arrays are immutable makes them so for every plan. Some consumers copy what is not aligned, so an
-    array before its views is aligned if some of `_TRIES` allocations are: otherwise a run would differ from the next.
+    array before its views is aligned if some of `tries` allocations are: otherwise a run would differ from the next.
     """
     is_immutable = getattr(getattr(producer, "capabilities", None), "readonly", None) == (True,)
     plan = plan.replaced(readonly=plan.readonly or is_immutable)
     memory, others = Memory(), []
     try:
-        for _ in range(_TRIES):
+        for _ in range(tries):
             made = producer.produce(plan)
             if is_declined(made) or _is_aligned(made, memory):
                 break
@@ -212,24 +224,43 @@ def _read(
     if flat:
         raw = _plain(array, memory, from_memory)
         return None if raw is None else (None, _row_major(_split(raw, size), plan))
-    shape = _shape(array)
-    if plan.dtype_info.kind in "biufcMm" and not from_memory:
+    if not from_memory and plan.dtype_info.kind in _NUMBERS:
         listed = _listed(array)
         if listed is not None:
-            return shape or listed[0], listed[1]
-    methods = () if from_memory else ("", "numpy", "to_numpy")
-    for name in methods:
-        try:
-            source = getattr(array, name)() if name else array
-            if getattr(getattr(source, "dtype", None), "hasobject", False):
-                return None  # its bytes are addresses of Python objects
-            return shape, _split(source.tobytes(), size)
-        except Exception:
+            return listed
+    if getattr(getattr(array, "dtype", None), "hasobject", False):
+        return None  # its bytes are addresses of Python objects
+    described, kept = _described(array, memory)
+    shape = _shape(array)
+    if shape is None:
+        shape = next((exported.shape for exported in described.values()), None)
+    seen = _exported(described, plan, memory)
+    if not from_memory and (seen is None or isinstance(seen[0], bytes)):
+        for name in ("", "numpy", "to_numpy"):
+            try:
+                source = getattr(array, name)() if name else array
+                return shape, _split(source.tobytes(), size)
+            except Exception:
+                continue
+    del kept  # an interface may point to a temporary object
+    return None if seen is None else (shape, seen)
+
+
+def _exported(described: dict[str, Descriptor], plan: Plan, memory: Memory) -> list[Any] | None:
+    """The elements that the interfaces show: numbers of the plan's kind or another size, else bytes of the plan's size."""
+    wanted = of_plan(plan.dtype_info, plan.byteorder)
+    for exported in described.values():
+        walked = walk(exported, memory)
+        if walked is None:
             continue
-    for described in _described(array, memory).values():
-        walked = walk(described, memory)
-        if walked is not None and described.itemsize == size:
-            return described.shape, _split(bytes.fromhex(walked), size)
+        raw, element = _split(bytes.fromhex(walked), exported.itemsize), exported.element
+        if element and plan.dtype_info.kind in _NUMBERS:
+            values = [element.value(item) for item in raw]
+            is_read = raw and None not in values
+            if is_read and (element.kind == wanted.kind or element.itemsize != wanted.itemsize):
+                return values
+        if exported.itemsize == plan.itemsize:
+            return raw
     return None
 
 
@@ -254,7 +285,7 @@ def _plain(array: Any, memory: Memory, from_memory: bool) -> bytes | None:
             return bytes(memoryview(array) if source == "memoryview" else array.tolist())
         except Exception:
             continue
-    for described in _described(array, memory).values():
+    for described in _described(array, memory)[0].values():
         if described.span and not described.is_indirect:
             return memory.read(described.span[0], described.span[1] - described.span[0])
     return None
@@ -284,29 +315,39 @@ def _listed(array: Any) -> _Seen | None:
             shape.append(len(level[0]))
             level = [inner for item in level for inner in item]
         if all(isinstance(item, (int, float, complex)) for item in level):
-            return tuple(shape), level
+            return (tuple(shape) if level else _shape(array) or tuple(shape)), level
     return None
 
 
 def _mistake(seen: _Seen | None, plan: Plan, expected: list[bytes]) -> str:
-    """The first difference from the plan, in words; empty if there is none."""
+    """The first element that differs from the plan, in words; empty if none does."""
     if seen is None:
         return "the result shows no values"
     shape, elements = seen
     wanted = plan.view_map.shape
-    if len(elements) != len(expected) or (shape is not None and elements and shape != wanted):
-        found = (
-            list(shape) if shape is not None and shape != wanted else f"of {len(elements)} elements"
-        )
-        return f"shape {found} instead of {list(wanted)}"
-    if shape is not None and not elements and len(shape) == len(wanted) and shape != wanted:
-        return f"shape {list(shape)} instead of {list(wanted)}"
+    if len(elements) != len(expected):
+        return _shape_mistake(seen, plan) or f"{len(elements)} elements instead of {len(expected)}"
     for index, actual, raw in zip(sample_indices(wanted), elements, expected):
         value: Any = raw if isinstance(actual, bytes) else number(plan, raw)
         if value is not None and actual != value:
             told = [v.hex() if isinstance(v, bytes) else repr(v) for v in (actual, value)]
             return f"{told[0]} instead of {told[1]} at element {list(index)}"
     return ""
+
+
+def _shape_mistake(seen: _Seen, plan: Plan) -> str:
+    """The shape, if it is known and another one than the plan's; else an empty text."""
+    shape, wanted = seen[0], plan.view_map.shape
+    is_right = shape is None or shape == wanted
+    return "" if is_right else f"shape {list(shape or ())} instead of {list(wanted)}"
+
+
+def _is_other_rank(seen: _Seen, plan: Plan) -> bool:
+    """Whether the shapes differ in axes of one element only."""
+    shape, wanted = seen[0] or (), plan.view_map.shape
+    return len(shape) != len(wanted) and [n for n in shape if n != 1] == [
+        n for n in wanted if n != 1
+    ]
 
 
 def _compared(
@@ -321,8 +362,8 @@ def _compared(
 # -- memory ----------------------------------------------------------------------------------------
 
 
-def _described(array: Any, memory: Memory) -> dict[str, Descriptor]:
-    """What the interfaces of an array in host memory say."""
+def _described(array: Any, memory: Memory) -> tuple[dict[str, Descriptor], list[Any]]:
+    """What the interfaces of an array in host memory say, and what keeps it valid."""
     memory.map.refresh()
     info, kept = light_info(array, memory)
     found = {
@@ -330,8 +371,7 @@ def _described(array: Any, memory: Memory) -> dict[str, Descriptor]:
         for name, described in descriptors_of(info).items()
         if described.is_host and not described.is_copy
     }
-    del kept
-    return found
+    return found, kept
 
 
 class _Mark:

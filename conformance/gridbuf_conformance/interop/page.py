@@ -136,7 +136,7 @@ class _Board:
 
     def script(self, cell: Cell) -> str:
         """The script of the array that says most: harm, else a refusal, else any."""
-        for letters in (HARM, "r?", RIGHT):
+        for letters in (HARM, "ro?", RIGHT):
             for array, letter in zip(ARRAYS, cell.outcomes):
                 if letter in letters:
                     return standalone(self.record, cell, array)

@@ -135,10 +135,18 @@ def _run_libraries(cells: Sequence[Cell], record: Record, limit_s: float) -> Non
     }
     reached: set[tuple[str, str]] = set()
     deaths: dict[tuple[str, str], int] = {}
+    unmade: set[tuple[str, str]] = set()
     queue = [(cell, list(ARRAYS), True) for cell in cells]
     by_key = {cell.key: cell for cell in cells}
     while queue:
+        queue = [
+            (cell, [array for array in arrays if (cell.producer, array) not in unmade], extras)
+            for cell, arrays, extras in queue
+        ]
         _, arrays, extras = queue[0]
+        if not arrays and not extras:
+            del queue[0]
+            continue
         together = [item for item in queue if item[1:] == (arrays, extras)]
         queue = [item for item in queue if item not in together]
         at, step, left = (
@@ -181,6 +189,8 @@ def _run_libraries(cells: Sequence[Cell], record: Record, limit_s: float) -> Non
             left[key].remove(at[2])
             if len(arrays) == 1 or deaths[key] > _PATIENCE:
                 by_key[key].set(at[2], outcome, text)
+                if outcome == "not made":
+                    unmade.add((at[0], at[2]))
             else:
                 queue.append((by_key[key], [at[2]], False))
         for cell, _, _ in together:
