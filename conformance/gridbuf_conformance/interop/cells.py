@@ -228,8 +228,8 @@ def _read(
         listed = _listed(array)
         if listed is not None:
             return listed
-    if getattr(getattr(array, "dtype", None), "hasobject", False):
-        return None  # its bytes are addresses of Python objects
+    if _has_objects(array):
+        return None
     described, kept = _described(array, memory)
     shape = _shape(array)
     if shape is None:
@@ -239,11 +239,16 @@ def _read(
         for name in ("", "numpy", "to_numpy"):
             try:
                 source = getattr(array, name)() if name else array
-                return shape, _split(source.tobytes(), size)
+                return None if _has_objects(source) else (shape, _split(source.tobytes(), size))
             except Exception:
                 continue
     del kept  # an interface may point to a temporary object
     return None if seen is None else (shape, seen)
+
+
+def _has_objects(array: Any) -> bool:
+    """Whether its bytes are addresses of Python objects."""
+    return bool(getattr(getattr(array, "dtype", None), "hasobject", False))
 
 
 def _exported(described: dict[str, Descriptor], plan: Plan, memory: Memory) -> list[Any] | None:

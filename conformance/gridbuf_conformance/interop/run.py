@@ -182,7 +182,6 @@ def _run_libraries(cells: Sequence[Cell], record: Record, limit_s: float) -> Non
         if at[2]:
             deaths[key] = deaths.get(key, 0) + 1
             outcome = "hang" if "no answer" in ending else "crash"
-            outcome = "lifetime broken" if (outcome, step) == ("crash", "drop") else outcome
             text = f"the process {ending} at step {step}"
             if step == "produce":
                 outcome, text = "not made", text
