@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import command_line
@@ -264,6 +265,9 @@ def test_the_page_has_every_cell_and_the_same_bytes(record, tmp_path):
     for source, target in pairs(record):
         assert f'href="#r0-{source}-{target}"' in text and f'id="r0-{source}-{target}"' in text
     assert text.count("<pre>") == 2 * len(record.cells)
+    assert "History" not in text
+    older = replace(record, libraries={**record.libraries, "numpy": "1.26.4"})
+    assert re.search(r"History(?s:.*)<th>numpy</th><td>1.26.4</td>", page.render([record, older]))
     done = command("--read", "r.json", "--report", "p.html", folder=tmp_path)
     assert done.returncode == 4
     save(record, tmp_path / "r.json")
@@ -278,6 +282,10 @@ def test_features_are_measured(record):
     assert {"__dlpack__", "buffer", "max_version=", "copy=", "versioned"} <= set(
         record.protocols["numpy"]
     )
+    taken = features(record, "numpy", "consumer")
+    for kind in ("unaligned", "mapped file"):
+        right, tried = taken[kind]
+        assert tried > 40 and right == tried
 
 
 def test_records_of_other_arrays_are_refused(tmp_path):

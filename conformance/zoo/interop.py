@@ -160,7 +160,8 @@ def main(arguments: list[str] | None = None) -> int:
         return 0
     if options.command == "defects":
         return defects()
-    found = [records.load(path) for path in sorted(RECORDS.glob("*.json"))]
+    paths = [RECORDS / f"{name}.json" for name in settings()]
+    found = [records.load(path) for path in paths if path.exists()]
     Path(options.names[0]).write_text(page.render(found), "utf-8")
     return 0
 

@@ -15,7 +15,18 @@ from rich.text import Text
 
 from .. import findings
 from .arrays import ARRAYS
-from .records import HARM, OUTCOMES, RIGHT, Cell, Record, features, pairs, scores, standalone
+from .records import (
+    HARM,
+    MEMORY,
+    OUTCOMES,
+    RIGHT,
+    Cell,
+    Record,
+    features,
+    pairs,
+    scores,
+    standalone,
+)
 from ..render.html import environment
 from ..text import one_line
 
@@ -38,17 +49,23 @@ def render(records: Sequence[Record], changes: Sequence[str] | None = None) -> s
         for board in boards
         for library in scores(board.record)
     ]
+    releases: dict[str, set[str]] = {}
+    for library, version, *_ in rows:
+        releases.setdefault(library, set()).add(version)
     return (
         environment()
         .get_template("interop.html.j2")
         .render(
             boards=boards,
             features=_FEATURES,
+            columns=(*_FEATURES, *MEMORY),
             arrays=ARRAYS,
             outcomes=OUTCOMES,
             harm=_HARM,
             changes=changes,
-            history=sorted(rows, key=lambda row: (row[0], row[2])) if len(records) > 1 else [],
+            history=sorted(
+                (r for r in rows if len(releases[r[0]]) > 1), key=lambda r: (r[0], r[2])
+            ),
         )
     )
 

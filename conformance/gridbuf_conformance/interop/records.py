@@ -19,6 +19,7 @@ from .arrays import ARRAYS, VERSION
 
 __all__ = [
     "HARM",
+    "MEMORY",
     "OUTCOMES",
     "RIGHT",
     "SCHEMA",
@@ -52,6 +53,9 @@ OUTCOMES = {
     "not made": ("-", "the producer does not make this array"),
 }
 """The outcomes, with their letter in a record and their meaning."""
+
+MEMORY = {"unaligned": "numpy.field", "mapped file": "numpy.memmap"}
+"""Features that are the memory of a producer."""
 
 RIGHT = "sca"
 HARM = "WRAL!~"
@@ -231,19 +235,33 @@ def scores(record: Record) -> dict[str, tuple[int, int, int, int]]:
 
 
 def features(record: Record, library: str, side: str) -> dict[str, tuple[int, int]]:
-    """For each feature: (arrays that some way of this side brought right, arrays that were tried), with all libraries."""
-    found = {array.feature: (0, 0) for array in ARRAYS.values()}
+    """For each feature: (arrays that some way of this side brought right, arrays that were tried), with all libraries.
+
+    Two features are kinds of memory and not arrays: NumPy's arrays of unaligned elements, and of a mapped file.
+    """
     cells = [
         c
         for c in record.cells
         if (c.source if side == "producer" else c.target) == library and not c.flat
     ]
-    for place, array in enumerate(ARRAYS.values()):
-        letters = {cell.outcomes[place] for cell in cells} - {"-"}
-        if letters:
-            right, tried = found[array.feature]
-            found[array.feature] = right + bool(letters & set(RIGHT)), tried + 1
+    found = {array.feature: (0, 0) for array in ARRAYS.values()}
+    for name, array in ARRAYS.items():
+        _count(found, array.feature, cells, name)
+    for feature, producer in MEMORY.items() if side == "consumer" else ():
+        found[feature] = (0, 0)
+        chosen = [cell for cell in cells if cell.producer == producer]
+        for name, array in ARRAYS.items():
+            if array.plan.itemsize > 1:
+                _count(found, feature, chosen, name)
     return found
+
+
+def _count(found: dict[str, tuple[int, int]], feature: str, cells: list[Cell], array: str) -> None:
+    place = list(ARRAYS).index(array)
+    letters = {cell.outcomes[place] for cell in cells} - {"-"}
+    if letters:
+        right, tried = found[feature]
+        found[feature] = right + bool(letters & set(RIGHT)), tried + 1
 
 
 # -- scripts ---------------------------------------------------------------------------------------
