@@ -10,6 +10,7 @@ that memory. Then the array of the producer is dropped, and the producer makes o
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import json
 import os
@@ -224,31 +225,41 @@ def _read(
     if flat:
         raw = _plain(array, memory, from_memory)
         return None if raw is None else (None, _row_major(_split(raw, size), plan))
-    if not from_memory and plan.dtype_info.kind in _NUMBERS:
-        listed = _listed(array)
-        if listed is not None:
-            return listed
-    if _has_objects(array):
-        return None
+    are_numbers = plan.dtype_info.kind in _NUMBERS
+    if not from_memory:
+        seen = _listed(array) if are_numbers else None
+        if seen is not None:
+            return seen
+        if any(getattr(getattr(s, "dtype", None), "hasobject", False) for s in _sources(array)):
+            return None  # its bytes are addresses of Python objects
+        seen = None if are_numbers else _as_bytes(array, size)
+        if seen is not None:
+            return seen
     described, kept = _described(array, memory)
-    shape = _shape(array)
-    if shape is None:
-        shape = next((exported.shape for exported in described.values()), None)
-    seen = _exported(described, plan, memory)
-    if not from_memory and (seen is None or isinstance(seen[0], bytes)):
-        for name in ("", "numpy", "to_numpy"):
-            try:
-                source = getattr(array, name)() if name else array
-                return None if _has_objects(source) else (shape, _split(source.tobytes(), size))
-            except Exception:
-                continue
+    shape = next((exported.shape for exported in described.values()), None)
+    elements = _exported(described, plan, memory)
+    if are_numbers and not from_memory and (not elements or isinstance(elements[0], bytes)):
+        seen = _as_bytes(array, size)
+        if seen is not None:
+            return seen[0] if seen[0] is not None else shape, seen[1]
     del kept  # an interface may point to a temporary object
-    return None if seen is None else (shape, seen)
+    return None if elements is None else (shape, elements)
 
 
-def _has_objects(array: Any) -> bool:
-    """Whether its bytes are addresses of Python objects."""
-    return bool(getattr(getattr(array, "dtype", None), "hasobject", False))
+def _as_bytes(array: Any, size: int) -> _Seen | None:
+    """The elements by `tobytes`; None without it."""
+    for source in _sources(array):
+        with contextlib.suppress(Exception):
+            return _shape(array), _split(source.tobytes(), size)
+    return None
+
+
+def _sources(array: Any) -> Iterator[Any]:
+    """The array, and what its `numpy` and `to_numpy` give."""
+    yield array
+    for name in ("numpy", "to_numpy"):
+        with contextlib.suppress(Exception):
+            yield getattr(array, name)()
 
 
 def _exported(described: dict[str, Descriptor], plan: Plan, memory: Memory) -> list[Any] | None:
@@ -320,7 +331,10 @@ def _listed(array: Any) -> _Seen | None:
             shape.append(len(level[0]))
             level = [inner for item in level for inner in item]
         if all(isinstance(item, (int, float, complex)) for item in level):
-            return (tuple(shape) if level else _shape(array) or tuple(shape)), level
+            if level:
+                return tuple(shape), level
+            own = _shape(array)  # a list without elements does not show all axes
+            return (None if own is None else max(own, tuple(shape), key=len)), level
     return None
 
 
@@ -348,11 +362,11 @@ def _shape_mistake(seen: _Seen, plan: Plan) -> str:
 
 
 def _is_other_rank(seen: _Seen, plan: Plan) -> bool:
-    """Whether the shapes differ in axes of one element only."""
+    """Whether the shapes differ in axes of one element only, or are of empty arrays of another rank."""
     shape, wanted = seen[0] or (), plan.view_map.shape
-    return len(shape) != len(wanted) and [n for n in shape if n != 1] == [
-        n for n in wanted if n != 1
-    ]
+    if len(shape) == len(wanted) or not seen[1]:
+        return len(shape) != len(wanted)
+    return [n for n in shape if n != 1] == [n for n in wanted if n != 1]
 
 
 def _compared(

@@ -41,7 +41,10 @@ OUTCOMES = {
     "shared": ("s", "arrives; the consumer's array is the producer's memory"),
     "copied": ("c", "arrives as a copy"),
     "arrived": ("a", "arrives; whether memory is shared was not seen"),
-    "other rank": ("o", "the elements arrive, with axes of one element added or removed"),
+    "other rank": (
+        "o",
+        "the elements arrive, with other axes of one element, or empty with another rank",
+    ),
     "refused": ("r", "the consumer raises an exception"),
     "wrong values": ("W", "other elements or another shape, without an error"),
     "read-only lost": ("R", "shared memory that the producer protects may be written"),

@@ -34,7 +34,10 @@ class ArrayProducer(_ArrowProducer):
     capabilities = row_major(_DTYPES, min_ndim=1, max_ndim=1, readonly=(True,))
 
     def make(self, plan: Plan) -> pyarrow.Array:
-        return pyarrow.array(np.frombuffer(plan.content(), numpy_dtype(plan)))
+        buffer = pyarrow.allocate_buffer(plan.nbytes)
+        memoryview(buffer).cast("B")[:] = plan.content()
+        dtype = pyarrow.from_numpy_dtype(numpy_dtype(plan))
+        return pyarrow.Array.from_buffers(dtype, plan.shape[0], [None, buffer])
 
 
 class NullsProducer(ArrayProducer):
