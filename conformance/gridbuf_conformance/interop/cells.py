@@ -37,7 +37,7 @@ from ..targets import CannotLoad, Target, load
 from ..text import clean, shorten
 from .arrays import ARRAYS
 
-__all__ = ["COMMAND", "serve"]
+__all__ = ["COMMAND", "elements", "make", "serve"]
 
 COMMAND = (
     "import json, sys; setup = json.loads(sys.argv.pop(1)); sys.path[:] = setup.pop('path'); "
@@ -120,7 +120,7 @@ def _message(text: str) -> str:
 def _observed(
     producer: Any, consumer: Consumer, plan: Plan, enter: Callable[[str], None]
 ) -> _Observed:
-    made, reason = _made(producer, plan)
+    made, reason = make(producer, plan)
     if reason:
         return "not made", reason
     memory = Memory()
@@ -180,10 +180,10 @@ def _other(plan: Plan, seed: int) -> Plan:
 
 def _others(producer: Any, plan: Plan) -> list[Any]:
     """Arrays of the plan with other elements. Dropped at once, they leave these in memory that is free."""
-    return [_made(producer, _other(plan, seed), 1)[0] for seed in range(1, _OTHERS)]
+    return [make(producer, _other(plan, seed), 1)[0] for seed in range(1, _OTHERS)]
 
 
-def _made(producer: Any, plan: Plan, tries: int = _TRIES) -> tuple[Any, str]:
+def make(producer: Any, plan: Plan, tries: int = _TRIES) -> tuple[Any, str]:
     """The array with its views; or None and the reason why the producer does not make it.
 
     A library whose arrays are immutable makes them so for every plan. Some consumers copy what is not aligned, so an
@@ -215,6 +215,12 @@ def _is_aligned(array: Any, memory: Memory) -> bool:
 
 _Seen = tuple["tuple[int, ...] | None", list[Any]]
 """A shape, if it is known, and the elements in row-major order: Python numbers, or bytes."""
+
+
+def elements(array: Any, plan: Plan) -> list[Any]:
+    """The elements of a result as the scoreboard reads them: numbers, or bytes; empty if it shows none."""
+    seen = _read(array, plan, Memory())
+    return seen[1] if seen else []
 
 
 def _read(
@@ -480,7 +486,7 @@ _KEYWORDS: dict[str, dict[str, Any]] = {
 
 def _protocols(producer: Any) -> list[str]:
     """What the arrays of a producer have: attributes, a buffer, and what `__dlpack__` takes."""
-    tries = (_made(producer, array.plan) for array in ARRAYS.values())
+    tries = (make(producer, array.plan) for array in ARRAYS.values())
     made: Any = next((made for made, reason in tries if not reason), None)
     found = [name for name in _ATTRIBUTES if hasattr(type(made), name) or hasattr(made, name)]
     try:
@@ -501,7 +507,7 @@ def _protocols(producer: Any) -> list[str]:
 
 def _time(producer: Any, consumer: Consumer, plan: Plan) -> float | None:
     """The median time of an exchange, in microseconds."""
-    made, _ = _made(producer, plan)
+    made, _ = make(producer, plan)
     try:
         return round(statistics.median(_times(consumer.function, made)), 2)
     except Exception:

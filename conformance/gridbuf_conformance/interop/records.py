@@ -290,6 +290,7 @@ def _script(cell: Cell, array: str, plan: str, python: str, packages: str) -> It
     yield ""
     yield "import faulthandler"
     yield ""
+    yield "from gridbuf_conformance.interop.cells import elements, make"
     yield "from gridbuf_conformance.plan import Plan"
     yield "from gridbuf_conformance.targets import Target, load"
     yield ""
@@ -297,9 +298,7 @@ def _script(cell: Cell, array: str, plan: str, python: str, packages: str) -> It
     yield f"plan = Plan.from_json({plan!r})"
     yield f"producer = load(Target({cell.producer!r}))"
     yield f'consumer = load(Target({cell.consumer!r}, side="consumer"))'
-    yield "array = producer.produce(plan)"
-    yield "for operation in plan.views:"
-    yield "    array = producer.apply_view(array, operation)"
-    yield 'print("passed:", type(array), array, flush=True)'
+    yield "array, reason = make(producer, plan)"
+    yield 'print("passed:", type(array), reason or elements(array, plan), flush=True)'
     yield "result = consumer.function(array)"
-    yield 'print("arrived:", type(result), result)'
+    yield 'print("arrived:", type(result), elements(result, plan))'
