@@ -43,8 +43,8 @@ def render(records: Sequence[Record], changes: Sequence[str] | None = None) -> s
         (
             library,
             board.record.libraries.get(library, ""),
-            board.record.name,
             *board.percents(library),
+            board.record.name,
         )
         for board in boards
         for library in scores(board.record)
@@ -64,7 +64,7 @@ def render(records: Sequence[Record], changes: Sequence[str] | None = None) -> s
             harm=_HARM,
             changes=changes,
             history=sorted(
-                (r for r in rows if len(releases[r[0]]) > 1), key=lambda r: (r[0], r[2])
+                (r for r in rows if len(releases[r[0]]) > 1), key=lambda r: (r[0], r[-1])
             ),
         )
     )
