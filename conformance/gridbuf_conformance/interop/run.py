@@ -207,7 +207,8 @@ def _note_loaded(message: dict[str, Any], libraries: dict[str, str], record: Rec
     if "error" in message:
         record.skipped[message["loaded"]] = message["error"]
     else:
-        record.libraries[library] = record.libraries.get(library) or message["version"]
+        version = message["version"].removeprefix(f"{library} ")
+        record.libraries[library] = record.libraries.get(library) or version
 
 
 def _messages(
