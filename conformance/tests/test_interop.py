@@ -195,6 +195,7 @@ def test_exit_codes_of_a_gate(tmp_path):
     assert command("--report", "x.pdf", folder=tmp_path).returncode == 2
     assert command("--read", "mylib.py", folder=tmp_path).returncode == 4
     assert command("--read", "expected.json", "--script", "a b c", folder=tmp_path).returncode == 2
+    assert command("--script", "array memoryview uint8", folder=tmp_path).returncode == 2
 
 
 def test_a_run_resumes(tmp_path):

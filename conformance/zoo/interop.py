@@ -127,6 +127,7 @@ def defects() -> int:
             " → ".join(row["cell"]),
             name,
             f"expected {expected}: {outcome}",
+            "(its record was there before the row)" if name in row.get("seen", ()) else "",
         )
     return int(wrong > 0)
 

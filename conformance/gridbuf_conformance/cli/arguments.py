@@ -221,7 +221,7 @@ def _run(options: argparse.Namespace) -> int:
         _complain(errors, str(error))
         return ExitCode.USAGE
     except CannotLoad as error:
-        _complain(errors, f"cannot load the producer: {error}")
+        _complain(errors, f"cannot load: {error}")
         return ExitCode.CANNOT_LOAD
     except KeyboardInterrupt:
         _complain(errors, "interrupted; no report was written")
@@ -451,7 +451,7 @@ def _add_interop(command: _Commands) -> None:
     interop.add_argument(
         "--script",
         metavar="CELL",
-        help="print a program that repeats 'PRODUCER CONSUMER ARRAY' of the record",
+        help="with --read: print a program that repeats 'PRODUCER CONSUMER ARRAY'",
     )
     interop.add_argument(
         "--time-limit",

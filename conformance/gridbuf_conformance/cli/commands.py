@@ -177,6 +177,8 @@ def interop(options: Namespace, consoles: Consoles) -> int:
         _require_place(path)
     if options.report and options.report.suffix != ".html":
         raise UsageError(f"--report {options.report}: the page of interop ends in .html")
+    if options.script and not options.read:
+        raise UsageError("--script is a cell of a record; name the record with --read FILE")
     expected = board.load(options.compare) if options.compare else None
     records = [board.load(path) for path in options.read] or [_interop_run(options, consoles)]
     if options.script:

@@ -37,7 +37,7 @@ from ..targets import CannotLoad, Target, load
 from ..text import clean, shorten
 from .arrays import ARRAYS
 
-__all__ = ["COMMAND", "elements", "make", "serve"]
+__all__ = ["COMMAND", "make", "serve", "shown"]
 
 COMMAND = (
     "import json, sys; setup = json.loads(sys.argv.pop(1)); sys.path[:] = setup.pop('path'); "
@@ -217,7 +217,7 @@ _Seen = tuple["tuple[int, ...] | None", list[Any]]
 """A shape, if it is known, and the elements in row-major order: Python numbers, or bytes."""
 
 
-def elements(array: Any, plan: Plan) -> list[Any]:
+def shown(array: Any, plan: Plan) -> list[Any]:
     """The elements of a result as the scoreboard reads them: numbers, or bytes; empty if it shows none."""
     seen = _read(array, plan, Memory())
     return seen[1] if seen else []

@@ -290,7 +290,7 @@ def _script(cell: Cell, array: str, plan: str, python: str, packages: str) -> It
     yield ""
     yield "import faulthandler"
     yield ""
-    yield "from gridbuf_conformance.interop.cells import elements, make"
+    yield "from gridbuf_conformance.interop.cells import make, shown"
     yield "from gridbuf_conformance.plan import Plan"
     yield "from gridbuf_conformance.targets import Target, load"
     yield ""
@@ -299,6 +299,6 @@ def _script(cell: Cell, array: str, plan: str, python: str, packages: str) -> It
     yield f"producer = load(Target({cell.producer!r}))"
     yield f'consumer = load(Target({cell.consumer!r}, side="consumer"))'
     yield "array, reason = make(producer, plan)"
-    yield 'print("passed:", type(array), reason or elements(array, plan), flush=True)'
+    yield 'print("passed:", type(array), reason or shown(array, plan), flush=True)'
     yield "result = consumer.function(array)"
-    yield 'print("arrived:", type(result), elements(result, plan))'
+    yield 'print("arrived:", type(result), shown(result, plan))'
