@@ -86,37 +86,41 @@ absl::StatusOr<DimKind> parse_dim_kind(std::string_view text);
 /// other names come from `make_dim` and `parse_dim`. Ordered by kind, then by name; numbers precede
 /// other data dimensions: I < J < K < 0 < 1 < ... One integer, so that copies and comparisons are
 /// free.
+///
+/// A dimension also knows how it came about, because arithmetic depends on it: one of extent 1 that
+/// a reduction has kept, or that `None` has added, stretches to the other operands' extent. Views,
+/// copies and results pass this on with the dimension. Comparisons are of the name and kind alone.
 class Dim {
  public:
   constexpr Dim() noexcept = default;
 
   /// Axis 0 = I, 1 = J, 2 = K. Requires 0 <= axis < kSpatialAxes.
-  static constexpr Dim spatial(int axis) noexcept { return Dim(axis - kSpatialAxes); }
+  static constexpr Dim spatial(int axis) noexcept { return Dim(axis - kSpatialAxes, 0); }
   /// Data dimension `number`. Requires 0 <= number <= kMaxDataDim.
-  static constexpr Dim data(int number) noexcept { return Dim(number); }
+  static constexpr Dim data(int number) noexcept { return Dim(number, 0); }
 
   /// The name at `index` in the table of names, see dims.cc. Requires 0 <= index <= kMaxNameIndex.
   static constexpr Dim named(int index, DimKind kind) noexcept {
-    return Dim(-1 - kSpatialAxes - (index << 2 | static_cast<int>(kind)));
+    return Dim(-1 - kSpatialAxes - (index << 2 | static_cast<int>(kind)), 0);
   }
 
   /// Whether it is I, J or K.
-  constexpr bool is_spatial() const noexcept { return code_ < 0 && !is_named(); }
+  constexpr bool is_spatial() const noexcept { return code() < 0 && !is_named(); }
   /// 0 = I, 1 = J, 2 = K. Requires is_spatial().
-  constexpr int spatial_axis() const noexcept { return code_ + kSpatialAxes; }
+  constexpr int spatial_axis() const noexcept { return code() + kSpatialAxes; }
   /// Whether it is a number.
-  constexpr bool is_number() const noexcept { return code_ >= 0; }
+  constexpr bool is_number() const noexcept { return code() >= 0; }
   /// The number. Requires is_number().
-  constexpr int number() const noexcept { return code_; }
+  constexpr int number() const noexcept { return code(); }
   /// Whether it is another name.
-  constexpr bool is_named() const noexcept { return code_ < -kSpatialAxes; }
+  constexpr bool is_named() const noexcept { return code() < -kSpatialAxes; }
   /// The place in the table of names, where I, J and K are the first. Requires !is_number().
   constexpr int name_index() const noexcept {
-    return is_named() ? (-1 - kSpatialAxes - code_) >> 2 : spatial_axis();
+    return is_named() ? (-1 - kSpatialAxes - code()) >> 2 : spatial_axis();
   }
 
   constexpr DimKind kind() const noexcept {
-    if (is_named()) return static_cast<DimKind>((-1 - kSpatialAxes - code_) & 3);
+    if (is_named()) return static_cast<DimKind>((-1 - kSpatialAxes - code()) & 3);
     if (is_number()) return DimKind::kData;
     return spatial_axis() == 2 ? DimKind::kVertical : DimKind::kHorizontal;
   }
@@ -125,22 +129,41 @@ class Dim {
     return kind() == DimKind::kHorizontal || kind() == DimKind::kVertical;
   }
   /// A number that differs for different dimensions of one process.
-  constexpr std::int32_t code() const noexcept { return code_; }
+  constexpr std::int32_t code() const noexcept { return static_cast<std::int32_t>(bits_ >> 2); }
 
-  friend constexpr bool operator==(const Dim&, const Dim&) noexcept = default;
+  /// Whether its extent of 1 stretches to the other operands' extent.
+  constexpr bool is_stretchable() const noexcept { return (bits_ & kStretchable) != 0; }
+  /// Whether it is stretchable and called by a number only for lack of a name. It pairs by place.
+  constexpr bool is_unnamed() const noexcept { return (bits_ & kUnnamed) != 0; }
+  /// The dimension, stretchable. Requires an extent of 1.
+  constexpr Dim stretchable() const noexcept {
+    return Dim(code(), kStretchable | (bits_ & kUnnamed));
+  }
+  /// The dimension, stretchable and without a name. Requires an extent of 1.
+  constexpr Dim unnamed() const noexcept { return Dim(code(), kStretchable | kUnnamed); }
+  /// The dimension, neither stretchable nor without a name.
+  constexpr Dim plain() const noexcept { return Dim(code(), 0); }
+
+  friend constexpr bool operator==(const Dim& a, const Dim& b) noexcept {
+    return a.code() == b.code();
+  }
   friend constexpr std::strong_ordering operator<=>(const Dim& a, const Dim& b) noexcept {
-    if (!a.is_named() && !b.is_named()) return a.code_ <=> b.code_;
+    if (!a.is_named() && !b.is_named()) return a.code() <=> b.code();
     return compare_named(a, b);
   }
 
  private:
   static std::strong_ordering compare_named(Dim a, Dim b) noexcept;
 
-  explicit constexpr Dim(std::int32_t code) noexcept : code_(code) {}
-  // -3, -2, -1 for I, J, K; the number for numbers; below, the place of a name and its kind.
-  // Without an initialiser, so that a list of dimensions costs nothing to make; `Dim{}` is the
-  // number 0.
-  std::int32_t code_;
+  static constexpr std::int64_t kStretchable = 1;
+  static constexpr std::int64_t kUnnamed = 2;
+
+  constexpr Dim(std::int32_t code, std::int64_t properties) noexcept
+      : bits_(std::int64_t{code} * 4 + properties) {}
+  // Above the two properties the code: -3, -2, -1 for I, J, K; the number for numbers; below, the
+  // place of a name and its kind. Without an initialiser, so that a list of dimensions costs
+  // nothing to make; `Dim{}` is the number 0.
+  std::int64_t bits_;
 };
 
 /// The largest place of a name: about a million different names in a process.

@@ -117,6 +117,20 @@ TEST(LayoutView, NewAxesAreNamedByTheLowestFreeNumber) {
   EXPECT_EQ(new_axis(field(), 3)->halo()[3], (HaloWidth{0, 0}));
 }
 
+TEST(LayoutView, ADimensionStaysStretchableUntilItsExtentChanges) {
+  const Layout added = *new_axis(field(), 0);
+  EXPECT_TRUE(added.dims()[0].is_unnamed() && added.dims()[0].is_stretchable());
+  EXPECT_TRUE(transpose(added)->dims()[3].is_unnamed());
+  EXPECT_TRUE(slice(added, 0, {.step = -1})->dims()[0].is_unnamed());
+  EXPECT_TRUE(index(added, 1, 2)->dims()[0].is_unnamed());
+  EXPECT_FALSE(slice(added, 0, {.stop = 0})->dims()[0].is_stretchable());
+  EXPECT_FALSE(broadcast_to(added, {5, 6, 7, 8})->dims()[0].is_stretchable());
+  EXPECT_FALSE(slice(field(), 0, {.stop = 1})->dims()[0].is_stretchable());
+  const Dim mean = kDimI.stretchable();
+  EXPECT_EQ(mean, kDimI);
+  EXPECT_TRUE(mean.is_stretchable() && !mean.is_unnamed() && !mean.plain().is_stretchable());
+}
+
 TEST(LayoutView, ADroppedNameIsFreeAgain) {
   const Layout named = *with_meaning(kPlan, {Dim::data(0), kDimI, kDimJ});
   EXPECT_EQ(new_axis(*index(named, 0, 0), 2)->dims(), (Dims{kDimI, kDimJ, Dim::data(0)}));

@@ -23,8 +23,8 @@ absl::Status different_extents(Dim dim, std::int64_t extent, std::int64_t other_
        .found = absl::StrCat(extent),
        .bound = absl::StrCat(other_extent, ", as in the other operand, for dimensions of one name"),
        .advice = extent == 1 || other_extent == 1
-                     ? "select the point with an integer index: an extent of 1 is not stretched, a "
-                       "missing dimension is"
+                     ? "select the point with an integer index: a missing dimension stretches, an "
+                       "extent of 1 only if None or keepdims=True has made it"
                      : "take slices of equal length"});
 }
 
@@ -52,6 +52,8 @@ absl::Status check_kinds(Dim dim, const Dims& dims) {
   return absl::OkStatus();
 }
 
+bool stretches(Dim dim, std::int64_t extent) { return dim.is_stretchable() && extent == 1; }
+
 // Adds the names of `array` to those of `all`.
 absl::Status add_names(const Dims& dims, const Extents& shape, NamedShape& all) {
   for (int axis = 0; axis < dims.size(); ++axis) {
@@ -61,7 +63,10 @@ absl::Status add_names(const Dims& dims, const Extents& shape, NamedShape& all) 
       if (all.dims.size() == kMaxNdim) return too_many_dims();
       all.dims.push_back(dims[axis]);
       all.shape.push_back(shape[axis]);
-    } else if (all.shape[known] != shape[axis]) {
+    } else if (stretches(all.dims[known], all.shape[known])) {
+      all.dims[known] = dims[axis];
+      all.shape[known] = shape[axis];
+    } else if (all.shape[known] != shape[axis] && !stretches(dims[axis], shape[axis])) {
       return different_extents(dims[axis], shape[axis], all.shape[known]);
     }
   }
@@ -90,15 +95,25 @@ Dims joined_order(const Dims& dims, std::span<const LayoutRequest> fields) {
   return order;
 }
 
+absl::Status check_order(const Dims& order, const Dims& dims) {
+  const bool has_all =
+      std::ranges::all_of(dims.span(), [&order](Dim dim) { return position_of(dim, order) >= 0; });
+  if (has_all && order.size() == dims.size()) return absl::OkStatus();
+  return make_error(ErrorClass::kValue, {.name = "the order of the result's dimensions",
+                                         .found = to_string(order),
+                                         .bound = absl::StrCat("an order of ", to_string(dims)),
+                                         .advice = "name every dimension once"});
+}
+
 // Appends extent, halo and aligned index of the result's dimension `dim`.
 void join_dimension(std::span<const LayoutRequest> fields, Dim dim, std::int64_t extent,
                     LayoutRequest& result) {
   std::optional<HaloWidth> first_halo;
   HaloWidth halo = {};
-  std::int64_t aligned = 0;  // Extents are equal, so the largest is an index.
+  std::int64_t aligned = 0;
   for (const LayoutRequest& field : fields) {
     const int axis = position_of(dim, field.dims);
-    if (axis < 0) continue;
+    if (axis < 0 || field.shape[axis] != extent) continue;  // It does not have it, or stretches.
     if (!first_halo) first_halo = field.halo[axis];
     halo.lower = std::max(halo.lower, field.halo[axis].lower);
     halo.upper = std::max(halo.upper, field.halo[axis].upper);
@@ -198,6 +213,7 @@ LayoutRequest reduced_layout(const LayoutRequest& field, const Axes& axes, bool 
   if (keep) {
     for (const int axis : axes) {
       result.shape[axis] = 1;
+      result.dims[axis] = result.dims[axis].stretchable();
       result.halo[axis] = {};
       result.aligned_index[axis] = 0;
     }
@@ -214,13 +230,15 @@ LayoutRequest reduced_layout(const LayoutRequest& field, const Axes& axes, bool 
 }
 
 absl::StatusOr<LayoutRequest> join(std::span<const LayoutRequest> fields,
-                                   std::span<const NamedShape> others) {
+                                   std::span<const NamedShape> others, const Dims& order) {
   const absl::StatusOr<NamedShape> all = all_names(fields, others);
   if (!all.ok()) return all.status();
+  if (!order.empty()) GRIDBUF_RETURN_IF_ERROR(check_order(order, all->dims));
   LayoutRequest result;
-  result.dims = joined_order(all->dims, fields);
-  for (const Dim dim : result.dims) {
-    join_dimension(fields, dim, all->shape[position_of(dim, all->dims)], result);
+  for (const Dim dim : order.empty() ? joined_order(all->dims, fields) : order) {
+    const int position = position_of(dim, all->dims);
+    result.dims.push_back(all->dims[position]);
+    join_dimension(fields, dim, all->shape[position], result);
   }
   result.layout = fields.empty() ? extended_layout({}, {}, result.dims)
                                  : extended_layout(fields[0].dims, fields[0].layout, result.dims);
@@ -247,17 +265,22 @@ absl::StatusOr<IndexMap> named_map(const NamedShape& array, const Dims& target) 
 }
 
 absl::StatusOr<IndexMap> named_broadcast_map(const NamedShape& array, const NamedShape& target) {
-  absl::StatusOr<IndexMap> map = named_map(array, target.dims);
+  IndexMap named(array.shape);
+  for (int axis = array.dims.size() - 1; axis >= 0; --axis) {
+    if (array.dims[axis].is_unnamed() && array.shape[axis] == 1) named.fix(axis, 0);
+  }
+  const Dims dims = apply(named, array.dims);
+  absl::StatusOr<IndexMap> map = named_map({.dims = dims, .shape = named.shape()}, target.dims);
   if (!map.ok()) return map;
   for (int position = 0; position < target.dims.size(); ++position) {
-    if (!map->axis(position).has_source()) {
+    const ViewAxis& axis = map->axis(position);
+    if (!axis.has_source() || stretches(dims[axis.source], axis.extent)) {
       map->stretch(position, target.shape[position]);
-    } else if (map->axis(position).extent != target.shape[position]) {
-      return different_extents(target.dims[position], map->axis(position).extent,
-                               target.shape[position]);
+    } else if (axis.extent != target.shape[position]) {
+      return different_extents(target.dims[position], axis.extent, target.shape[position]);
     }
   }
-  return map;
+  return named.through(*map);
 }
 
 }  // namespace gridbuf

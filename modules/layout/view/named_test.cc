@@ -64,8 +64,9 @@ LayoutRequest plain(const Dims& dims, const Extents& shape) {
 }
 
 absl::StatusOr<LayoutRequest> join_of(const std::vector<LayoutRequest>& fields,
-                                      const std::vector<NamedShape>& others = {}) {
-  return join(fields, others);
+                                      const std::vector<NamedShape>& others = {},
+                                      const Dims& order = {}) {
+  return join(fields, others, order);
 }
 
 TEST(Join, TakesTheLeastCommonAlignmentWithinTheBound) {
@@ -122,6 +123,32 @@ TEST(Join, ExtentsOfOneNameMustBeEqualAndOneIsNotStretched) {
                      "select the point with an integer index");
   expect_value_error(join_of({ij}, {{{kDimI}, {6}}}).status(), "dimension \"I\" is 6");
   EXPECT_TRUE(join_of({plain({kDimI}, {1}), plain({kDimI, kDimJ}, {1, 8})}).ok());
+}
+
+TEST(Join, AStretchableDimensionTakesTheOthersExtent) {
+  const LayoutRequest field = *join_of({kSurface, kProfile});
+  const LayoutRequest mean = reduced_layout(field, {0, 2}, /*keep=*/true);
+  for (const auto& joined : {join_of({field, mean}), join_of({mean, field})}) {
+    EXPECT_EQ(joined->shape, field.shape);
+    EXPECT_EQ(joined->halo, field.halo);
+    EXPECT_EQ(joined->aligned_index, field.aligned_index);
+    for (const Dim dim : joined->dims) EXPECT_FALSE(dim.is_stretchable());
+  }
+  const absl::StatusOr<LayoutRequest> twice = join_of({mean, mean});
+  EXPECT_EQ(twice->shape, mean.shape);
+  EXPECT_TRUE(twice->dims[0].is_stretchable() && !twice->dims[1].is_stretchable());
+  // Another extent of 1 makes an ordinary dimension, as does an extent that is given.
+  EXPECT_FALSE(join_of({mean, plain({kDimI}, {1})})->dims[0].is_stretchable());
+  EXPECT_EQ(join_of({mean}, {{{kDimI}, {6}}})->shape, (Extents{6, 8, 1}));
+}
+
+TEST(Join, TakesTheOrderThatIsGiven) {
+  const LayoutRequest field = plain({kDimI, kDimJ}, {2, 3});
+  const Dims order{kDimK, kDimJ, kDimI};
+  EXPECT_EQ(join_of({field}, {{{kDimK}, {4}}}, order)->dims, order);
+  EXPECT_EQ(join_of({field}, {{{kDimK}, {4}}}, order)->shape, (Extents{4, 3, 2}));
+  expect_value_error(join_of({field}, {}, order).status(), "the order of the result's dimensions");
+  expect_value_error(join_of({field}, {}, {kDimI, kDimI}).status(), "an order of ('I', 'J')");
 }
 
 TEST(Join, HasAtMost64Dimensions) {
@@ -262,6 +289,17 @@ TEST(NamedBroadcastMap, RepeatsAlongMissingDimensionsAndChecksTheOthers) {
   expect_value_error(named_broadcast_map({{kDimK}, {5}}, target).status(), "\"K\" is 5");
   expect_value_error(named_broadcast_map({{kData0}, {5}}, target).status(), "is \"0\"");
   EXPECT_EQ(named_broadcast_map({}, target)->shape(), target.shape);  // One element everywhere.
+}
+
+TEST(NamedBroadcastMap, RepeatsStretchableDimensionsAndLeavesUnnamedOnesOut) {
+  const NamedShape target{{kDimI, kDimJ, kDimK}, {2, 3, 4}};
+  const NamedShape mean{{kData0.unnamed(), kDimJ, kDimK.stretchable()}, {1, 3, 1}};
+  const absl::StatusOr<IndexMap> map = named_broadcast_map(mean, target);
+  EXPECT_EQ(apply(*map, StridedView{{1, 3, 1}, {72, 24, 8}, 8, 8}),
+            (StridedView{{2, 3, 4}, {0, 24, 0}, 8, 8}));
+  expect_value_error(named_broadcast_map({{kDimK}, {1}}, target).status(), "keepdims=True");
+  expect_value_error(named_broadcast_map({{kData0.stretchable()}, {1}}, target).status(),
+                     "is \"0\"");
 }
 
 // ---- Against points that know their names. ----

@@ -22,8 +22,9 @@
 //
 // Names. NumPy pairs dimensions by position, counted from the last one. `join` pairs them by name:
 // (I, J) with extents (2, 3) and (K) with extent 4 join to (I, J, K) with extents (2, 3, 4).
-// Extents of one name must be equal. An extent of 1 is not stretched: a field that does not depend
-// on I does not have the dimension I. The result has the largest halo and aligned index of the
+// Extents of one name must be equal. An extent of 1 stretches only if the dimension is stretchable:
+// a new axis, or one that a reduction has kept. Any other field that does not depend on I does not
+// have the dimension I. The result has the largest halo and aligned index of the
 // operands, the least common multiple of their alignments, and the layout of the first operand.
 // Where that halo does not fit or the multiple is out of bounds, the result has the value of the
 // first operand.
@@ -393,11 +394,14 @@ constexpr Halo apply(const IndexMap& map, const Halo& halo) {
   return result;
 }
 
-/// `names` seen through `map`.
+/// `names` seen through `map`. New axes are unnamed. What has another extent than 1 is not
+/// stretchable.
 constexpr Dims apply(const IndexMap& map, const Dims& names) {
   Dims kept;
   for (const ViewAxis& axis : map.axes()) {
-    if (axis.has_source()) kept.push_back(names[axis.source]);
+    if (!axis.has_source()) continue;
+    const Dim dim = names[axis.source];
+    kept.push_back(axis.extent == 1 ? dim : dim.plain());
   }
   Dims used = kept;
   Dims result;
@@ -406,7 +410,8 @@ constexpr Dims apply(const IndexMap& map, const Dims& names) {
     if (axis.has_source()) {
       result.push_back(kept[next_kept++]);
     } else {
-      result.push_back(unused_data_dim(used));
+      const Dim dim = unused_data_dim(used);
+      result.push_back(axis.extent == 1 ? dim.unnamed() : dim);
       used.push_back(result[result.size() - 1]);
     }
   }
@@ -516,23 +521,25 @@ constexpr int position_of(Dim dim, const Dims& dims) noexcept {
 
 /// The result of an operation on `fields` and `others`, as a request with an item size of 1.
 /// `others` take part only with names and extents. Requires that all lists of a field have one
-/// valid entry per dimension. The dimensions of the result have the order of the first field that
-/// has all of them, else that of Dim: I, J, K and then data dimensions by number. InvalidArgument,
-/// with the dimension and what differs, if two operands disagree about its extent or its kind, or
-/// for more than kMaxNdim names.
+/// valid entry per dimension. The dimensions of the result have the given order or, without one,
+/// that of the first field that has all of them, else that of Dim: I, J, K and then data dimensions
+/// by number. A dimension is stretchable in the result if it is so in all operands that have it.
+/// InvalidArgument, with the dimension and what differs, if two operands disagree about its extent
+/// or its kind, for an order of other names, or for more than kMaxNdim names.
 absl::StatusOr<LayoutRequest> join(std::span<const LayoutRequest> fields,
-                                   std::span<const NamedShape> others = {});
+                                   std::span<const NamedShape> others = {}, const Dims& order = {});
 
 /// `array` with its dimensions in the order of `target`. Dimensions that it lacks become axes of
 /// extent 1. InvalidArgument, with the name, if it has a dimension that `target` lacks.
 absl::StatusOr<IndexMap> named_map(const NamedShape& array, const Dims& target);
 
-/// `array` repeated to all of `target`, as an assignment to `target` reads it. InvalidArgument,
-/// with the name, if it has a dimension that `target` lacks, or if an extent differs.
+/// `array` repeated to all of `target`, as an assignment to `target` reads it. Unnamed axes are
+/// left out, stretchable ones are repeated. InvalidArgument, with the name, if it has another
+/// dimension that `target` lacks, or if an extent differs.
 absl::StatusOr<IndexMap> named_broadcast_map(const NamedShape& array, const NamedShape& target);
 
-/// `field` after a reduction of `axes`: without them or, with `keep`, with extents of 1 and halo
-/// (0, 0). Requires distinct axes of `field`, in ascending order.
+/// `field` after a reduction of `axes`: without them or, with `keep`, stretchable with extents of 1
+/// and halo (0, 0). Requires distinct axes of `field`, in ascending order.
 LayoutRequest reduced_layout(const LayoutRequest& field, const Axes& axes, bool keep);
 
 // ---- For this library and its tests. ----

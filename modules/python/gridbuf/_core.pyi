@@ -2607,8 +2607,11 @@ class Parameters:
     def dtype(self) -> np.dtype[Any]:
         """Element type."""
     @property
-    def new_axes(self) -> tuple[int, ...]:
-        """Axes that None has put in, ascending."""
+    def stretchable(self) -> tuple[int, ...]:
+        """Axes of extent 1 that stretch to the other operands' extent, ascending."""
+    @property
+    def unnamed(self) -> tuple[int, ...]:
+        """Stretchable axes that None has added, ascending: they pair by place."""
     def empty(self, dtype: npt.DTypeLike | None = None) -> Any:
         """Return a storage with these parameters and undefined elements.
 
@@ -2635,7 +2638,7 @@ class Parameters:
         axes : tuple of int
             The reduced axes.
         keep : bool
-            Whether they are kept with an extent of 1.
+            Whether they are kept, stretchable, with an extent of 1.
 
         Returns
         -------
@@ -2647,8 +2650,14 @@ class Parameters:
         ValueError
             An axis is out of bounds, or named twice.
         """
+    def _stretchable(self, axes: tuple[int, ...], unnamed: tuple[int, ...]) -> Parameters: ...
 
-def _join(decider: Parameters, fields: list[Parameters], others: list[Any], /) -> Parameters: ...
+def _join(
+    decider: Parameters,
+    fields: list[Parameters],
+    others: list[Any],
+    order: tuple[str, ...] | None = None,
+) -> Parameters: ...
 def _align(
     dims: tuple[str, ...], shape: tuple[int, ...], target: tuple[str, ...], /
 ) -> tuple[tuple[int, ...], tuple[int, ...]]: ...

@@ -32,9 +32,16 @@ def restore_buffer(
     return buffer.toreadonly() if readonly else buffer
 
 
-def restore_storage(elements: Any, shape: Any, dtype: Any, parameters: dict[str, Any]) -> Any:
-    """A storage with `elements`; `parameters` are keywords of `gridbuf.storage.zeros`."""
+def restore_storage(
+    elements: Any, shape: Any, dtype: Any, parameters: dict[str, Any], *stretchable: Any
+) -> Any:
+    """A storage with `elements`; `parameters` are keywords of `gridbuf.storage.zeros`.
+
+    `stretchable` are the stretchable axes, and those of them without a name.
+    """
     storage = _core._storage_zeros(shape, dtype, **parameters)
+    if stretchable:
+        storage = _core._storage_zeros_like(storage._parameters._stretchable(*stretchable).empty())
     storage[...] = _elements(storage, storage.dtype, elements)
     return storage
 

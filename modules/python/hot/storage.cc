@@ -31,22 +31,6 @@ using Type = ArrayType<StorageObject>;
 
 std::array<PyTypeObject*, 4> types_by_kind = {};  // registered by gridbuf.storage
 
-// ---- Axes that None has put in. ----
-
-bool is_new_axis(const StorageObject& object, int axis) {
-  return (object.new_axes >> axis & 1U) != 0;
-}
-
-std::uint64_t new_axes_of(const StorageObject& parent, const IndexMap& map) {
-  std::uint64_t found = 0;
-  for (int axis = 0; axis < map.ndim(); ++axis) {
-    const int source = map.axis(axis).source;
-    const bool is_new = source == ViewAxis::kNoSource || is_new_axis(parent, source);
-    found |= static_cast<std::uint64_t>(is_new) << axis;
-  }
-  return found;
-}
-
 // ---- Attributes that arithmetic and hand-overs ask for. ----
 
 /// Arithmetic asks for them at every expression.
@@ -257,21 +241,11 @@ void set_storage_types(const py::args& classes) {
 StorageObject* object_of(PyObject* storage) { return reinterpret_cast<StorageObject*>(storage); }
 
 py::object view_of(const StorageObject& parent, const IndexMap& map) {
-  py::object made = make_view(parent, [&] { return parent.storage().view(map); });
-  object_of(made.ptr())->new_axes = new_axes_of(parent, map);
-  return made;
+  return make_view(parent, [&] { return parent.storage().view(map); });
 }
 
 py::object element_at(const StorageObject& object, const IndexMap& map) {
   return host_elements(object, object.storage().view(map));
-}
-
-Storage without_new_axes(const StorageObject& object) {
-  IndexMap map(object.storage().shape());
-  for (int axis = map.ndim() - 1; axis >= 0; --axis) {
-    if (is_new_axis(object, axis) && map.axis(axis).extent == 1) map.fix(axis, 0);
-  }
-  return object.storage().view(map);
 }
 
 py::object device_of(const Storage& storage) {

@@ -189,10 +189,9 @@ void write_value(const StorageObject& object, const Storage& view, Side side, co
 }
 
 /// The source seen with the dimensions of `target`, by their names.
-Storage named_like(const StorageObject& source, const Storage& target) {
-  const Storage named = without_new_axes(source);
-  return named.view(
-      value_of(named_broadcast_map({.dims = named.dims(), .shape = named.shape()},
+Storage named_like(const Storage& source, const Storage& target) {
+  return source.view(
+      value_of(named_broadcast_map({.dims = source.dims(), .shape = source.shape()},
                                    {.dims = target.dims(), .shape = target.shape()})));
 }
 
@@ -299,7 +298,7 @@ void assign(const StorageObject& object, const Storage& view, PyObject* value, b
   if (is_storage(value)) {
     const StorageObject& source = *object_of(value);
     if (is_same(view, source.storage())) return;
-    const Storage seen = by_name ? named_like(source, view) : source.storage();
+    const Storage seen = by_name ? named_like(source.storage(), view) : source.storage();
     if (side == Side::kDevice && seen.has(Side::kDevice)) {
       up_to_date(seen, Side::kDevice);
       found.on_device = own_buffer(seen, source.dtype, Side::kDevice);

@@ -95,9 +95,7 @@ void fill(const StorageObject& object, py::handle value) {
 }
 
 py::object domain_view(const StorageObject& object) {
-  py::object made = make_view(object, [&] { return object.storage().domain_view(); });
-  object_of(made.ptr())->new_axes = object.new_axes;
-  return made;
+  return make_view(object, [&] { return object.storage().domain_view(); });
 }
 
 /// NumPy's own flags of an array of this shape, strides and address; nothing is dereferenced.

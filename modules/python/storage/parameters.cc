@@ -30,12 +30,16 @@ namespace {
 /// All of a storage but its elements. `source.like` has an entry per dimension in every list.
 struct Parameters {
   StorageSource source;
-  std::uint64_t new_axes = 0;  // as in StorageObject
 
   friend bool operator==(const Parameters& a, const Parameters& b) {
-    return a.new_axes == b.new_axes && a.source.memory == b.source.memory &&
-           a.source.managed == b.source.managed && a.source.on_device == b.source.on_device &&
-           a.source.dtype->numpy.is(b.source.dtype->numpy) && a.source.like == b.source.like;
+    return a.source.memory == b.source.memory && a.source.managed == b.source.managed &&
+           a.source.on_device == b.source.on_device &&
+           a.source.dtype->numpy.is(b.source.dtype->numpy) && a.source.like == b.source.like &&
+           std::ranges::equal(a.source.like.dims.span(), b.source.like.dims.span(), is_alike);
+  }
+  // Equal dimensions can differ in these.
+  static bool is_alike(Dim a, Dim b) {
+    return a.is_stretchable() == b.is_stretchable() && a.is_unnamed() == b.is_unnamed();
   }
 };
 
@@ -69,11 +73,13 @@ py::object extents_of(const Parameters& parameters) {
   return from_integers(parameters.source.like.shape.span());
 }
 
-/// The axes that None has put in, ascending.
-py::object new_axes_of(const Parameters& parameters) {
+/// The axes of dimensions that have a property, ascending.
+template <bool (Dim::*has_property)() const noexcept>
+py::object axes_with(const Parameters& parameters) {
+  const Dims& dims = parameters.source.like.dims;
   Extents axes;
-  for (int axis = 0; axis < parameters.source.like.dims.size(); ++axis) {
-    if ((parameters.new_axes >> axis & 1U) != 0) axes.push_back(axis);
+  for (int axis = 0; axis < dims.size(); ++axis) {
+    if ((dims[axis].*has_property)()) axes.push_back(axis);
   }
   return from_integers(axes.span());
 }
@@ -117,8 +123,10 @@ NamedShape to_named_shape(py::handle dims, py::handle shape) {
 }
 
 /// The parameters of what an operation on `fields` makes; `others`, which have dims and a shape,
-/// take part with their names and extents. Kind and dtype are those of `decider`.
-py::object join_fields(const Parameters& decider, const py::list& fields, const py::list& others) {
+/// take part with their names and extents. Kind and dtype are those of `decider`. `order` is that
+/// of the dimensions, if it is not None.
+py::object join_fields(const Parameters& decider, const py::list& fields, const py::list& others,
+                       py::handle order) {
   std::vector<LayoutRequest> layouts;
   std::vector<LayoutRequest> layouts_on_device;
   bool has_two = false;
@@ -134,14 +142,21 @@ py::object join_fields(const Parameters& decider, const py::list& fields, const 
   }
   std::vector<NamedShape> shapes;
   for (const py::handle other : others) {
-    shapes.push_back(to_named_shape(other.attr("dims"), other.attr("shape")));
+    if (is_storage(other.ptr())) {
+      const Storage& storage = storage_of(other.ptr());
+      shapes.push_back({.dims = storage.dims(), .shape = storage.shape()});
+    } else {
+      shapes.push_back(to_named_shape(other.attr("dims"), other.attr("shape")));
+    }
   }
+  const Dims names =
+      order.is_none() ? Dims() : to_dims(order.ptr(), static_cast<int>(py::len(order)));
   return made_of_sides(decider, has_two, [&](Side side) {
-    return value_of(join(side == Side::kHost ? layouts : layouts_on_device, shapes));
+    return value_of(join(side == Side::kHost ? layouts : layouts_on_device, shapes, names));
   });
 }
 
-Axes to_reduced_axes(PyObject* object, int ndim) {
+Axes to_ascending_axes(PyObject* object, int ndim) {
   const Extents given = to_integers(object, "axes");
   Axes axes;
   for (int axis = 0; axis < ndim; ++axis) {
@@ -150,16 +165,35 @@ Axes to_reduced_axes(PyObject* object, int ndim) {
   if (axes.size() == given.size()) return axes;
   raise(ErrorClass::kValue,
         Problem{"axes", describe(object), "distinct, from 0 to " + std::to_string(ndim - 1),
-                "name every reduced dimension once"});
+                "name every dimension once"});
 }
 
 py::object reduced(const Parameters& parameters, py::handle axes, py::handle keep) {
   const StorageSource& source = parameters.source;
-  const Axes gone = to_reduced_axes(axes.ptr(), source.like.dims.size());
+  const Axes gone = to_ascending_axes(axes.ptr(), source.like.dims.size());
   const bool keeps = to_flag(keep.ptr(), "keep");
   return made_of_sides(parameters, source.on_device.has_value(), [&](Side side) {
     return reduced_layout(side == Side::kHost ? source.like : like_on_device(source), gone, keeps);
   });
+}
+
+/// These parameters with stretchable axes, some of them unnamed, as a pickle has them.
+py::object stretchable(const Parameters& parameters, py::handle axes, py::handle unnamed) {
+  const int ndim = parameters.source.like.dims.size();
+  const Axes stretchable = to_ascending_axes(axes.ptr(), ndim);
+  const Axes without_name = to_ascending_axes(unnamed.ptr(), ndim);
+  Parameters made = parameters;
+  LayoutRequest& like = made.source.like;
+  for (const int axis : stretchable) {
+    if (like.shape[axis] != 1) {
+      raise(ErrorClass::kValue,
+            Problem{"the extent of a stretchable axis", std::to_string(like.shape[axis]), "1",
+                    "pickle the storage again"});
+    }
+    const bool has_name = std::ranges::count(without_name.span(), axis) == 0;
+    like.dims[axis] = has_name ? like.dims[axis].stretchable() : like.dims[axis].unnamed();
+  }
+  return interned(std::move(made));
 }
 
 /// _align(dims, shape, target): the axes of a view in the order of `target`, and where axes of
@@ -187,8 +221,7 @@ py::object refuse_call(PyObject*, PyObject*) {
 
 py::object parameters_of(const StorageObject& object) {
   const Storage& storage = object.storage();
-  Parameters parameters{.source = storage_source_of(object.self(), nullptr),
-                        .new_axes = object.new_axes};
+  Parameters parameters{.source = storage_source_of(object.self(), nullptr)};
   LayoutRequest& like = parameters.source.like;
   like.dtype_name = {};
   like.itemsize_bytes = 1;
@@ -207,11 +240,16 @@ void add_parameters_type(PyObject* module) {
       .def_property_readonly(
           "dtype", [](const Parameters& parameters) { return parameters.source.dtype->numpy; },
           doc("Parameters.dtype"))
-      .def_property_readonly("new_axes", new_axes_of, doc("Parameters.new_axes"))
+      .def_property_readonly("stretchable", axes_with<&Dim::is_stretchable>,
+                             doc("Parameters.stretchable"))
+      .def_property_readonly("unnamed", axes_with<&Dim::is_unnamed>, doc("Parameters.unnamed"))
       .def("empty", empty, py::arg("dtype") = py::none(), doc("Parameters.empty"))
-      .def("reduced", reduced, py::arg("axes"), py::arg("keep"), doc("Parameters.reduced"));
+      .def("reduced", reduced, py::arg("axes"), py::arg("keep"), doc("Parameters.reduced"))
+      .def("_stretchable", stretchable);
   close_class<refuse_call>(type, "gridbuf._core");
-  core.def("_join", join_fields).def("_align", align_array);
+  core.def("_join", join_fields, py::arg("decider"), py::arg("fields"), py::arg("others"),
+           py::arg("order") = py::none())
+      .def("_align", align_array);
 }
 
 }  // namespace gridbuf::python::storages

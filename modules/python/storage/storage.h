@@ -69,15 +69,10 @@ struct StorageObject {
   std::shared_ptr<const TouchHooks> touch;
   std::array<std::unique_ptr<ShownMemory>, 2> shown;  // by side; made when first asked for
   py::object parameters;  // `_parameters`, made when first asked for; none after the halo was set
-  // Bit i: dimension i was put in by None. It is called by the next free number, but has no
-  // name, so that arithmetic and assignment may take it for the dimension at its place
-  // (spec 11.34).
-  std::uint64_t new_axes = 0;
 
   PyObject* self() const { return const_cast<PyObject*>(&head.ob_base); }
   const Storage& storage() const { return *current.load(std::memory_order_acquire); }
 };
-static_assert(kMaxNdim <= 64, "StorageObject::new_axes has a bit for each dimension");
 
 StorageObject* object_of(PyObject* storage);
 
@@ -97,7 +92,6 @@ py::object make_object(StorageKind kind, const DTypePtr& dtype, const Make& make
     std::construct_at(&object->touch);
     std::construct_at(&object->shown);
     std::construct_at(&object->parameters);
-    object->new_axes = 0;
   });
 }
 
@@ -111,9 +105,6 @@ py::object make_view(const StorageObject& parent, const Make& make) {
 py::object view_of(const StorageObject& parent, const IndexMap& map);
 inline const Extents& shape_of(const StorageObject& object) { return object.storage().shape(); }
 py::object element_at(const StorageObject& object, const IndexMap& map);
-
-/// The storage of `object` without the axes of extent 1 that None has put in.
-Storage without_new_axes(const StorageObject& object);
 
 /// The attribute `device`.
 py::object device_of(const Storage& storage);

@@ -474,6 +474,47 @@ def test_arithmetic_of_storages_with_different_dimensions_is_xarrays(
     assert labelled.data.halo == field().data.halo
 
 
+# Each with missing values in the whole field, which numbers of the others replace.
+TOGETHER: dict[str, Any] = {
+    "where": lambda whole, other: whole.where(other > 2.0),
+    "where otherwise": lambda whole, other: whole.where(other > 2.0, -1.0),
+    "where of the other": lambda whole, other: other.where(whole > 2.0),
+    "xarray.where": lambda whole, other: xarray.where(other > 2.0, whole, other),
+    "clip": lambda whole, other: whole.clip(min=other, max=other + 5.0),
+    "fillna": lambda whole, other: whole.fillna(other),
+    "twice": lambda whole, other: whole + 2.0 * other - (other - 1.0),
+    "mean": lambda whole, other: whole * (other - other.mean()),
+}
+
+
+@pytest.mark.parametrize("use", TOGETHER)
+@pytest.mark.parametrize("kind", [None, "gpu"])
+def test_data_arrays_that_lack_dimensions_join_as_in_xarray(
+    device: None, kind: Any, use: str
+) -> None:
+    start = numbers((2, 3, 4))
+    start[1, 1, :2] = np.nan
+    whole = gx.to_data_array(gs.storage(start, device=kind))
+    for dims in ("I", "J", "K", "IJ", "JI", "JK", "KI", "KJI", ""):
+        shape = tuple({"I": 2, "J": 3, "K": 4}[name] for name in dims)
+        other = gx.to_data_array(gs.storage(numbers(shape), dims=dims, device=kind))
+        found = TOGETHER[use](whole, other)
+        xarray.testing.assert_identical(
+            found.as_numpy(), TOGETHER[use](whole.as_numpy(), other.as_numpy())
+        )
+        assert isinstance(found.data, type(whole.data)), dims
+
+
+@pytest.mark.parametrize("name", ["idxmax", "idxmin"])
+def test_the_coordinate_of_an_extreme(name: str) -> None:
+    whole = field()
+    for dim in ("I", "K"):
+        whole.coords[dim] = np.arange(float(whole.sizes[dim]))
+        xarray.testing.assert_identical(
+            getattr(whole, name)(dim).as_numpy(), getattr(whole.as_numpy(), name)(dim)
+        )
+
+
 def test_a_data_array_in_the_functions_of_gridbuf() -> None:
     whole = field()
     turned = xarray.DataArray(np.zeros(SHAPE[::-1]), dims=("K", "J", "I"))

@@ -22,6 +22,7 @@ from .. import _core
 from .._stream import run_on_device
 from ._operands import (
     Operand,
+    by_place,
     decider,
     is_named,
     is_storage,
@@ -37,6 +38,7 @@ __all__ = [
     "assign",
     "compute",
     "delivered",
+    "fixed",
     "new_names",
     "result_field",
     "run",
@@ -58,22 +60,39 @@ def compute(
     arrays = [*operands, mask]
     side = side_of(arrays, outputs)
     with taken(side, arrays, outputs):
-        field = result_field(operands, mask, outputs)
+        operands, mask, order = by_place(operands, mask, outputs)
+        field = result_field(operands, mask, outputs, order)
         made = [field.empty(dtype) if old is None else old for dtype, old in zip(dtypes(), outputs)]
         run(work, operands, mask, made, field.dims, side, whole=mask is True)
         return made
 
 
 def result_field(
-    operands: Sequence[Operand], mask: Operand, outputs: Sequence[Operand]
+    operands: Sequence[Operand],
+    mask: Operand,
+    outputs: Sequence[Operand],
+    order: tuple[str, ...] | None = None,
 ) -> _core.Parameters:
-    """The parameters of the result, but for the dtype; all operands fit it when this returns."""
+    """The parameters of the result, but for the dtype; all operands fit it when this returns.
+
+    The arguments are as `by_place` returns them.
+    """
     named = [value for value in operands if is_named(value)]
     fields = [value._parameters for value in named if is_storage(value)]
     others = [value for value in named if not is_storage(value)]
-    others += [value for value in (mask, *outputs) if is_named(value)]
+    others += [mask] if is_named(mask) else []
+    others += [fixed(value) for value in outputs if is_named(value)]
     first = decider([*operands, mask, *outputs])
-    field = _core._join(first._parameters, fields, others)
+    field = _core._join(first._parameters, fields, others, order)
+    stretched = [
+        SimpleNamespace(dims=(field.dims[axis],), shape=(value.shape[axis],))
+        for value in (*operands, mask, *outputs)
+        if isinstance(value, Other) and value.dims is None and len(value.shape) == len(field.shape)
+        for axis in field.stretchable
+        if value.shape[axis] != 1
+    ]
+    if stretched:
+        field = _core._join(first._parameters, fields, [*others, *stretched], field.dims)
     _require_all_dims(field.dims, outputs)
     out = next((value for value in outputs if is_storage(value)), None)
     if out is not None:
@@ -161,6 +180,11 @@ def stored(value: Any, field: _core.Parameters, dims: tuple[str, ...], side: Sid
     return result
 
 
+def fixed(value: Operand) -> Any:
+    """Names and extents of an array that does not stretch, because it is written."""
+    return SimpleNamespace(dims=value.dims, shape=value.shape)
+
+
 def new_names(dims: tuple[str, ...], count: int) -> tuple[str, ...]:
     """The next free numbers of data dimensions."""
     start = max((int(name) + 1 for name in dims if name.isdigit()), default=0)
@@ -172,7 +196,7 @@ def delivered(made: Any, out: Any, target: Operand, side: Side) -> Any:
     if target is None:
         return made
     if is_named(target):
-        _core._join(made._parameters, [], [made, target])
+        _core._join(made._parameters, [], [made, fixed(target)])
         _require_all_dims(made.dims, [target])
     else:
         _require_shape(target, made._parameters)

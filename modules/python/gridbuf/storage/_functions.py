@@ -24,11 +24,11 @@ from . import _cupy
 from ._compute import assign, compute, delivered, new_names, result_field, stored
 from ._operands import (
     Operand,
+    by_place,
     decider,
     is_array,
     is_named,
     is_storage,
-    named_by_place,
     operand,
     output,
     read,
@@ -39,7 +39,7 @@ from ._others import Other, Side, taken
 from ._reductions import axes_of, axis_of, fit_mask, name_of, reduce, reduced
 from ._refusals import refuse, refused
 from ._table import ROWS, Row
-from ._ufuncs import call_again, call_ufunc, in_order
+from ._ufuncs import call_again, call_ufunc
 
 __all__ = ["array_function", "array_ufunc", "copyto"]
 
@@ -194,13 +194,34 @@ class _Call:
         """The arrays whose dimensions are paired by name."""
         return [i for i, owner in enumerate(self.owners) if owner in self.row.paired]
 
+    def pair(self, outputs: Sequence[Operand]) -> tuple[Sequence[Operand], tuple[str, ...] | None]:
+        """The paired arrays, which lose their unnamed axes, and the order of the result's dimensions."""
+        operands, _, order = by_place([self.arrays[i] for i in self.paired], True, outputs)
+        for i, array in zip(self.paired, operands):
+            self.arrays[i] = array
+        return operands, order
+
     @property
     def first(self) -> Any:
-        """The storage that gives the names: the first in the row's first parameter. None if there is none."""
-        found = zip(self.arrays, self.owners)
-        return next(
-            (a for a, owner in found if is_storage(a) and owner == self.row.paired[0]), None
-        )
+        """The storage that gives the names: the first in the row's first parameter. None if there is none.
+
+        Unnamed axes have the names that another storage of the parameter has at their places.
+        """
+        found = [
+            array
+            for array, owner in zip(self.arrays, self.owners)
+            if is_storage(array) and owner == self.row.paired[0]
+        ]
+        if not found or not (new := found[0]._parameters.unnamed):
+            return found[0] if found else None
+        named = [set(enumerate(array.dims)) for array in found]
+        known = {item for item in named[0] if item[0] not in new}
+        alike = [
+            array
+            for array, own in zip(found, named)
+            if array.ndim == found[0].ndim and own.issuperset(known)
+        ]
+        return min(alike, key=lambda array: len(array._parameters.unnamed))
 
     def argument(self, name: str) -> Any:
         """An argument, or the default."""
@@ -303,15 +324,13 @@ def _elementwise(call: _Call) -> Any:
     }:
         return _plain(call)  # numpy.where(condition) is numpy.nonzero
     target = output(call.out)
-    operands, order = named_by_place([call.arrays[i] for i in paired], (target,))
-    for i, array in zip(paired, operands):
-        call.arrays[i] = array
     side = side_of(call.arrays, [target])
     with taken(side, call.arrays, [target]):
-        field = result_field(operands, True, [])
+        operands, order = call.pair([target] if is_array(target) else [])
+        field = result_field(operands, True, [], order)
         value = call.evaluate(side, field.dims)
         made = stored(value, field, field.dims, side)
-        return delivered(made if order is None else in_order(made, order), call.out, target, side)
+        return delivered(made, call.out, target, side)
 
 
 def _reduces(call: _Call) -> Any:
@@ -335,7 +354,7 @@ def _reduces(call: _Call) -> Any:
     side = side_of(call.arrays, [target])
     with taken(side, call.arrays, [target]):
         for i in call.paired[1:]:
-            fit_mask(call.arrays[i], array)
+            call.arrays[i] = fit_mask(call.arrays[i], array)
         value = call.evaluate(side, array.dims, array.shape)
         left = array._parameters.reduced(axes, keepdims)
         made = reduced(value, left, side, target is None)
@@ -380,7 +399,11 @@ def _pairing(call: _Call, first: Any) -> Iterator[tuple[Side, Operand]]:
     with taken(side, call.arrays, [target]):
         for i in call.paired:
             found = call.arrays[i]
-            if is_named(found) and set(found.dims) != set(first.dims):
+            if not is_named(found):
+                continue
+            (call.arrays[i],), _, _ = by_place([found], True, [first])
+            names = call.arrays[i].dims
+            if not set(names) <= set(first.dims) or len(found.dims) != len(first.dims):
                 raise ValueError(
                     f"numpy.{call.name} has an array with the dimensions {found.dims}, but must have {first.dims} in "
                     "all of them; add the missing ones with storage[..., None], or select a point of the others"
@@ -429,7 +452,8 @@ def _compares(call: _Call) -> bool:
     with taken(side, call.arrays, []):
         names = {frozenset(array.dims) for array in call.arrays if is_named(array)}
         try:
-            field = result_field(call.arrays, True, [])
+            operands, order = call.pair([])
+            field = result_field(operands, True, [], order)
         except ValueError:
             if call.name == "allclose":
                 raise

@@ -20,11 +20,11 @@ from ._others import BOTH, DEVICE, HOST, Other, Side, sides_of
 __all__ = [
     "NUMBERS",
     "Operand",
+    "by_place",
     "decider",
     "is_array",
     "is_named",
     "is_storage",
-    "named_by_place",
     "operand",
     "output",
     "place",
@@ -131,42 +131,62 @@ def place(other: Other, shape: tuple[int, ...], named: Sequence[Operand]) -> Non
     (other.dims,) = dims
 
 
-def named_by_place(
-    operands: Sequence[Operand], others: Sequence[Operand]
-) -> tuple[Sequence[Operand], tuple[str, ...] | None]:
-    """Operands with names for the axes of None, from the other operands.
+def by_place(
+    operands: Sequence[Operand], mask: Operand, outputs: Sequence[Operand]
+) -> tuple[list[Operand], Operand, tuple[str, ...] | None]:
+    """Operands and mask without the unnamed axes whose place has a name, and the order of the result.
 
-    Such an axis has a number as its name. Between storages of equal numbers of dimensions it gets the name that the others have
-    at its position, if they agree. Returns the renamed operands, and the order of dimensions of the result. Returns the given
-    operands and None if there are no such axes, if the positions do not agree, or if an operand has no names, also
-    among the `others` (outputs and mask).
+    An axis that None has added has no name. It is the dimension that another array has at its place, counted from the last,
+    and stretches along it: without the axis, the array is repeated there. If no array names the place, the axis stays in one of
+    the arrays. The order is that of the places; None without such axes, or if the places do not give one.
     """
-    storages = [value for value in operands if is_storage(value)]
-    new = [set(value._parameters.new_axes) for value in storages]
-    if not any(new) or len({value.ndim for value in storages}) > 1:
-        return operands, None
-    if any(isinstance(value, Other) for value in (*operands, *others)):
-        return operands, None
-    dims = list(storages[0].dims)  # Unnamed axes are called as in the first storage.
-    named = set(range(len(dims))).difference(set.intersection(*new))
-    for axis in named:
-        names = {value.dims[axis] for value, axes in zip(storages, new) if axis not in axes}
-        dims[axis] = names.pop()
-        if names:
-            return operands, None
-    if len(set(dims)) < len(dims) or any(
-        value.shape[axis] != 1 for value, axes in zip(storages, new) for axis in axes
-    ):
-        return operands, None
+    inputs = [value for value in (*operands, mask) if is_array(value)]
+    if not any(is_storage(value) and value._parameters.unnamed for value in inputs):
+        return list(operands), mask, None
+
+    def names_of(value: Operand) -> dict[int, str]:
+        """The names of an array's dimensions by place."""
+        new = value._parameters.unnamed if is_storage(value) else ()
+        ndim = len(value.dims)
+        return {axis - ndim: name for axis, name in enumerate(value.dims) if axis not in new}
+
+    named: dict[int, list[str]] = {}
+    for value in filter(is_named, (*inputs, *outputs)):
+        for place, name in names_of(value).items():
+            named.setdefault(place, []).append(name)
+    kept: dict[int, str] = {}
+    has_arrays = any(is_array(value) and not is_named(value) for value in (*inputs, *outputs))
+
+    def gone(value: Operand) -> list[int]:
+        """The unnamed axes that have a partner at their place."""
+        own, axes = names_of(value).values(), []
+        for axis in value._parameters.unnamed:
+            place, name = axis - value.ndim, value.dims[axis]
+            names = set(named.get(place, ()))
+            if names.difference(own) or kept.setdefault(place, name) != name:
+                axes.append(axis)
+            elif names and has_arrays:
+                raise ValueError(
+                    f"an axis that None has added to {value.dims} is where another operand has the dimensions {sorted(names)}, which "
+                    "the storage has elsewhere; an array without names cannot be paired with both: name its dimensions with "
+                    "gridbuf.storage.as_storage(array, dims=...)"
+                )
+        return axes
 
     def seen(value: Operand) -> Operand:
-        if not is_storage(value):
+        if not is_storage(value) or not (axes := gone(value)):
             return value
-        new = value._parameters.new_axes
-        gone = {a for a in new if a in named or value.dims[a] != dims[a]}
-        return value[(..., *(0 if axis in gone else slice(None) for axis in range(len(dims))))]
+        return value[(..., *(0 if axis in axes else slice(None) for axis in range(value.ndim)))]
 
-    return [seen(value) for value in operands], tuple(dims)
+    for value in filter(is_storage, outputs):
+        gone(value)  # An output keeps its axes.
+    *operands, mask = [seen(value) for value in (*operands, mask)]
+    order: list[str] = []
+    for place in range(-max(len(value.shape) for value in inputs), 0):
+        found = [*named.get(place, ()), *([kept[place]] if place in kept else [])]
+        order += [name for name in found if name not in order][:1]
+    names = {name for value in filter(is_named, (*operands, mask)) for name in value.dims}
+    return operands, mask, tuple(order) if set(order) == names else None
 
 
 # ---- The side. ----

@@ -11,9 +11,10 @@ import numpy as np
 
 from .. import _core
 from . import _cupy
-from ._compute import delivered, new_names, run, stored
+from ._compute import delivered, fixed, new_names, run, stored
 from ._operands import (
     Operand,
+    by_place,
     decider,
     is_array,
     is_named,
@@ -64,7 +65,7 @@ def reduce(
 
     side = side_of([array, mask], [target])
     with taken(side, [array, mask], [target]):
-        fit_mask(mask, array)
+        mask = fit_mask(mask, array)
         value = run(work, [array], mask, [], array.dims, side, whole=True)
         left = array._parameters.reduced(axes, bool(keepdims))
         field = _core._join(decider([array, mask])._parameters, [left], [])
@@ -152,10 +153,11 @@ def axis_of(item: Any, dims: tuple[str, ...]) -> int:
     return number % len(dims)
 
 
-def fit_mask(mask: Operand, array: Any) -> None:
-    """`where` of a reduction has dimensions of the array only."""
+def fit_mask(mask: Operand, array: Any) -> Operand:
+    """`where` of a reduction, which has dimensions of the array only, without unnamed axes."""
+    _, mask, _ = by_place([], mask, [array])
     if is_named(mask):
-        field = _core._join(array._parameters, [], [array, mask])
+        field = _core._join(array._parameters, [], [fixed(array), mask])
         if len(field.dims) != len(array.dims):
             raise ValueError(
                 f"where has the dimensions {mask.dims}, but must have none beyond the array's, {array.dims}; select a "
@@ -163,6 +165,7 @@ def fit_mask(mask: Operand, array: Any) -> None:
             )
     elif is_array(mask):
         place(mask, array.shape, [array])
+    return mask
 
 
 def _scalar(value: Any) -> Any:

@@ -16,14 +16,13 @@ from ._operands import (
     Operand,
     is_array,
     is_storage,
-    named_by_place,
     operand,
     output,
     sample,
     side_of,
 )
 
-__all__ = ["call_again", "call_ufunc", "in_order"]
+__all__ = ["call_again", "call_ufunc"]
 
 
 def call_ufunc(
@@ -40,7 +39,6 @@ def call_ufunc(
     if any(value is NotImplemented for value in (*operands, mask, *outputs)):
         return NotImplemented
     _refuse_order(options)
-    operands, order = named_by_place(operands, (mask, *outputs))
 
     def dtypes() -> tuple[np.dtype[Any], ...]:
         samples = [sample(value) if is_array(value) else value for value in operands]
@@ -49,10 +47,7 @@ def call_ufunc(
         return tuple(result.dtype for result in (results if ufunc.nout > 1 else (results,)))
 
     made = compute(_work(ufunc, options), dtypes, operands, mask, outputs)
-    results = [
-        (new if order is None else in_order(new, order)) if old is None else old
-        for new, old in zip(made, out or outputs)
-    ]
+    results = [new if old is None else old for new, old in zip(made, out or outputs)]
     return results[0] if ufunc.nout == 1 else tuple(results)
 
 
@@ -66,10 +61,6 @@ def _work(ufunc: np.ufunc, options: dict[str, Any]) -> Work:
             masked(ufunc, arrays, targets, mask, options)
 
     return work
-
-
-def in_order(storage: Any, dims: tuple[str, ...]) -> Any:
-    return storage.transpose([storage.dims.index(name) for name in dims])
 
 
 class _Plan(NamedTuple):
@@ -121,7 +112,7 @@ def call_again(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> Any:
 def _remember(key: tuple[Any, ...], inputs: Sequence[Any], out: Any, result: Any) -> None:
     """Numbers of one type give the same dtype whatever their value, so that types are all that a plan needs of them."""
     known = all(
-        not value._parameters.new_axes if is_storage(value) else type(value) in NUMBERS
+        not value._parameters.unnamed if is_storage(value) else type(value) in NUMBERS
         for value in inputs
     )
     if not known or not is_storage(result):

@@ -329,13 +329,14 @@ class Values(_core.StorageBase):
                 pickled = pickle.PickleBuffer(elements)
         if pickled is None:
             pickled = elements.tobytes()
-        # An axis that None has put in is an ordinary one afterwards.
         names: tuple[str, ...] = ("dims", "halo", "layout", "alignment_size", "aligned_index")
         names += ("device", "managed")
         if self._has_two_layouts:
             names += ("device_layout", "device_alignment_size")
         parameters = {name: getattr(self, name) for name in names}
-        return restore_storage, (pickled, self.shape, self.dtype, parameters)
+        own = self._parameters
+        stretchable = (own.stretchable, own.unnamed) if own.stretchable else ()
+        return restore_storage, (pickled, self.shape, self.dtype, parameters, *stretchable)
 
     def set_device_synchronized(self) -> NoReturn:
         """Raise a TypeError; the method is `set_synchronized`.

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import copy
+import itertools
 import math
+import operator
+import pickle
 from collections.abc import Iterator
 from types import SimpleNamespace
 from typing import Any
@@ -104,17 +108,171 @@ def test_an_axis_of_none_is_the_dimension_at_its_place(kind: str) -> None:
     assert (column[None] + column[None]).dims == ("0", "K")  # It has no name.
 
 
-def test_an_axis_of_none_is_called_by_a_number_where_a_doubt_is_left() -> None:
+EXTENTS = {"I": 2, "J": 3, "K": 4}
+
+# What hands on an operand, and with it the property of its axes.
+HANDED_ON: dict[str, Any] = {
+    "view": lambda s: s,
+    "views of views": lambda s: s.transpose().transpose()[..., :].domain_view,
+    "ufunc": lambda s: 1.0 * s,
+    "ufunc again": lambda s: (s + 1.0) - 1.0,
+    "astype": lambda s: s.astype("f4").astype("f8"),
+    "copy": lambda s: s.copy(),
+    "deepcopy": copy.deepcopy,
+    "pickle": lambda s: pickle.loads(pickle.dumps(s)),
+    "old pickle": lambda s: pickle.loads(pickle.dumps(s, protocol=2)),
+    "copied like": lambda s: _like(s),
+    "storage": lambda s: gridbuf.storage.storage(s),
+    "function": lambda s: np.clip(s, -100, 100),
+    "reduced again": lambda s: np.stack([s, s], axis="n").mean("n"),
+}
+
+# What is done with the field and the operand, or with arrays of NumPy's that have the same axes.
+USES: dict[str, Any] = {
+    "after": lambda a, b: a * b,
+    "before": lambda a, b: b - a,
+    "in place": lambda a, b: operator.iadd(a.copy(), b),
+    "out": lambda a, b: np.add(a, b, out=a.copy()),
+    "out alone": lambda a, b: np.multiply(b, 2.0, out=a.copy()),
+    "where": lambda a, b: np.add(a, 1.0, out=a.copy(), where=b > 0),
+    "where twice": lambda a, b: np.add(a, b, out=a.copy(), where=b > 0),
+    "copyto": lambda a, b: _copied(a.copy(), b),
+    "copyto where": lambda a, b: _copied(a.copy(), 5.0, where=b > 0),
+    "assigned": lambda a, b: _assigned(a.copy(), b),
+    "numpy.where": lambda a, b: np.where(b > 0, a, b),
+    "clip": lambda a, b: np.clip(a, b, b + 1.0),
+    "sum where": lambda a, b: np.sum(a, axis=2, where=b > 0),
+    "mean where": lambda a, b: np.mean(a, axis=2, where=b > -5),
+}
+
+# The same with an array without names, which is of the host and has all dimensions.
+WITH_AN_ARRAY: dict[str, Any] = {
+    "operand": lambda a, b: b + np.arange(24.0).reshape(2, 3, 4),
+    "operand with an extent of 1": lambda a, b: (a - b) * np.arange(8.0).reshape(2, 1, 4),
+    "alternative": lambda a, b: np.where(b > 0, b, np.arange(24.0).reshape(2, 3, 4)),
+    "out": lambda a, b: np.add(b, 1.0, out=np.zeros((2, 3, 4))),
+}
+
+
+def _like(storage: Any) -> Any:
+    made = gridbuf.storage.empty_like(storage)
+    made[...] = storage
+    return made
+
+
+def _copied(a: Any, b: Any, where: Any = True) -> Any:
+    np.copyto(a, b, where=where)
+    return a
+
+
+def _assigned(a: Any, b: Any) -> Any:
+    a[...] = b
+    return a
+
+
+def _expanded(storage: Any, names: str, leading: bool) -> tuple[Any, np.ndarray]:
+    """The storage with an axis of None for each missing name, and its values so."""
+    places = "IJK" if leading else "IJK"["IJK".index(names[0]) :]
+    key = tuple(slice(None) if name in names else None for name in places)
+    return storage[key], read(storage)[key]
+
+
+def _check_use(kind: str, use: Any, names: tuple[str, ...], all_axes: bool) -> None:
+    field = make((2, 3, 4), "IJK", kind)
+    for present, hand_on in itertools.product(names, HANDED_ON.values()):
+        start = make(tuple(EXTENTS[name] for name in present), present, kind)
+        for leading in (True,) if all_axes else (True, False):
+            operand, values = _expanded(start, present, leading)
+            operand = hand_on(operand)
+            assert operand.shape == values.shape
+            found, expected = use(field, operand), use(read(field), values)
+            assert found.shape == expected.shape
+            np.testing.assert_array_equal(read(found), expected)
+            if not all_axes:
+                assert found.dims == ("I", "J", "K")[: found.ndim]
+
+
+@pytest.mark.parametrize("use", USES)
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_added_axis_stretches_whatever_hands_it_on(kind: str, use: str) -> None:
+    _check_use(kind, USES[use], ("I", "J", "K", "IJ", "IK", "JK"), all_axes=False)
+
+
+@pytest.mark.parametrize("use", WITH_AN_ARRAY)
+def test_an_added_axis_stretches_to_an_array_without_names(use: str) -> None:
+    _check_use("cpu", WITH_AN_ARRAY[use], ("", "I", "J", "K", "IJ", "IK", "JK"), all_axes=True)
+
+
+@pytest.mark.parametrize("handed", HANDED_ON)
+def test_an_axis_that_a_reduction_has_kept_stretches_by_name(handed: str) -> None:
+    field = make((2, 3, 4), "IJK")
+    turned = field.transpose("K", "I", "J")
+    for axes in ("I", "K", ("I", "J"), ("I", "J", "K")):
+        numbers = tuple("IJK".index(name) for name in axes)
+        top = HANDED_ON[handed](np.max(field, axis=axes, keepdims=True))
+        expected = read(field) - read(field).max(numbers, keepdims=True)
+        for found in (field - top, -(top - field), field - top.transpose("J", "K", "I")):
+            np.testing.assert_array_equal(read(found), expected)
+            assert found.dims == ("I", "J", "K")
+        np.testing.assert_array_equal(read(turned - top), expected.transpose(2, 0, 1))
+        target = gridbuf.storage.zeros((4, 2, 3), dims="KIJ")
+        target[...] = top
+        np.testing.assert_array_equal(
+            read(target).transpose(1, 2, 0), np.broadcast_to(read(top), (2, 3, 4))
+        )
+
+
+def test_an_axis_stretches_once_and_other_extents_of_1_do_not() -> None:
     field, column = make((2, 3, 4), "IJK"), make((4,), "K")
-    numbered = ("I", "J", "K", "0")
-    assert (field + column[None]).dims == numbered  # Not as many dimensions: places say nothing.
+    once = column[None] + make((1, 4), ("n", "K"))  # It is the n of the other: an ordinary one.
+    assert (once.dims, once._parameters.stretchable) == (("n", "K"), ())
+    with pytest.raises(ValueError, match='"n" is 2, but must be 1.*None or keepdims=True'):
+        once + make((2, 4), ("n", "K"))
+    stretched = column[None] + np.zeros((5, 4))
+    assert (stretched.dims, stretched.shape) == (("0", "K"), (5, 4))
+    with pytest.raises(ValueError, match='"0" is 6, but must be 5'):
+        stretched + make((6, 4), ("0", "K"))
+    with pytest.raises(ValueError, match='"I" is 2, but must be 1'):
+        field[:1] + field  # a slice
+    with pytest.raises(ValueError, match='"K" is 1, but must be 4'):  # An output does not stretch.
+        np.add(field, 1.0, out=field.mean("K", keepdims=True))
+    assert column[None][:0].dims == ("0", "K")
+    assert (column[None][:0] + column[None][:0]).shape == (0, 4)
+
+
+def test_places_and_names_of_axes_of_none() -> None:
+    field, column, square = make((2, 3, 4), "IJK"), make((4,), "K"), make((2, 2), "IJ")
+    assert (field + column[None]).dims == ("I", "J", "K")  # Places are counted from the last.
     turned = make((3, 2, 4), "JIK")
-    assert (field[..., 0][..., None] + turned).dims == numbered  # I and J are at other places.
-    copied = column[:, None].copy()  # Its second axis is called 0 from now on.
-    assert (column[None] + copied).shape == (1, 4)
-    square = make((2, 2), "IJ")
-    with pytest.raises(ValueError, match="extent|shape"):
+    found = field[..., 0][..., None] + turned  # K by place, I and J by name
+    assert found.dims == ("I", "J", "K")
+    np.testing.assert_array_equal(
+        read(found), read(field)[..., :1] + read(turned).transpose(1, 0, 2)
+    )
+    assert (column[None] + column[:, None]).dims == ("K", "0")  # K is K, wherever it is.
+    assert (field + column[None, None, None]).dims == ("0", "I", "J", "K")
+    assert (column[None, None] + column[None]).dims == ("0", "1", "K")
+    with pytest.raises(ValueError, match="None has added.*name its dimensions"):
         np.add(square[:, None], square[None], out=np.zeros((2, 2, 2)))  # places: I, J?, J
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_arrays_with_axes_of_none_are_concatenated_and_stacked(kind: str) -> None:
+    field, plane = make((2, 3, 4), "IJK", kind), make((2, 3), "IJ", kind)
+    for order in (1, -1):
+        for made in (
+            plane[..., None],
+            2.0 * plane[..., None],
+            pickle.loads(pickle.dumps(plane))[..., None],
+        ):
+            arrays = [field, made][::order]
+            found = np.concatenate(arrays, axis="K" if order == 1 else 2)
+            assert found.dims == ("I", "J", "K")
+            np.testing.assert_array_equal(
+                read(found), np.concatenate([read(a) for a in arrays], axis=2)
+            )
+    found = np.stack([plane[..., None], field[..., :1]], axis=0)
+    assert found.dims == ("0", "I", "J", "K") and found.shape == (2, 2, 3, 1)
 
 
 def test_halo_and_aligned_index_are_the_largest_per_dimension() -> None:
