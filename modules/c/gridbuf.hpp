@@ -176,7 +176,8 @@ class view {
     return data_[offset];
   }
 
-  /// The elements as an mdspan with a strided layout. Throws for another rank.
+  /// The elements as an mdspan with a strided layout. Throws if the type has another rank, other
+  /// fixed extents, or integers that are too short.
   template <class Mdspan>
   Mdspan as() const {
     using extents = typename Mdspan::extents_type;
