@@ -111,6 +111,21 @@ contains
     call check(all(value_of(t) == [2, 1, 1]), 'vector subscript')
   end subroutine
 
+  !> The end of a wrapper copies back what the device has written, which set_modified says.
+  subroutine wrapped_assigned_to_itself
+    type(storage) :: s(2)
+    real(real64), target :: memory(n)
+    memory = 1
+    call s(1)%wrap(memory, kind=on_both)
+    s = s
+    s(1) = s(1)
+    call s(1)%update(side_device)
+    call s(1)%set_modified(side_device)
+    memory = 5
+    call s%release()
+    call check(all(memory == 1), 'a wrapper that is assigned to itself')
+  end subroutine
+
   subroutine overlapping
     type(storage) :: s(3)
     call make(s, [1, 2, 3])
@@ -470,9 +485,11 @@ end module
 program arrays_test
   use scenarios
   implicit none
+  call use_emulated_device(.true.)
   call run(allocatable_array, 'allocatable_array')
   call run(automatic_arrays, 'automatic_arrays')
   call run(array_assignment, 'array_assignment')
+  call run(wrapped_assigned_to_itself, 'wrapped_assigned_to_itself')
   call run(overlapping, 'overlapping')
   call run(constructors, 'constructors')
   call run(function_result, 'function_result', 1)
