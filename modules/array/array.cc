@@ -333,26 +333,79 @@ absl::Status Array::check_writable() const {
                     {"the target", "read-only", "writable", "copy it, and write to the copy"});
 }
 
+std::optional<Number> number_of(const DType& type) {
+  const std::int64_t bits = type.bits();
+  const bool is_int = type.kind() == Kind::kInt;
+  const bool is_float = type.kind() == Kind::kFloat;
+  if (is_float && bits == 64) return Number::kFloat64;
+  if (is_float && bits == 32) return Number::kFloat32;
+  if (is_float && bits == 16) return Number::kFloat16;
+  if (is_int && bits == 64) return Number::kInt64;
+  if (is_int && bits == 32) return Number::kInt32;
+  const bool is_narrow = type.kind() == Kind::kNarrow && type.is_native();
+  if (is_narrow && type.dlpack()->code == kDlpackBfloat) return Number::kBfloat16;
+  return std::nullopt;
+}
+
+bool can_convert(const DType& to, const DType& from) {
+  const std::optional<Number> target = number_of(to);
+  const std::optional<Number> source = number_of(from);
+  return target && source && can_convert(*target, *source);
+}
+
+absl::Status check_copied_type(const DType& to, const DType& from) {
+  if (to == from || to == from.byteswapped() || can_convert(to, from)) return absl::OkStatus();
+  return make_error(ErrorClass::kType,
+                    {"the source's element type", from.name(), "that of the target, " + to.name(),
+                     "convert it first: a copy converts between floats, and int32 and int64 to "
+                     "float32 and float64"});
+}
+
+namespace {
+
+// Of equal shapes, by the host. The types have passed check_copied_type.
+absl::Status copy_on_host(const BufferDescriptor& to, const BufferDescriptor& from,
+                          const StridedView& source) {
+  const bool swaps = !(to.dtype == from.dtype);
+  if (!swaps || to.dtype == from.dtype.byteswapped()) {
+    return copy_elements(
+        to.block, to.view, from.block, source,
+        {.swap_unit_bytes = swaps ? to.dtype.swap_unit_bytes() : 1, .parts = to.dtype.parts()});
+  }
+  return convert_elements(to.block, to.view, *number_of(to.dtype), from.block, source,
+                          *number_of(from.dtype),
+                          {.target_is_swapped = !to.dtype.is_native(),
+                           .source_is_swapped = !from.dtype.is_native()})
+      .status();
+}
+
+}  // namespace
+
 absl::Status Array::copy_from(const Array& source) const {
   const BufferDescriptor& from = source.memory_;
-  if (memory_.view.itemsize_bytes != from.view.itemsize_bytes) {
-    return make_error(ErrorClass::kValue,
-                      {"the source", to_string(from.view),
-                       "of the target's item size, " + bytes_text(memory_.view.itemsize_bytes),
-                       "convert it first"});
+  if (absl::Status status = check_copied_type(memory_.dtype, from.dtype); !status.ok()) {
+    return status;
   }
   const absl::StatusOr<StridedView> repeated = broadcast_to(from.view, shape());
   if (!repeated.ok()) return repeated.status();
   if (absl::Status status = check_writable(); !status.ok()) return status;
   if (memory_.is_empty()) return absl::OkStatus();
   if (!is_host_readable(from.device.type) || !is_host_readable(memory_.device.type)) {
-    return copy_by_device(source);
+    return memory_.dtype == from.dtype ? copy_by_device(source) : convert_by_host(source);
   }
   for (const Array* array : {this, &source}) {
     if (absl::Status status = array->wait(); !status.ok()) return status;
   }
-  return copy_elements(memory_.block, memory_.view, from.block, *repeated,
-                       {.parts = memory_.dtype.parts()});
+  return copy_on_host(memory_, from, *repeated);
+}
+
+absl::Status Array::convert_by_host(const Array& source) const {
+  const absl::StatusOr<Array> read = source.copy(DeviceType::kHost);
+  if (!read.ok()) return read.status();
+  const absl::StatusOr<Array> converted = empty({.shape = source.shape()}, memory_.dtype);
+  if (!converted.ok()) return converted.status();
+  if (absl::Status status = converted->copy_from(*read); !status.ok()) return status;
+  return copy_from(*converted);
 }
 
 absl::Status Array::copy_by_device(const Array& source) const {

@@ -39,6 +39,7 @@ export import gridbuf.interface.dlpack;
 export import gridbuf.interface.numpy;
 export import gridbuf.layout;
 export import gridbuf.layout.view;
+import gridbuf.transfer;
 
 export namespace gridbuf {
 
@@ -102,6 +103,13 @@ constexpr std::string_view element_name() {
 
 /// kType unless `found` is the type of that name, in native byte order. `what` begins the message.
 absl::Status check_element_type(std::string_view what, const DType& found, std::string_view name);
+
+/// The number type that gridbuf.transfer converts, of either byte order; none for other elements.
+std::optional<Number> number_of(const DType& type);
+bool can_convert(const DType& to, const DType& from);
+/// kType unless copies write elements of type `from` to elements of type `to`: equal types, those
+/// of the opposite byte order, and the pairs of can_convert.
+absl::Status check_copied_type(const DType& to, const DType& from);
 
 /// The elements, by index. Does not keep the memory alive. Debug builds check each index. For
 /// memory of a device, only kernels may use `data` and the strides.
@@ -216,9 +224,10 @@ class Array {
   LayoutRequest request() const;
   /// A copy of layout and elements in new memory of `type`, by default that of this array.
   absl::StatusOr<Array> copy(std::optional<DeviceType> type = std::nullopt) const;
-  /// Copies the elements of `source`, broadcast to this shape. The arrays may overlap. Accesses to
-  /// host memory are complete at return. Between arrays of a device the copy is enqueued on this
-  /// array's stream. Errors: kValue if shapes or item sizes do not fit, or if this array is
+  /// Copies the elements of `source`, broadcast to this shape and converted to this type. The
+  /// arrays may overlap. Accesses to host memory are complete at return. Between arrays of a device
+  /// the copy is enqueued on this array's stream; a conversion goes through the host, and is
+  /// complete. Errors: kType as check_copied_type; kValue if shapes do not fit, or if this array is
   /// read-only; kDeviceUnavailable for memory that no device knows; those of the device.
   absl::Status copy_from(const Array& source) const;
   /// Writes `element`, of the item size, to every element. On a device it is enqueued on the
@@ -247,6 +256,7 @@ class Array {
   absl::Status check_writable() const;
   absl::Status check_access(std::string_view dtype, bool reads_only) const;
   absl::Status copy_by_device(const Array& source) const;
+  absl::Status convert_by_host(const Array& source) const;
   DeviceDriver* driver() const;
 
   BufferDescriptor memory_;

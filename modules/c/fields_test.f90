@@ -89,7 +89,7 @@ contains
     p = 42
     call check(p(10, 1) == 42 .and. p(21, 11) == 42, 'elements at the bounds')
     call field%create([12, 11], 'float64', lower=[10], stat=stat)
-    call check(stat == 1 .and. index(error_text(), 'lower must have one bound') == 1, 'a wrong list of bounds')
+    call check(stat == 1 .and. index(error_text(), 'lower has the shape (1), but') == 1, 'a wrong list of bounds')
   end subroutine
 
   subroutine an_owner_has_an_initial_value

@@ -231,12 +231,14 @@ gridbuf_status gridbuf_array_domain(const gridbuf_array* array, gridbuf_array** 
 /* A copy with the same layout in new memory; `memory` 0 is that of the array. */
 gridbuf_status gridbuf_array_copy(const gridbuf_array* array, int32_t memory, gridbuf_array** out);
 
-/* Copies the elements of `source`, broadcast to this shape. They may overlap. On the host the copy
- * is complete at return; a copy that a device does is enqueued: see gridbuf_array_wait. Errors:
- * VALUE for shapes or item sizes that do not fit, or read-only memory. */
+/* Copies the elements of `source`, broadcast to this shape and converted to this element type. They
+ * may overlap. On the host the copy is complete at return; a copy that a device does is enqueued:
+ * see gridbuf_array_wait. A copy converts between floats (float16, bfloat16, float32, float64), and
+ * int32 and int64 to float32 and float64, as NumPy rounds; and it swaps bytes. Errors: TYPE for
+ * another pair of element types; VALUE for shapes that do not fit, or read-only memory. */
 gridbuf_status gridbuf_array_copy_from(const gridbuf_array* array, const gridbuf_array* source);
 
-/* Writes the element at `element`, of the item size, to every element. */
+/* Writes the element at `element`, of the array's element type, to every element. */
 gridbuf_status gridbuf_array_fill(const gridbuf_array* array, const void* element);
 
 /* Waits for the work on the memory that gridbuf has enqueued. */
@@ -332,7 +334,8 @@ gridbuf_status gridbuf_storage_synchronize(const gridbuf_storage* storage);
 /* A new storage with the same parameters and elements. */
 gridbuf_status gridbuf_storage_copy(const gridbuf_storage* storage, gridbuf_storage** out);
 
-/* Copies the elements of `source`, of the same shape and item size. They may overlap. */
+/* Copies the elements of `source`, of the same shape, converted as gridbuf_array_copy_from does.
+ * They may overlap. Errors: TYPE, VALUE. */
 gridbuf_status gridbuf_storage_copy_from(const gridbuf_storage* storage,
                                          const gridbuf_storage* source);
 

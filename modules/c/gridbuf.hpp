@@ -23,6 +23,7 @@
 #include <complex>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <stdexcept>
@@ -65,10 +66,11 @@ constexpr const char* dtype_name() {
     return "complex64";
   else if constexpr (std::is_same_v<U, std::complex<double>>)
     return "complex128";
-  else if constexpr (std::is_floating_point_v<U> && sizeof(U) <= 8)
+  else if constexpr (std::is_floating_point_v<U> && (sizeof(U) == 4 || sizeof(U) == 8))
     return sizeof(U) == 4 ? "float32" : "float64";
   else {
-    static_assert(std::is_integral_v<U>, "gridbuf has no element type for this C++ type");
+    static_assert(std::is_integral_v<U> && sizeof(U) <= 8,
+                  "gridbuf has no element type for this C++ type");
     constexpr const char* names[2][4] = {{"uint8", "uint16", "uint32", "uint64"},
                                          {"int8", "int16", "int32", "int64"}};
     return names[std::is_signed_v<U>][sizeof(U) == 1   ? 0
@@ -112,12 +114,25 @@ inline item slice(std::optional<std::int64_t> start = {}, std::optional<std::int
 inline const gridbuf_item new_axis = {GRIDBUF_NEW_AXIS, 0, 0, 0, 0};
 inline const gridbuf_item ellipsis = {GRIDBUF_ELLIPSIS, 0, 0, 0, 0};
 
+namespace detail {
+
+/// Throws unless the elements are of type T.
+template <class T>
+const gridbuf_info& checked_info(const gridbuf_info& info) {
+  if (std::strcmp(info.dtype, dtype_name<T>()) == 0) return info;
+  throw error(GRIDBUF_TYPE, "the element type is " + std::string(info.dtype) + ", but must be " +
+                                dtype_name<T>() + " for this class; use its element type");
+}
+
+}  // namespace detail
+
 /// The elements on one side, by index. Does not own the memory. Strides are in elements. With the
 /// rank in the type, a view needs no allocation.
 template <class T, int static_rank = -1>
 class view {
  public:
-  view(T* data, const gridbuf_info& info) : view(data, info.ndim, info.shape, info.strides_bytes) {
+  view(T* data, const gridbuf_info& info)
+      : view(data, detail::checked_info<T>(info).ndim, info.shape, info.strides_bytes) {
     for (std::size_t at = lists_.size() / 2; at < lists_.size(); ++at) {
       if (lists_[at] % static_cast<std::int64_t>(sizeof(T)) != 0) {
         throw error(GRIDBUF_VALUE, "a stride is " + std::to_string(lists_[at]) +
@@ -129,21 +144,28 @@ class view {
   /// `rank` extents, and strides in elements.
   view(T* data, int rank, const std::int64_t* shape, const std::int64_t* strides)
       : data_(data), rank_(rank) {
+    if (static_rank >= 0 && rank != static_rank) wrong_rank(rank, static_rank);
     if constexpr (static_rank < 0) lists_.resize(2 * static_cast<std::size_t>(rank));
-    assert(static_rank < 0 || static_rank == rank);
     std::copy_n(shape, rank, lists_.begin());
     std::copy_n(strides, rank, lists_.begin() + rank);
   }
 
   T* data() const noexcept { return data_; }
   int rank() const noexcept { return rank_; }
-  std::int64_t extent(int axis) const { return lists_.at(static_cast<std::size_t>(axis)); }
-  std::int64_t stride(int axis) const { return lists_.at(static_cast<std::size_t>(rank_ + axis)); }
+  /// Both throw for an axis that the view does not have.
+  std::int64_t extent(int axis) const { return lists_[checked(axis)]; }
+  std::int64_t stride(int axis) const {
+    return lists_[static_cast<std::size_t>(rank_) + checked(axis)];
+  }
 
-  /// The element at an index, one integer per dimension. Debug builds check it.
+  /// The element at an index, one integer per dimension; another number of integers throws, or with
+  /// the rank in the type does not compile. Debug builds check the integers.
   template <class... Index>
   T& operator()(Index... index) const {
-    assert(static_cast<int>(sizeof...(index)) == rank_);
+    static_assert(static_rank < 0 || static_rank == static_cast<int>(sizeof...(index)),
+                  "an element has one index per dimension");
+    if (static_rank < 0 && static_cast<int>(sizeof...(index)) != rank_)
+      wrong_rank(rank_, static_cast<int>(sizeof...(index)));
     std::int64_t offset = 0;
     std::size_t axis = 0;
     ((assert(static_cast<std::int64_t>(index) >= 0 &&
@@ -154,24 +176,41 @@ class view {
     return data_[offset];
   }
 
-  /// The elements as an mdspan with a strided layout. Throws for another rank.
+  /// The elements as an mdspan with a strided layout. Throws if the type has another rank, other
+  /// fixed extents, or integers that are too short.
   template <class Mdspan>
   Mdspan as() const {
     using extents = typename Mdspan::extents_type;
     constexpr std::size_t rank = extents::rank();
-    if (rank != static_cast<std::size_t>(rank_)) {
-      throw error(GRIDBUF_VALUE, "the rank is " + std::to_string(rank_) + ", but must be " +
-                                     std::to_string(rank) + " for this mdspan; use another rank");
-    }
+    if (rank != static_cast<std::size_t>(rank_)) wrong_rank(rank_, static_cast<int>(rank));
     std::array<typename Mdspan::index_type, rank> shape{}, strides{};
     for (std::size_t axis = 0; axis < rank; ++axis) {
       shape[axis] = static_cast<typename Mdspan::index_type>(lists_[axis]);
       strides[axis] = static_cast<typename Mdspan::index_type>(lists_[rank + axis]);
+      const std::size_t fixed = extents::static_extent(axis);
+      if (static_cast<std::int64_t>(shape[axis]) != lists_[axis] ||
+          static_cast<std::int64_t>(strides[axis]) != lists_[rank + axis] ||
+          (fixed != static_cast<std::size_t>(-1) && fixed != static_cast<std::size_t>(shape[axis])))
+        throw error(GRIDBUF_VALUE,
+                    "axis " + std::to_string(axis) + " has the extent " +
+                        std::to_string(lists_[axis]) + " and the stride " +
+                        std::to_string(lists_[rank + axis]) +
+                        ", but must have those that this mdspan can have; use another mdspan");
     }
     return Mdspan(data_, typename Mdspan::mapping_type(extents(shape), strides));
   }
 
  private:
+  [[noreturn]] static void wrong_rank(int found, int wanted) {
+    throw error(GRIDBUF_VALUE, "the rank is " + std::to_string(found) + ", but must be " +
+                                   std::to_string(wanted) + " here; use a view of that rank");
+  }
+  std::size_t checked(int axis) const {
+    if (axis >= 0 && axis < rank_) return static_cast<std::size_t>(axis);
+    throw error(GRIDBUF_INDEX, "axis is " + std::to_string(axis) + ", but must be 0 to " +
+                                   std::to_string(rank_ - 1) + "; pass a dimension of the view");
+  }
+
   T* data_;
   int rank_;
   std::conditional_t < static_rank < 0, std::vector<std::int64_t>,
@@ -226,13 +265,6 @@ struct array_deleter {
 struct storage_deleter {
   void operator()(gridbuf_storage* storage) const noexcept { gridbuf_storage_release(storage); }
 };
-
-template <class T>
-gridbuf_info checked_info(const gridbuf_info& info) {
-  if (std::string(info.dtype) == dtype_name<T>()) return info;
-  throw error(GRIDBUF_TYPE, "the element type is " + std::string(info.dtype) + ", but must be " +
-                                dtype_name<T>() + " for this class; use its element type");
-}
 
 }  // namespace detail
 

@@ -1,11 +1,18 @@
 /* The part of gridbuf.f90 that is C: descriptors of Fortran arrays. The codes of types differ
  * between compilers, so your own compiler's ISO_Fortran_binding.h gives them, and CMake compiles
  * this file with your program. */
+#define _DEFAULT_SOURCE
 #include <ISO_Fortran_binding.h>
+#include <errno.h>
+#include <pthread.h>
+#include <search.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "gridbuf.h"
 
@@ -83,8 +90,6 @@ static gridbuf_status wrap(const CFI_cdesc_t* array, gridbuf_options* options, g
                   "real, integer, complex or logical(c_bool)");
   if (array->base_addr == NULL)
     return refuse(text, GRIDBUF_VALUE, "the array", "not allocated or not associated", "an array");
-  if (options->ndim != 0 && options->ndim != array->rank)
-    return refuse(text, GRIDBUF_VALUE, "the halo", "of another rank", "of the array's rank");
   int64_t shape[CFI_MAX_RANK], strides[CFI_MAX_RANK];
   for (int axis = 0; axis < array->rank; ++axis) {
     shape[axis] = array->dim[axis].extent;
@@ -112,6 +117,65 @@ gridbuf_status gridbuf_f_share(const gridbuf_storage* storage, int64_t* lower,
   if (status != GRIDBUF_OK) return status;
   for (int32_t i = 0; i < info.ndim && i < CFI_MAX_RANK; ++i) lower[i] = 1 - info.lower_halo[i];
   return gridbuf_storage_view(storage, NULL, 0, out);
+}
+
+/* The handles of storages of Fortran. A compiler copies some storages bit by bit: only the first of
+ * the copies that ends releases the handle. */
+static void* kept;
+static pthread_mutex_t kept_lock = PTHREAD_MUTEX_INITIALIZER;
+
+static int order(const void* a, const void* b) { return (a > b) - (a < b); }
+
+void gridbuf_f_keep(const gridbuf_storage* storage) {
+  if (storage == NULL) return;
+  pthread_mutex_lock(&kept_lock);
+  tsearch(storage, &kept, order);
+  pthread_mutex_unlock(&kept_lock);
+}
+
+/* Whether the handle was kept. */
+int32_t gridbuf_f_forget(const gridbuf_storage* storage) {
+  if (storage == NULL) return 0;
+  pthread_mutex_lock(&kept_lock);
+  const int32_t found = tdelete(storage, &kept, order) != NULL;
+  pthread_mutex_unlock(&kept_lock);
+  return found;
+}
+
+/* Whether a kept handle is at an address, which may be that of no memory: the kernel reads there
+ * before it refuses the first argument. */
+int32_t gridbuf_f_is_kept_at(gridbuf_storage* const* address) {
+  if (syscall(SYS_rt_sigprocmask, -1L, address, NULL, 8L) == 0 || errno != EINVAL) return 0;
+  pthread_mutex_lock(&kept_lock);
+  const int32_t found = *address != NULL && tfind(*address, &kept, order) != NULL;
+  pthread_mutex_unlock(&kept_lock);
+  return found;
+}
+
+/* Handles that assignments have replaced on this thread. An assignment of overlapping sections of
+ * one array still reads them, so that the next call of another procedure ends them. */
+static _Thread_local struct replaced {
+  gridbuf_storage* storage;
+  struct replaced* next;
+}* replaced;
+
+void gridbuf_f_replace(gridbuf_storage* storage) {
+  struct replaced* made = malloc(sizeof *made);
+  if (made == NULL) {
+    gridbuf_storage_release(storage);
+    return;
+  }
+  made->storage = storage, made->next = replaced;
+  replaced = made;
+}
+
+void gridbuf_f_end_replaced(void) {
+  while (replaced != NULL) {
+    struct replaced* ended = replaced;
+    replaced = ended->next;
+    gridbuf_storage_release(ended->storage);
+    free(ended);
+  }
 }
 
 /* A name for each kind, because the interfaces in Fortran differ. */

@@ -14,12 +14,15 @@ namespace nanobind::detail {
 template <class T, int rank, int memory>
 struct type_caster<gridbuf::argument<T, rank, memory>> {
   using Value = gridbuf::argument<T, rank, memory>;
-  static constexpr auto Name = const_name("gridbuf.array");
+  static constexpr gridbuf::python::signature<T, rank, memory> shown = {};
+  static constexpr auto Name = const_name(shown.text);
   template <class Target>
   using Cast = movable_cast_t<Target>;
+  // The casters of std::optional and of containers ask this before they take the value, which must
+  // not throw there: nanobind's error has the signature.
   template <class Target>
-  static constexpr bool can_cast() {
-    return true;
+  bool can_cast() const noexcept {
+    return value_.has_value();
   }
 
   // A caster of nanobind must not throw, so an error is thrown when the value is taken. Without
@@ -27,6 +30,7 @@ struct type_caster<gridbuf::argument<T, rank, memory>> {
   template <class Flags>
   bool from_python(handle source, Flags flags, cleanup_list*) noexcept {
     const bool convert = (flags & static_cast<Flags>(cast_flags::convert)) != 0;
+    value_.reset(), failure_ = nullptr;  // containers use a caster again
     try {
       value_ = gridbuf::python::load<T, rank, memory>(source.ptr());
       return value_.has_value();

@@ -12,7 +12,8 @@ namespace pybind11::detail {
 template <class T, int rank, int memory>
 struct type_caster<gridbuf::argument<T, rank, memory>> {
   using Value = gridbuf::argument<T, rank, memory>;
-  static constexpr auto name = const_name("gridbuf.array");
+  static constexpr gridbuf::python::signature<T, rank, memory> shown = {};
+  static constexpr auto name = const_name(shown.text);
   template <class Target>
   using cast_op_type = movable_cast_op_type<Target>;
 

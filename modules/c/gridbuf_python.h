@@ -12,7 +12,8 @@
 // does not copy.
 //
 // Of several overloads, the first that fits is called. If none fits, the error is that of the first
-// with an `argument`.
+// with an `argument`. Arguments in std::optional, std::vector, std::map and std::variant are
+// possible; for those nanobind raises its own TypeError, with the signature.
 #ifndef GRIDBUF_PYTHON_H_
 #define GRIDBUF_PYTHON_H_
 
@@ -221,6 +222,35 @@ inline std::string memory_name(int memory) {
          : memory == GRIDBUF_MEMORY_CUDA ? "a CUDA device's"
                                          : "of DLPack's device type " + std::to_string(memory);
 }
+
+/// The text of what an argument takes, for the signatures of functions.
+template <class T, int rank, int memory>
+constexpr std::size_t write_signature(char* out) {
+  const char* type = "any element type";
+  if constexpr (!std::is_void_v<T>) type = dtype_name<T>();
+  const char number[] = {static_cast<char>('0' + rank / 10), static_cast<char>('0' + rank % 10), 0};
+  const char* const parts[] = {"typing.Annotated[gridbuf.array, \"",
+                               type,
+                               rank < 0 ? "" : ", ndim ",
+                               rank < 0    ? ""
+                               : rank < 10 ? number + 1
+                                           : number,
+                               std::is_void_v<T> || std::is_const_v<T> ? "" : ", writable",
+                               memory == GRIDBUF_MEMORY_CUDA ? ", of a CUDA device" : "",
+                               "\"]"};
+  std::size_t size = 0;
+  for (const char* part : parts) {
+    for (; *part != 0; ++part, ++size) {
+      if (out != nullptr) out[size] = *part;
+    }
+  }
+  return size;
+}
+template <class T, int rank, int memory>
+struct signature {
+  constexpr signature() { write_signature<T, rank, memory>(text); }
+  char text[write_signature<T, rank, memory>(nullptr) + 1] = {};
+};
 
 /// DLPack's code of an element type.
 template <class T>

@@ -35,6 +35,9 @@ struct Strided {
   static constexpr std::size_t kRank = 2;
   struct extents_type {
     static constexpr std::size_t rank() { return kRank; }
+    static constexpr std::size_t static_extent(std::size_t axis) {
+      return axis == 0 ? static_cast<std::size_t>(-1) : 4;
+    }
     explicit extents_type(std::array<int, kRank> given) : shape(given) {}
     std::array<int, kRank> shape;
   };
@@ -120,6 +123,81 @@ TEST(Array, ErrorsNameTheValue) {
   EXPECT_EQ(
       status_of([&] { array<double>::from_dlpack(fixed.to_dlpack()).elements(); }, "read-only"),
       GRIDBUF_VALUE);
+}
+
+TEST(View, HasTheAxesAndIndicesOfItsRank) {
+  std::vector<float> memory(24);
+  const auto wrapped = array<float>::wrap(memory.data(), shape_of({2, 3, 4}));
+  const gridbuf::view<float> any = wrapped.elements();
+  const gridbuf::view<float, 3> three(memory.data(), wrapped.info());
+  for (const int axis : {-4, -3, -1, 3, 4, 5, 6, 64}) {
+    const std::string text =
+        "axis is " + std::to_string(axis) + ", but must be 0 to 2; pass a dimension of the view";
+    EXPECT_EQ(status_of([&] { (void)any.extent(axis); }, text), GRIDBUF_INDEX);
+    EXPECT_EQ(status_of([&] { (void)any.stride(axis); }, text), GRIDBUF_INDEX);
+    EXPECT_EQ(status_of([&] { (void)three.extent(axis); }, text), GRIDBUF_INDEX);
+    EXPECT_EQ(status_of([&] { (void)three.stride(axis); }, text), GRIDBUF_INDEX);
+  }
+  EXPECT_EQ(any.extent(2), 4);
+  EXPECT_EQ(three.stride(2), 1);
+  EXPECT_EQ(status_of([&] { (void)any(1, 2); }, "the rank is 3, but must be 2"), GRIDBUF_VALUE);
+  EXPECT_EQ(status_of([&] { (void)any(); }, "the rank is 3, but must be 0"), GRIDBUF_VALUE);
+  EXPECT_EQ(status_of([&] { (void)any(1, 2, 3, 0); }, "must be 4"), GRIDBUF_VALUE);
+  EXPECT_EQ(&three(1, 2, 3), &memory[23]);
+  EXPECT_EQ(status_of([&] { gridbuf::view<float, 2>(memory.data(), wrapped.info()); },
+                      "the rank is 3, but must be 2"),
+            GRIDBUF_VALUE);
+}
+
+TEST(View, AnMdspanHasTheExtentsThatItsTypeFixes) {
+  std::vector<double> memory(12);
+  const auto wrapped = array<double>::wrap(memory.data(), shape_of({4, 3}));
+  EXPECT_EQ(status_of([&] { wrapped.elements().as<Strided>(); }, "axis 1 has the extent 3"),
+            GRIDBUF_VALUE);
+  const std::int64_t shape[] = {std::int64_t{1} << 32, 4}, strides[] = {4, 1};
+  const gridbuf::view<double> longer(memory.data(), 2, shape, strides);
+  EXPECT_EQ(status_of([&] { longer.as<Strided>(); }, "axis 0 has the extent 4294967296"),
+            GRIDBUF_VALUE);
+}
+
+// Each class takes the handles of one element type.
+template <class T>
+void takes_only(const std::string& name) {
+  for (const char* other :
+       {"bool",    "int8",       "int16",     "int32",      "int64",    "uint8",
+        "uint16",  "uint32",     "uint64",    "float16",    "bfloat16", "float32",
+        "float64", "longdouble", "complex64", "complex128", ">f4",      ">f8",
+        ">i4",     "<M8[s]",     "|S8",       "|V8"}) {
+    gridbuf_options wanted = GRIDBUF_OPTIONS_INIT;
+    const std::int64_t shape = 3;
+    wanted.ndim = 1, wanted.shape = &shape, wanted.dtype = other;
+    gridbuf_array* made = nullptr;
+    gridbuf_storage* stored = nullptr;
+    gridbuf::check(gridbuf_array_create(&wanted, &made));
+    gridbuf::check(gridbuf_storage_create(&wanted, &stored));
+    gridbuf_info info;
+    info.struct_bytes = sizeof info;
+    gridbuf::check(gridbuf_array_info(made, &info));
+    const gridbuf_status expected = name == other ? GRIDBUF_OK : GRIDBUF_TYPE;
+    T element{};
+    EXPECT_EQ(status_of([&] { gridbuf::view<T>(&element, info); }, "but must be " + name),
+              expected);
+    EXPECT_EQ(status_of([&] { array<T>{made}; }, "but must be " + name), expected) << other;
+    EXPECT_EQ(status_of([&] { storage<T>{stored}; }, "but must be " + name), expected) << other;
+  }
+}
+
+TEST(Array, TakesHandlesOfItsElementTypeOnly) {
+  takes_only<bool>("bool");
+  takes_only<std::int8_t>("int8");
+  takes_only<std::uint16_t>("uint16");
+  takes_only<std::int32_t>("int32");
+  takes_only<long>("int64");
+  takes_only<long long>("int64");
+  takes_only<float>("float32");
+  takes_only<double>("float64");
+  takes_only<std::complex<float>>("complex64");
+  takes_only<std::complex<double>>("complex128");
 }
 
 TEST(Array, EveryElementTypeHasItsName) {

@@ -44,9 +44,10 @@ RANKS = range(1, 8)
 PROCEDURES = """
   subroutine host_{name}_{rank}(self, pointer, mode, stat)
     class(storage), intent(in) :: self
-    {type}, pointer, intent(inout) :: pointer({colons})
+    {type}, pointer, intent(out) :: pointer({colons})
     integer, intent(in), optional :: mode
     integer, intent(out), optional :: stat
+    nullify (pointer)
     call finish_call(c_point_{name}(self%handle, side_host, mode_or_read(mode), self%lower, pointer, own_text), stat)
   end subroutine
 
@@ -59,8 +60,11 @@ PROCEDURES = """
     integer(c_int64_t), target :: widths(2, max_rank)
     integer(c_int64_t) :: bounds(max_rank)
     type(c_ptr) :: made
-    call begin_wrap(self, options, widths, halo)
-    call self%adopt(c_wrap_{name}(array, options, made, bounds, own_text), made, {rank}, bounds, kind, lower, stat)
+    integer(c_int32_t) :: status
+    made = c_null_ptr
+    status = 1
+    if (begins_wrap(self, {rank}, options, widths, halo, lower)) status = c_wrap_{name}(array, options, made, bounds, own_text)
+    call self%adopt(status, made, bounds, kind, lower, stat)
   end subroutine
 """
 

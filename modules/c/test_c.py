@@ -190,6 +190,124 @@ def test_copies_and_fills() -> None:
     release(array, "array", domain, "array", copy, "array")
 
 
+NUMBERS = ("int32", "int64", "float16", "bfloat16", "float32", "float64")
+TYPES = {
+    **{name: name for name in ("bool", *NUMBERS) if name != "bfloat16"},
+    **{name: name for name in ("int8", "int16", "uint8", "uint16", "uint32", "uint64")},
+    **{name: name for name in ("complex64", "complex128", "longdouble")},
+    **{name: name for name in (">f4", ">f8", ">i8", ">i4", ">u2", "<M8[ns]", "<M8[s]", "<m8[s]")},
+    **{"|S8": "S8", "<U2": "U2", "|V8": "V8", "|V16": "V16"},
+    **{"bfloat16": "u2", "float8_e4m3fn": "u1"},
+}
+
+
+def is_converted(to: str, source: str) -> bool:
+    """Whether a copy between these types has a meaning that gridbuf knows."""
+    to, source = (np.dtype(n).name if TYPES[n] == n else n for n in (to, source))
+    if to == source:  # NumPy's names have no byte order
+        return True
+    target, read = (NUMBERS.index(n) if n in NUMBERS else -1 for n in (to, source))
+    return read >= 0 and (target >= 4 or (target >= 2 and read >= 2))
+
+
+def bfloat16_of(values: np.ndarray) -> np.ndarray:
+    return (values.astype("f4").view("u4") >> 16).astype("u2")
+
+
+def typed(name: str, values: np.ndarray) -> np.ndarray:
+    """The values as elements of a type. Small integers, which every number type has."""
+    if name == "bfloat16":
+        return bfloat16_of(values)
+    if np.dtype(TYPES[name]).kind in "SUV":
+        return values.astype("i1").astype("S2").astype(TYPES[name])
+    return values.astype(TYPES[name])
+
+
+def wrapped(memory: np.ndarray, name: str) -> ctypes.c_void_p:
+    given = ctypes.byref(options(memory.shape, dtype=name))
+    return make("array_wrap", ctypes.c_void_p(memory.ctypes.data), None, given, None, None)
+
+
+def host_storage(array: ctypes.c_void_p) -> ctypes.c_void_p:
+    return make("storage_wrap", array, None, c.ON_HOST, None)
+
+
+@pytest.mark.parametrize("to", TYPES)
+def test_copies_convert_or_are_errors(to: str) -> None:
+    """Every pair of element types, in both functions that copy between two objects."""
+    values = np.arange(6) % 2
+    for source in TYPES:
+        read = typed(source, values)
+        for kind, handle in (("array", lambda array: array), ("storage", host_storage)):
+            written = typed(to, 1 - values)
+            before = written.tobytes()
+            arrays = wrapped(written, to), wrapped(read, source)
+            objects = [handle(array) for array in arrays]
+            if is_converted(to, source):
+                call(f"{kind}_copy_from", *objects)
+                assert written.tolist() == typed(to, values).tolist(), (kind, to, source)
+            else:
+                with pytest.raises(CError, match="the source's element type is .*, but") as error:
+                    call(f"{kind}_copy_from", *objects)
+                assert error.value.status == c.TYPE
+                names = [info("array", array).dtype.decode() for array in arrays]
+                assert all(name in str(error.value) for name in names), (names, error.value)
+                assert written.tobytes() == before
+            release(*[x for array in arrays for x in (array, "array")])
+            if kind == "storage":
+                release(*[x for made in objects for x in (made, "storage")])
+
+
+def test_conversions_are_those_of_numpy(emulated: None) -> None:
+    """On both sides of storages, with another layout, and in arrays of every memory."""
+    values = np.array([[1, -(2**53) - 1, 2**62], [0, 3, 2**31 - 1]])
+    places = [
+        *({"kind": kind} for kind in (c.ON_HOST, c.ON_DEVICE, c.ON_BOTH, c.CUDA_MANAGED)),
+        {"kind": c.ON_BOTH, "layout": (0, 1)},
+    ]
+    for source_place in places:
+        for target_place in places:
+            source = make(
+                "storage_create", ctypes.byref(options((2, 3), dtype="int64", **source_place))
+            )
+            side = c.DEVICE if source_place["kind"] == c.ON_DEVICE else c.HOST
+            exported = make("storage_array", source, side, 1)
+            call("array_copy_from", exported, wrapped(values, "int64"))
+            release(exported, "array")
+            target = make(
+                "storage_create", ctypes.byref(options((2, 3), dtype="float32", **target_place))
+            )
+            call("storage_copy_from", target, source)
+            side = c.DEVICE if target_place["kind"] == c.ON_DEVICE else c.HOST
+            seen = make("storage_array", target, side, 0)
+            back = make("array_copy", seen, 1)
+            np.testing.assert_array_equal(numpy_of(back), values.astype("f4"))
+            release(seen, "array", back, "array", source, "storage", target, "storage")
+    for memory in (1, 2, 3, 13):
+        array = make("array_create", ctypes.byref(options((2, 3), memory=memory)))
+        call("array_copy_from", array, wrapped(values[1], "int64"))  # broadcast
+        back = make("array_copy", array, 1)
+        np.testing.assert_array_equal(numpy_of(back), np.tile(values[1].astype("f8"), (2, 1)))
+        single = make("array_create", ctypes.byref(options((2, 3), dtype="float32", memory=1)))
+        call("array_copy_from", single, array)
+        np.testing.assert_array_equal(numpy_of(single), numpy_of(back).astype("f4"))
+        release(array, "array", back, "array", single, "array")
+
+
+def test_a_storage_of_two_arrays_has_one_type(emulated: None) -> None:
+    for to in TYPES:
+        for source in TYPES:
+            host = make("array_create", ctypes.byref(options((3,), dtype=to)))
+            device = make("array_create", ctypes.byref(options((3,), dtype=source, memory=2)))
+            if to == source:
+                release(make("storage_wrap", host, device, 0, None), "storage")
+            else:
+                with pytest.raises(CError, match="the device buffer's dtype") as error:
+                    make("storage_wrap", host, device, 0, None)
+                assert error.value.status == c.VALUE
+            release(host, "array", device, "array")
+
+
 def is_current(storage: ctypes.c_void_p, side: int) -> int:
     out = ctypes.c_int32(-1)
     call("storage_is_current", storage, side, ctypes.byref(out))

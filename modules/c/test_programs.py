@@ -105,6 +105,13 @@ def test_the_scenarios_of_fields(build_fortran) -> None:
     assert int(printed.split()[0]) > 50
 
 
+def test_arrays_of_storages(build_fortran) -> None:
+    """Arrays, components, results: the memory ends with them. Arguments of every wrong shape."""
+    printed = run(build_fortran(HERE / "arrays_test.f90"))
+    assert "0 failed" in printed
+    assert int(printed.split()[0]) > 300
+
+
 def folder_of(option: str) -> pathlib.Path:
     return pathlib.Path(run(sys.executable, "-m", "gridbuf", option, env=ENVIRON).strip())
 

@@ -271,6 +271,151 @@ def test_the_suite_finds_no_failure(folder: pathlib.Path, library: str, function
     assert "ADVISORY" not in done.stdout
 
 
+CONTAINERS = """\
+#include <map>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <variant>
+#include <vector>
+
+using gridbuf::argument;
+using line = argument<double, 1>;
+
+static double first(const line& a) { return a(0); }
+static double of_optional(std::optional<line> a) { return a ? first(*a) : -1; }
+static double of_vector(std::vector<line> a) {
+  double total = 0;
+  for (const line& one : a) total += first(one);
+  return total;
+}
+static double of_optional_vector(std::optional<std::vector<line>> a) {
+  return a ? of_vector(*std::move(a)) : -1;
+}
+static double of_vector_of_optional(std::vector<std::optional<line>> a) {
+  double total = 0;
+  for (const auto& one : a) total += one ? first(*one) : -1;
+  return total;
+}
+static double of_map(std::map<std::string, line> a) { return first(a.at("a")); }
+static double of_tuple(std::tuple<line, int> a) { return first(std::get<0>(a)); }
+static double of_vector_of_tuple(std::vector<std::tuple<line, int>> a) {
+  return first(std::get<0>(a.at(0)));
+}
+static double of_pair(std::pair<line, line> a) { return first(a.first) + first(a.second); }
+static double of_variant(std::variant<std::monostate, line, argument<float, 2>> a) {
+  return a.index() == 1 ? first(std::get<1>(a)) : a.index() == 2 ? std::get<2>(a)(0, 0) : -1;
+}
+static double of_device(std::optional<argument<const float, 3, GRIDBUF_MEMORY_CUDA>>) { return 0; }
+static double of_any(std::optional<argument<void>> a) { return a ? 1 : -1; }
+static gridbuf::array<double> made(double value) {
+  gridbuf::options wanted;
+  wanted.shape = {2};
+  gridbuf::array<double> array(wanted);
+  array.fill(value);
+  return array;
+}
+static std::vector<gridbuf::array<double>> vector_of() {
+  std::vector<gridbuf::array<double>> all;
+  all.push_back(made(1)), all.push_back(made(2));
+  return all;
+}
+static std::optional<gridbuf::array<double>> optional_of(bool some) {
+  if (!some) return {};
+  return made(3);
+}
+static std::tuple<gridbuf::array<double>, int> tuple_of() { return {made(4), 5}; }
+
+template <class Module>
+void define(Module& module) {
+  module.def("of_optional", &of_optional), module.def("of_vector", &of_vector);
+  module.def("of_optional_vector", &of_optional_vector);
+  module.def("of_vector_of_optional", &of_vector_of_optional);
+  module.def("of_map", &of_map), module.def("of_tuple", &of_tuple);
+  module.def("of_vector_of_tuple", &of_vector_of_tuple), module.def("of_pair", &of_pair);
+  module.def("of_variant", &of_variant), module.def("of_any", &of_any);
+  module.def("of_device", &of_device), module.def("vector_of", &vector_of);
+  module.def("optional_of", &optional_of), module.def("tuple_of", &tuple_of);
+}
+"""
+HEADS = {
+    "pybind11": "#include <gridbuf_pybind11.h>\n#include <pybind11/stl.h>\n",
+    "nanobind": "#include <gridbuf_nanobind.h>\n"
+    + "".join(
+        f"#include <nanobind/stl/{name}.h>\n"
+        for name in ("map", "optional", "pair", "string", "tuple", "variant", "vector")
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def containers(folder: pathlib.Path, library: str):
+    name = f"containers_{library}"
+    module = "PYBIND11_MODULE" if library == "pybind11" else "NB_MODULE"
+    source = folder / f"{name}.cc"
+    source.write_text(
+        f"{HEADS[library]}{CONTAINERS}{module}({name}, module) {{ define(module); }}\n"
+    )
+    build(folder, library, source)
+    return importlib.import_module(name)
+
+
+WRAPPED = {
+    "of_optional": lambda a: a,
+    "of_vector": lambda a: [np.ones(1), a],
+    "of_optional_vector": lambda a: [np.ones(1), a],
+    "of_vector_of_optional": lambda a: [None, a],
+    "of_map": lambda a: {"b": np.ones(1), "a": a},
+    "of_tuple": lambda a: (a, 1),
+    "of_vector_of_tuple": lambda a: [(a, 1)],
+    "of_pair": lambda a: (np.ones(1), a),
+    "of_variant": lambda a: a,
+}
+
+
+def readonly(array: np.ndarray) -> np.ndarray:
+    array.flags.writeable = False
+    return array
+
+
+@pytest.mark.parametrize("function", WRAPPED)
+def test_arguments_in_containers(containers, library: str, function: str) -> None:
+    call, wrap = getattr(containers, function), WRAPPED[function]
+    memory = np.array([5.0])
+    before = sys.getrefcount(memory)
+    assert call(wrap(memory)) in (4.0, 5.0, 6.0)
+    for _ in range(3):
+        for refused in (np.ones(2, "f4"), np.ones((2, 2)), readonly(np.ones(2)), 5, "text"):
+            text = "float64|number of dimensions is 2, but|memory is read-only, but"
+            with pytest.raises(TypeError, match=text):
+                call(wrap(refused))
+        for raises in (OnDevice(), Fails(), NoCapsule()):
+            with pytest.raises((TypeError, KeyError, BufferError)):
+                call(wrap(raises))
+        assert call(wrap(memory)) in (4.0, 5.0, 6.0)
+    assert sys.getrefcount(memory) == before
+
+
+def test_signatures_say_what_an_argument_takes(containers, library: str) -> None:
+    line = 'typing.Annotated[gridbuf.array, "float64, ndim 1, writable"]'
+    assert line in containers.of_vector.__doc__
+    device = 'typing.Annotated[gridbuf.array, "float32, ndim 3, of a CUDA device"]'
+    assert device in containers.of_device.__doc__
+    assert 'typing.Annotated[gridbuf.array, "any element type"]' in containers.of_any.__doc__
+    assert containers.of_optional(None) == -1
+    assert containers.of_any(np.ones(2, "i2")) == 1
+    assert containers.of_variant(np.full((1, 1), 7, "f4")) == 7
+
+
+def test_results_in_containers(containers) -> None:
+    assert [np.from_dlpack(a).tolist() for a in containers.vector_of()] == [[1.0] * 2, [2.0] * 2]
+    assert containers.optional_of(False) is None
+    assert np.from_dlpack(containers.optional_of(True)).tolist() == [3.0, 3.0]
+    array, number = containers.tuple_of()
+    assert (np.from_dlpack(array).tolist(), number) == ([4.0, 4.0], 5)
+
+
 @pytest.mark.thorough
 @pytest.mark.skipif("nanobind" not in FLAGS, reason="nanobind is an optional peer")
 def test_a_call_costs_as_much_as_with_the_array_of_nanobind(folder: pathlib.Path) -> None:

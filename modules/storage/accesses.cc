@@ -232,12 +232,13 @@ absl::StatusOr<Storage> Storage::copy() const {
 }
 
 absl::Status Storage::copy_from(const Storage& source) const {
-  if (shape() != source.shape() || dtype().itemsize_bytes() != source.dtype().itemsize_bytes()) {
+  if (shape() != source.shape()) {
     return make_error(ErrorClass::kValue,
-                      {"the source", to_string(source.seen_.view()),
-                       "of the target's shape and item size, " + to_string(seen_.view()),
-                       "broadcast or convert it first"});
+                      {"the source's shape", to_string(source.shape()),
+                       "that of the target, " + to_string(shape()), "pass a view of that shape"});
   }
+  GRIDBUF_RETURN_IF_ERROR(check_copied_type(dtype(), source.dtype()));
+  if (!(dtype() == source.dtype())) return convert_from(source);
   const bool both_host = has(Side::kHost) && source.has(Side::kHost);
   const bool both_device = has(Side::kDevice) && source.has(Side::kDevice);
   if (both_host && (!both_device || source.is_current(Side::kHost))) {
@@ -254,6 +255,17 @@ absl::Status Storage::copy_on_host(const Storage& source) const {
   const absl::Status status =
       copy_elements(to.block, to.view, from.block, from.view, {.parts = to.dtype.parts()});
   end_write(Side::kHost);
+  return status;
+}
+
+absl::Status Storage::convert_from(const Storage& source) const {
+  const Side to = has(Side::kHost) ? Side::kHost : Side::kDevice;
+  const Side from = source.has(Side::kHost) ? Side::kHost : Side::kDevice;
+  GRIDBUF_RETURN_IF_ERROR(source.read(from));
+  // A conversion without memory fails before it has written all elements.
+  GRIDBUF_RETURN_IF_ERROR(begin_write(to, Coverage::kPart));
+  const absl::Status status = array(to).copy_from(source.array(from));
+  end_write(to);
   return status;
 }
 

@@ -205,7 +205,8 @@ class Storage {
   /// A new storage with the same parameters and elements.
   absl::StatusOr<Storage> copy() const;
   /// Copies the elements of `source` into this storage, on the side where that moves the fewest
-  /// bytes. The storages may overlap. kValue if shapes or item sizes differ.
+  /// bytes; converted to this type, on the host where it can. The storages may overlap. kValue if
+  /// shapes differ; kType as check_copied_type.
   absl::Status copy_from(const Storage& source) const;
 
  private:
@@ -223,6 +224,7 @@ class Storage {
   absl::Status transfer(Side target, bool force) const;
   absl::Status mark(Side side) const;
   absl::Status copy_on_host(const Storage& source) const;
+  absl::Status convert_from(const Storage& source) const;
   absl::Status copy_by_device(const Storage& source) const;
 
   BasePtr base_;

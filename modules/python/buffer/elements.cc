@@ -197,20 +197,6 @@ void let_numpy(PyObject* target, const DTypePtr& to, PyObject* source, const DTy
 
 // ---- gridbuf.transfer converts. ----
 
-std::optional<Number> number_of(const DType& type) {
-  const std::int64_t bits = type.bits();
-  const bool is_int = type.kind() == Kind::kInt;
-  const bool is_float = type.kind() == Kind::kFloat;
-  if (is_float && bits == 64) return Number::kFloat64;
-  if (is_float && bits == 32) return Number::kFloat32;
-  if (is_float && bits == 16) return Number::kFloat16;
-  if (is_int && bits == 64) return Number::kInt64;
-  if (is_int && bits == 32) return Number::kInt32;
-  const bool is_narrow = type.kind() == Kind::kNarrow && type.is_native();
-  if (is_narrow && type.dlpack()->code == kDlpackBfloat) return Number::kBfloat16;
-  return std::nullopt;
-}
-
 ConversionFlags convert(const Job& job, const DType& to_type, const DType& from_type) {
   const Number to = *number_of(to_type);
   const Number from = *number_of(from_type);
@@ -246,12 +232,6 @@ void copy_numbers(PyObject* target, const DTypePtr& to, PyObject* source, const 
   copy_by_numpy(target, kept.ptr(), unsafe_casting(), nullptr);
 }
 
-bool is_converted_here(const DType& to, const DType& from) {
-  const std::optional<Number> to_number = number_of(to);
-  const std::optional<Number> from_number = number_of(from);
-  return to_number && from_number && can_convert(*to_number, *from_number);
-}
-
 // ---- Which of them. ----
 
 enum class Way : std::uint8_t {
@@ -274,7 +254,7 @@ Way way_between(PyObject* target_dtype, const DTypePtr& target, PyObject* source
   }
   if (to == from) return Way::kBytes;
   if (to == from.byteswapped()) return Way::kSwapped;
-  return is_converted_here(to, from) ? Way::kNumbers : Way::kNumPy;
+  return can_convert(to, from) ? Way::kNumbers : Way::kNumPy;
 }
 
 void copy_bytes(const Job& job, std::int64_t swap_unit_bytes) {

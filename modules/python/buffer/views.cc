@@ -94,7 +94,12 @@ void copy_buffer(PyObject* target, PyObject* source) {
   const Array& from = array_in(source);
   const bool on_host = to.memory().device.type == DeviceType::kHost &&
                        from.memory().device.type == DeviceType::kHost;
-  const auto copy = [&] { return to.copy_from(from); };
+  const auto copy = [&] {
+    if (to.memory().dtype == from.memory().dtype) return to.copy_from(from);
+    BufferDescriptor same = from.memory();  // Records that are equal for NumPy.
+    same.dtype = to.memory().dtype;
+    return to.copy_from(Array(std::move(same), from.layout(), from.info()));
+  };
   check(on_host && !is_long_copy(to.memory().view) ? copy() : run_without_gil(copy));
 }
 
