@@ -177,6 +177,26 @@ py::object reduced(const Parameters& parameters, py::handle axes, py::handle kee
   });
 }
 
+/// These parameters with other extents. A dimension whose extent changes has no halo.
+py::object resized(const Parameters& parameters, py::handle shape) {
+  const Extents extents = to_shape(shape.ptr(), "elements");
+  Parameters made = parameters;
+  LayoutRequest& like = made.source.like;
+  if (extents.size() != like.shape.size()) {
+    raise(ErrorClass::kValue,
+          Problem{"the number of extents", std::to_string(extents.size()),
+                  std::to_string(like.shape.size()), "pass one for each dimension"});
+  }
+  for (int axis = 0; axis < extents.size(); ++axis) {
+    if (extents[axis] == like.shape[axis]) continue;
+    like.shape[axis] = extents[axis];
+    like.halo[axis] = {};
+    like.aligned_index[axis] = 0;
+    like.dims[axis] = like.dims[axis].plain();
+  }
+  return interned(std::move(made));
+}
+
 /// These parameters with stretchable axes, some of them unnamed, as a pickle has them.
 py::object stretchable(const Parameters& parameters, py::handle axes, py::handle unnamed) {
   const int ndim = parameters.source.like.dims.size();
@@ -245,6 +265,7 @@ void add_parameters_type(PyObject* module) {
       .def_property_readonly("unnamed", axes_with<&Dim::is_unnamed>, doc("Parameters.unnamed"))
       .def("empty", empty, py::arg("dtype") = py::none(), doc("Parameters.empty"))
       .def("reduced", reduced, py::arg("axes"), py::arg("keep"), doc("Parameters.reduced"))
+      .def("_resized", resized)
       .def("_stretchable", stretchable);
   close_class<refuse_call>(type, "gridbuf._core");
   core.def("_join", join_fields, py::arg("decider"), py::arg("fields"), py::arg("others"),
