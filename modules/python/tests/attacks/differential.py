@@ -135,6 +135,7 @@ class Draw:
         self.extents = {name: random_.choice(EXTENTS) for name in NAMES}
         self.main_kind = random_.choices(list(KINDS), (60, 8, 20, 8))[0]
         self.special = self.chance(0.2)
+        self.has_new_axes = False  # axes of None
         self.fields: list[Field] = []
         self.log: list[str] = []
 
@@ -242,7 +243,15 @@ class Draw:
         return made
 
     def first(self, letter: str, most: int = 4, least: int = 0) -> Field:
-        return self.storage(self.dims(most, least), self.dtype(letter))
+        made = self.storage(self.dims(most, least), self.dtype(letter))
+        dims = made.dims or ()
+        if self.has_new_axes and len(dims) < most and self.chance(0.06):
+            axis = self.random.randint(0, len(dims))
+            index = (*(slice(None),) * axis, None)
+            name = next(name for name in map(str, range(9)) if name not in dims)
+            made.given, made.plain = made.given[index], made.plain[index]
+            made.dims = (*dims[:axis], name, *dims[axis:])
+        return made
 
     def array(self, shape: tuple[int, ...], dtype: str) -> Field:
         plain = self.values(shape, dtype)
@@ -905,6 +914,15 @@ class Call:
         if self.ufunc is None:
             row = _table.ROWS[name]
             self.rule, self.paired = row.rule, row.paired
+            draw.has_new_axes = self.rule in (
+                "reduces",
+                "keeps",
+                "along",
+                "view",
+                "parts",
+                "like",
+                "plain",
+            )
             self.draw_arguments(SPECS_OF[name])
         elif self.is_reduce:
             self.rule, self.paired = "reduces", ("a", "where")
@@ -1197,15 +1215,13 @@ def e_elementwise(call: Call, out: Outputs | None) -> Expected:
     is_operand = lambda name: name in call.paired  # noqa: E731
     operands = call.fields(is_operand)
     outputs = [] if out is None else [f for f in out.fields if f is not None]
-    mask = (
-        call.arguments.get("where", True) if call.ufunc is not None or call.name == "clip" else True
-    )
+    is_ufunc = call.ufunc is not None or call.name == "clip"  # whose options are those of a ufunc
+    mask = call.arguments.get("where", True) if is_ufunc else True
     masks = [mask] if isinstance(mask, Field) else []
     if not any(f.is_storage for f in (*operands, *masks, *outputs)):
         raise Skip
     others = call.fields(lambda n: not is_operand(n) and n != "where")
     named = [f for f in operands if f.is_storage]
-    is_ufunc = call.ufunc is not None
     dims, extents = join(named, [f for f in (*masks, *outputs) if f.is_storage] if is_ufunc else [])
     first_out = next((f for f in outputs if f.is_storage), None)
     if is_ufunc:
@@ -1222,16 +1238,20 @@ def e_elementwise(call: Call, out: Outputs | None) -> Expected:
     )
     require_side(call, [*operands, *masks, *(f for f in others if f.kind != "list")], outputs)
     if is_ufunc:
-        return e_ufunc(
-            call, out, arguments, dims, shape, decider([*operands, *masks, *outputs]).kind
-        )
+        # New results are like the given output, if there is one.
+        like = first_out or decider([*operands, *masks, *outputs])
+        return e_ufunc(call, out, arguments, dims, shape, like.kind)
     if out is not None:
         made = out.twin(0, dims, shape)
         call.invoke(arguments, made)
         out.deliver(0, made, dims)
         return Expected(None, dims)
+    if arguments.get("copy") is False:  # numpy.nan_to_num in place
+        made = call.invoke({**arguments, "copy": True})
+        operands[0].plain[...] = made
+        return Expected(operands[0].plain, dims, operands[0].kind)
     value = call.invoke(arguments)
-    return Expected(np.broadcast_to(value, shape), dims, decider(operands).kind)
+    return Expected(np.broadcast_to(value, shape), dims, decider(call.fields()).kind)
 
 
 COMPARISONS = {"equal", "not_equal", "less", "less_equal", "greater", "greater_equal"}
@@ -1245,15 +1265,19 @@ def e_ufunc(
     shape: tuple[int, ...],
     kind: str,
 ) -> Expected:
-    ufunc = call.ufunc
-    assert ufunc is not None
+    ufunc = call.function
+    nout = 1 if call.ufunc is None else call.ufunc.nout
     where = arguments.pop("where", True)
     inputs = [
         np.ascontiguousarray(v) if isinstance(v, np.ndarray) and v.ndim else v
-        for v in (arguments.pop(n) for n in call.paired)
+        for v in (arguments.pop(n) for n in call.paired if n in arguments)
     ]
-    targets = [None if out is None else out.twin(i, dims, shape) for i in range(ufunc.nout)]
-    given = {} if out is None else {"out": tuple(targets)}
+    targets = [None if out is None else out.twin(i, dims, shape) for i in range(nout)]
+    given = {} if out is None else {"out": targets[0] if nout == 1 else tuple(targets)}
+    if call.name in ("isfinite", "isinf", "isnan") and any(
+        t is not None and t.dtype.kind in "mM" for t in targets
+    ):
+        raise Skip  # NumPy 2.4.6 does not check the cast
     if call.name in COMPARISONS and where is not True and any(type(v) is int for v in inputs):
         # NumPy 2.4.6 crashes: the mask, and a number that the dtype does not have.
         made = [ufunc(*inputs, **arguments)]
@@ -1264,16 +1288,15 @@ def e_ufunc(
         made = [made[0] if t is None else t for t in targets]
     else:
         results = ufunc(*inputs, where=where, **given, **arguments)
-        made = list(results) if ufunc.nout > 1 else [results]
-    values, names = [], []
+        made = list(results) if nout > 1 else [results]
+    values = []
     for number, value in enumerate(made):
         if targets[number] is not None:
             out.deliver(number, targets[number], dims)  # type: ignore[union-attr]
             values.append(None)
         else:
             values.append(np.broadcast_to(value, shape))
-        names.append(dims)
-    if ufunc.nout > 1:
+    if nout > 1:
         return Expected(tuple(values), dims, kind, where)
     return Expected(values[0], dims, kind, where)
 
@@ -1305,6 +1328,8 @@ def e_reduces(call: Call, out: Outputs | None) -> Expected:
         gone = set(range(len(dims))) if axis is None else {a % len(dims) for a in axis}
     except (TypeError, ZeroDivisionError):
         gone = set()
+    if axis == () and call.name.startswith("nan") and np.ndim(call.arguments.get("q", 0)):
+        raise Skip  # NumPy 2.4.6 puts the dimensions of q last
     keepdims = bool(arguments.get("keepdims", False))
     left = tuple(n for i, n in enumerate(dims) if keepdims or i not in gone)
     function = None
@@ -1372,12 +1397,23 @@ def e_along(call: Call, out: Outputs | None) -> Expected:
         if 0 in first.plain.shape and (0 in extents or not extents):
             raise Skip  # NumPy 2.4.6 does not return
     require_side(call, call.fields(), outputs)
-    value = call.invoke(plain)
+    try:
+        value = call.invoke(plain)
+    except TypeError:
+        if out is None or "dtype" not in arguments:
+            raise
+        call.invoke(plain, outputs[0].plain.copy())
+        raise Skip  # NumPy needs the output to find a type
+    # An index without dimensions drops one, and one of several makes several of it.
+    is_flat |= call.rule != "keeps" and not dims
+    is_flat |= call.name == "take" and np.ndim(arguments["indices"]) != 1
     if out is not None:
-        if isinstance(value, (list, tuple)):
-            raise Skip
-        names = dims if not is_flat and value.ndim == len(dims) else None
-        made = out.twin(0, names, value.shape)
+        names = None if is_flat or value.ndim != len(dims) else dims
+        (field,) = outputs
+        if names is not None and field.dims is not None and set(field.dims) == set(names):
+            made = aligned(field.plain, field.dims, names).copy()
+        else:
+            made = out.twin(0, names, value.shape)
         call.invoke(plain, made)
         out.deliver(0, made, names)
         return Expected(None, names)
@@ -1432,9 +1468,13 @@ def e_view(call: Call, out: Outputs | None) -> Expected:
         left = list(dims)
         names = tuple(fresh.pop(0) if i in new else left.pop(0) for i in range(value.ndim))
         return Expected(value, names, first.kind)
-    shape = [
-        1 if call.name == "squeeze" and e == 1 else p for e, p in zip(first.plain.shape, PRIMES)
-    ]
+    if call.name == "squeeze":
+        axis = arguments.get("axis")
+        if axis is None:
+            axis = tuple(i for i, extent in enumerate(first.plain.shape) if extent == 1)
+        gone = {i % len(dims) for i in (axis if isinstance(axis, tuple) else (axis,))}
+        return Expected(value, tuple(n for i, n in enumerate(dims) if i not in gone), first.kind)
+    shape = PRIMES[: len(dims)]
     shadow = np.broadcast_to(np.zeros(()), shape)
     seen = call.invoke(on_plain(arguments, lambda f: shadow)).shape
     return Expected(value, tuple(dims[shape.index(e)] for e in seen), first.kind)
@@ -1512,9 +1552,7 @@ def e_plain(call: Call, out: Outputs | None) -> Expected:
     if out is not None:
         field = out.fields[0]
         assert field is not None
-        if field.plain.shape != value.shape:
-            refuse("out", ValueError, TypeError)
-        made = np.zeros(value.shape, field.plain.dtype)
+        made = field.plain.copy()
         call.invoke(plain, made)
         field.plain[...] = made
         return Expected(None)
@@ -1576,6 +1614,8 @@ def draw_outputs(call: Call, expected: Expected | None) -> Outputs:
     ]
     if all(f is None for f in fields):
         fields[0] = draw_output(call, *results[0])
+    if count > 1 and None not in fields and fields[0].base is fields[1].base:  # type: ignore[union-attr]
+        fields[1] = None
     return Outputs(fields)
 
 
@@ -1717,7 +1757,7 @@ def problem_of(found: Any, right: Expected, tolerance: float) -> str:
         return ""
     seen = elements(found)
     if right.mask is not True:
-        mask = np.broadcast_to(right.mask, value.shape)
+        mask = np.broadcast_to(np.asarray(right.mask, bool), value.shape)
         seen, value = seen[mask], np.asarray(value)[mask]
     if not is_same(seen, np.asarray(value), tolerance):
         return f"value: {seen.tolist()!s:.200}, not {np.asarray(value).tolist()!s:.200}"
@@ -1821,7 +1861,9 @@ def run(prepared: Prepared) -> str:
             if error is None:
                 return f"raises {type(raised).__name__}: {raised!s:.200}"
             if isinstance(error, Refused):
-                if not isinstance(raised, (TypeError, ValueError)):
+                if not isinstance(raised, (TypeError, ValueError)) and not has_two_faults(
+                    call, out, raised
+                ):
                     return f"raises {type(raised).__name__} ({raised!s:.150}), not {error.classes} ({error})"
             elif not same_error(raised, error) and not has_two_faults(call, out, raised):
                 return f"raises {type(raised).__name__} ({raised!s:.150}), not {type(error).__name__} ({error!s:.150})"
@@ -1833,7 +1875,7 @@ def run(prepared: Prepared) -> str:
             return f"does not raise {type(error).__name__}: {error!s:.150}"
     assert right is not None
     if categories(caught) != warned:
-        return f"warns {[str(w.message)[:80] for w in caught]}, not {warned}"
+        return f"warns {sorted(categories(caught))}, not {sorted(warned)}: {[str(w.message) for w in caught]!s:.200}"
     if out is not None:
         returned = found if len(out.fields) > 1 else (found,)
         for one, field in zip(returned, out.fields):
@@ -1917,7 +1959,7 @@ ALLOWED = {
         "NumPy 2.4 warns of elements without a value unless `out=None` is given, which does not reach `__array_ufunc__`; gridbuf is "
         "silent, as `out=None` is",
         lambda prepared, problem: (
-            has_where_of_ufunc(prepared) and problem == "warns [], not {'UserWarning'}"
+            has_where_of_ufunc(prepared) and problem.startswith("warns [], not ['UserWarning']")
         ),
     ),
     "mask of a number": Allowed(
@@ -1959,6 +2001,8 @@ def has_two_faults(call: Call, out: Outputs | None, raised: Exception) -> bool:
         except Exception as other:
             if same_error(raised, other):
                 return True
+            if out is not None and target is None and isinstance(raised, (TypeError, ValueError)):
+                return True  # about the output
         finally:
             call.arguments = everything
     return False
