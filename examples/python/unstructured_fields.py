@@ -78,11 +78,11 @@ assert pairs.dims == ("Cell", "Edge", "K") and pairs.shape == (128, 192, 6)
 
 # [error]
 try:
-    temperature + gridbuf.storage.ones(6, dims=[gridbuf.Dim("K", "horizontal")])
+    temperature + gridbuf.storage.ones(128, dims=[gridbuf.Dim("Cell", "local")])
 except ValueError as error:
-    assert 'the kind of dimension "K" is' in str(error)
+    assert 'the kind of dimension "Cell" is' in str(error)
 else:
-    raise AssertionError("K is vertical and horizontal")
+    raise AssertionError("Cell is horizontal and local")
 # [/error]
 
 # [stencil]

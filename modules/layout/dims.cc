@@ -17,6 +17,7 @@ module;
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -122,18 +123,26 @@ class Names {
     return found == kinds_.end() ? std::nullopt : std::optional(found->second);
   }
 
-  // Declares `kind` unless there is a declaration. Returns the declared kind.
-  DimKind declare(std::string_view name, DimKind kind) {
+  // Declares the kinds of all `dims`, or of none: returns the first that was declared with another
+  // kind, and how it was declared.
+  std::optional<std::pair<Dim, Dim>> declare(std::span<const Dim> dims) {
     const std::unique_lock lock(mutex_);
-    return kinds_.try_emplace(std::string(name), kind).first->second;
+    auto kinds = kinds_;
+    for (const Dim dim : dims) {
+      if (!dim.is_named()) continue;  // The kinds of I, J, K and numbers are fixed.
+      const std::string& name = names_[static_cast<std::size_t>(dim.name_index())];
+      const DimKind declared = kinds.try_emplace(name, dim.kind()).first->second;
+      if (declared != dim.kind()) return std::pair(dim, Dim::named(dim.name_index(), declared));
+    }
+    kinds_ = std::move(kinds);
+    return std::nullopt;
   }
 
  private:
   mutable std::shared_mutex mutex_;
   std::deque<std::string> names_{"I", "J", "K"};  // Their addresses stay.
   std::map<std::string_view, int> places_{{"I", 0}, {"J", 1}, {"K", 2}};
-  std::map<std::string, DimKind, std::less<>> kinds_{
-      {"I", kDimI.kind()}, {"J", kDimJ.kind()}, {"K", kDimK.kind()}};
+  std::map<std::string, DimKind, std::less<>> kinds_;
 };
 
 // Never destroyed: threads may still name dimensions while the process exits.
@@ -144,20 +153,17 @@ Names& table() {
 // Before any thread: see modules/base/fork.h.
 [[maybe_unused]] const Names& made_at_load = table();
 
-// I, J or K if `name` is theirs.
-std::optional<Dim> spatial_of(std::string_view name) {
+// The dimension if the name alone gives it a kind: I, J, K and numbers.
+std::optional<Dim> fixed_dim(std::string_view name) {
   const std::size_t axis = kSpatialNames.find(name);
-  return name.size() == 1 && axis != std::string_view::npos
-             ? std::optional(Dim::spatial(static_cast<int>(axis)))
-             : std::nullopt;
-}
-
-// The number that `name` is, or nothing for another text.
-std::optional<int> number_of(std::string_view name) {
+  if (name.size() == 1 && axis != std::string_view::npos) {
+    return Dim::spatial(static_cast<int>(axis));
+  }
   int number = 0;
   const bool is_canonical =
       !name.empty() && std::ranges::all_of(name, is_digit) && (name.size() == 1 || name[0] != '0');
-  return is_canonical && absl::SimpleAtoi(name, &number) ? std::optional(number) : std::nullopt;
+  return is_canonical && absl::SimpleAtoi(name, &number) ? std::optional(Dim::data(number))
+                                                         : std::nullopt;
 }
 
 absl::Status wrong_count(std::size_t count, int ndim) {
@@ -231,14 +237,16 @@ std::string to_string(const Dims& dims) {
 }
 
 absl::StatusOr<Dim> make_dim(std::string_view name, DimKind kind) {
-  if (const std::optional<int> number = number_of(name)) {
-    if (kind == DimKind::kData) return Dim::data(*number);
-    return make_error(ErrorClass::kValue, {.name = absl::StrCat("the kind of dimension ", *number),
-                                           .found = to_string(kind),
-                                           .bound = "data, as that of all numbers",
-                                           .advice = "use another name"});
+  if (const std::optional<Dim> dim = fixed_dim(name)) {
+    if (dim->kind() == kind) return *dim;
+    return make_error(
+        ErrorClass::kValue,
+        {.name = absl::StrCat("the kind of dimension \"", name, "\""),
+         .found = to_string(kind),
+         .bound = absl::StrCat(to_string(dim->kind()),
+                               ": I and J are horizontal, K is vertical, numbers are data"),
+         .advice = "use another name"});
   }
-  if (const std::optional<Dim> dim = spatial_of(name); dim && dim->kind() == kind) return *dim;
   if (!is_identifier(name)) return bad_name(name);
   const int index = table().index(name);
   if (index >= 0) return Dim::named(index, kind);
@@ -249,16 +257,13 @@ absl::StatusOr<Dim> make_dim(std::string_view name, DimKind kind) {
 }
 
 absl::StatusOr<Dim> parse_dim(std::string_view name) {
-  if (const std::optional<Dim> dim = spatial_of(name)) return *dim;
-  if (const std::optional<int> number = number_of(name)) return Dim::data(*number);
+  if (const std::optional<Dim> dim = fixed_dim(name)) return *dim;
   return make_dim(name, table().declared(name).value_or(DimKind::kHorizontal));
 }
 
-absl::Status declare_dim(std::string_view name, DimKind kind) {
-  const absl::StatusOr<Dim> dim = make_dim(name, kind);
-  if (!dim.ok()) return dim.status();
-  const DimKind declared = dim->is_number() ? kind : table().declare(name, kind);
-  return declared == kind ? absl::OkStatus() : different_kinds(*dim, *make_dim(name, declared));
+absl::Status declare_dims(std::span<const Dim> dims) {
+  const auto different = table().declare(dims);
+  return different ? different_kinds(different->first, different->second) : absl::OkStatus();
 }
 
 absl::StatusOr<Dims> parse_dims(std::string_view one_character_names, int ndim) {

@@ -55,13 +55,27 @@ TEST(Dims, HaveAKind) {
   EXPECT_EQ(kDimK.kind(), DimKind::kVertical);
   EXPECT_EQ(Dim::data(3).kind(), DimKind::kData);
   EXPECT_EQ(*make_dim("K", DimKind::kVertical), kDimK);
-  const Dim other_k = *make_dim("K", DimKind::kHorizontal);
-  EXPECT_NE(other_k, kDimK);
-  EXPECT_TRUE(have_one_name(other_k, kDimK));
+  for (const DimKind kind :
+       {DimKind::kHorizontal, DimKind::kLocal, DimKind::kVertical, DimKind::kData}) {
+    for (const char* const name : {"I", "J", "K", "0", "12"}) {
+      const absl::StatusOr<Dim> dim = make_dim(name, kind);
+      const DimKind fixed = parse_dim(name)->kind();
+      EXPECT_EQ(dim.ok(), kind == fixed) << name;
+      if (dim.ok()) EXPECT_EQ(*dim, *parse_dim(name));
+      if (!dim.ok()) expect_value_error(dim.status(), "the kind of dimension \"");
+    }
+  }
+  const Dim level = *make_dim("Level", DimKind::kHorizontal);
+  const Dim other_level = *make_dim("Level", DimKind::kVertical);
+  EXPECT_NE(other_level, level);
+  EXPECT_TRUE(have_one_name(other_level, level));
   EXPECT_FALSE(have_one_name(*parse_dim("Cell"), *parse_dim("Edge")));
   EXPECT_FALSE(have_one_name(Dim::data(0), Dim::data(1)));
-  expect_value_error(make_dim("0", DimKind::kLocal).status(), "the kind of dimension 0 is local");
-  expect_value_error(validate_dims({other_k, kDimK}, 2), "dims[1] is \"K\"");
+  expect_value_error(make_dim("0", DimKind::kLocal).status(),
+                     "the kind of dimension \"0\" is local, but must be data");
+  expect_value_error(make_dim("I", DimKind::kLocal).status(),
+                     "the kind of dimension \"I\" is local, but must be horizontal");
+  expect_value_error(validate_dims({other_level, level}, 2), "dims[1] is \"Level\"");
   EXPECT_EQ(*make_dim("0", DimKind::kData), Dim::data(0));
   for (const DimKind kind :
        {DimKind::kHorizontal, DimKind::kLocal, DimKind::kVertical, DimKind::kData}) {
@@ -73,15 +87,25 @@ TEST(Dims, HaveAKind) {
 }
 
 TEST(Dims, ADeclarationGivesANameItsKind) {
-  EXPECT_TRUE(declare_dim("declared_level", DimKind::kVertical).ok());
-  EXPECT_TRUE(declare_dim("declared_level", DimKind::kVertical).ok());
+  const std::vector<Dim> level{*make_dim("declared_level", DimKind::kVertical)};
+  EXPECT_TRUE(declare_dims(level).ok());
+  EXPECT_TRUE(declare_dims(level).ok());
   EXPECT_EQ(parse_dim("declared_level")->kind(), DimKind::kVertical);
-  expect_value_error(declare_dim("declared_level", DimKind::kData),
+  expect_value_error(declare_dims(std::vector{*make_dim("declared_level", DimKind::kData)}),
                      "the kind of dimension \"declared_level\" is data, but must be vertical");
-  expect_value_error(declare_dim("I", DimKind::kVertical), "must be horizontal");
-  expect_value_error(declare_dim("4", DimKind::kVertical), "must be data");
-  EXPECT_TRUE(declare_dim("4", DimKind::kData).ok());
-  expect_value_error(declare_dim("a b", DimKind::kData), "\"a b\"");
+  EXPECT_TRUE(declare_dims(std::vector{kDimI, kDimK, Dim::data(4)}).ok());
+  EXPECT_EQ(parse_dim("I")->kind(), DimKind::kHorizontal);
+}
+
+TEST(Dims, ADeclarationIsOfAllNamesOrOfNone) {
+  EXPECT_TRUE(declare_dims(std::vector{*make_dim("known", DimKind::kLocal)}).ok());
+  const Dim first = *make_dim("not_declared", DimKind::kVertical);
+  for (const Dim wrong :
+       {*make_dim("known", DimKind::kData), *make_dim("not_declared", DimKind::kData)}) {
+    expect_value_error(declare_dims(std::vector{first, wrong}), "is data, but must be");
+    EXPECT_EQ(parse_dim("not_declared")->kind(), DimKind::kHorizontal);
+    EXPECT_EQ(parse_dim("known")->kind(), DimKind::kLocal);
+  }
 }
 
 TEST(Dims, AreOrderedByKindThenByName) {
@@ -89,7 +113,7 @@ TEST(Dims, AreOrderedByKindThenByName) {
                                   *parse_dim("Edge"),
                                   kDimI,
                                   kDimJ,
-                                  *make_dim("K", DimKind::kHorizontal),
+                                  *make_dim("Level", DimKind::kHorizontal),
                                   *make_dim("E2C", DimKind::kLocal),
                                   *make_dim("Half", DimKind::kVertical),
                                   kDimK,

@@ -193,9 +193,10 @@ absl::StatusOr<Dim> make_dim(std::string_view name, DimKind kind);
 /// As above, of the kind that was declared for the name; without a declaration, horizontal.
 absl::StatusOr<Dim> parse_dim(std::string_view name);
 
-/// Makes `kind` the kind of `name` in `parse_dim` and `parse_dims`, in the whole process.
-/// InvalidArgument if the name has another kind by an earlier declaration.
-absl::Status declare_dim(std::string_view name, DimKind kind);
+/// Makes the kinds of all `dims` those of their names in `parse_dim` and `parse_dims`, in the whole
+/// process. InvalidArgument, and no declaration, if a name has two kinds, by an earlier declaration
+/// or here.
+absl::Status declare_dims(std::span<const Dim> dims);
 
 /// The names in a string of one-character names, such as "IJK" or "KI0", for an array of `ndim`
 /// dimensions. InvalidArgument for a character that is not a name, for a repeated name, or for

@@ -228,8 +228,8 @@ TEST(Join, OneNameHasOneKind) {
   expect_value_error(join_of({plain({kDimI, level}, {2, 3}), plain({flat}, {3})}).status(),
                      "the kind of dimension \"OneLevel\" is horizontal, but must be vertical");
   expect_value_error(named_map({{flat}, {3}}, {kDimI, level}).status(), "must be vertical");
-  expect_value_error(named_map({{kDimK}, {3}}, {*make_dim("K", DimKind::kHorizontal)}).status(),
-                     "the kind of dimension \"K\" is vertical, but must be horizontal");
+  expect_value_error(named_map({{level}, {3}}, {flat}).status(),
+                     "the kind of dimension \"OneLevel\" is vertical, but must be horizontal");
 }
 
 TEST(ReducedLayout, DropsOrKeepsWhatIsReduced) {

@@ -9,6 +9,7 @@ module;
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "modules/python/support/docstrings.h"
 
@@ -113,11 +114,13 @@ py::tuple name_and_kind(py::handle dim, py::handle kind) {
 }
 
 void declare_dims(const py::kwargs& kinds) {
+  std::vector<Dim> dims;
   for (const auto& [name, kind] : kinds) {
     const py::tuple one = py::make_tuple(name);
     const Dim dim = to_dims(one.ptr(), 1)[0];
-    check(declare_dim(to_string(dim), to_dim_kind(kind.ptr())));
+    dims.push_back(value_of(make_dim(to_string(dim), to_dim_kind(kind.ptr()))));
   }
+  check(gridbuf::declare_dims(dims));
 }
 
 }  // namespace

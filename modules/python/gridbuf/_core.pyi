@@ -1205,7 +1205,8 @@ def declare_dims(**kinds: Literal["horizontal", "vertical", "local", "data"]) ->
     TypeError
         A kind is not a str.
     ValueError
-        A name is not a name of a dimension or has another kind already, or a kind is not a kind.
+        A name is not a name of a dimension or has another kind already, or a kind is not a kind. Then
+        none of the names is declared.
 
     Notes
     -----

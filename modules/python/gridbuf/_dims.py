@@ -21,7 +21,7 @@ class Dim(str):
         An identifier of 1 to 63 characters, or a decimal number; or a `gt4py.next.Dimension`.
     kind : {"horizontal", "vertical", "local", "data"}, optional
         Default: that of `name`, if it has one, else the declared one, else "horizontal". I and J are
-        horizontal, K is vertical, numbers are data.
+        always horizontal, K is vertical, numbers are data.
 
     Attributes
     ----------

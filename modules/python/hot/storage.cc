@@ -116,15 +116,28 @@ py::object plain_item(PyObject* item) {
   return is_numpys ? share(item) : readable_on_host(item);
 }
 
-py::object plain_key(PyObject* key) {
-  if (PyTuple_Check(key) == 0) return plain_item(key);
+/// The key with what `make` makes of each item.
+template <class Make>
+py::object each_item(PyObject* key, const Make& make) {
+  if (PyTuple_Check(key) == 0) return make(key);
   return tuple_of(PyTuple_GET_SIZE(key),
-                  [&](Py_ssize_t i) { return plain_item(PyTuple_GET_ITEM(key, i)); });
+                  [&](Py_ssize_t i) { return make(PyTuple_GET_ITEM(key, i)); });
+}
+
+/// `object`, or a copy of an ndarray that may share memory with `target`: NumPy reads an index
+/// while it writes, and does not look for an overlap.
+py::object apart_from(const py::object& target, PyObject* object) {
+  if (!is_ndarray(object)) return share(object);
+  const py::object numpy = steal(PyImport_ImportModule("numpy"));
+  const py::object shares =
+      steal(PyObject_CallMethod(numpy.ptr(), "may_share_memory", "OO", target.ptr(), object));
+  if (shares.ptr() != Py_True) return share(object);
+  return steal(PyObject_CallMethod(object, "copy", nullptr));
 }
 
 /// The selected elements, as a new ndarray.
 py::object pick(const StorageObject& object, PyObject* key) {
-  const py::object plain = plain_key(key);
+  const py::object plain = each_item(key, plain_item);
   const py::object elements = host_elements(object, object.storage());
   py::object picked = steal(PyObject_GetItem(elements.ptr(), plain.ptr()));
   const bool is_view = is_ndarray(picked.ptr()) && fields_of(picked.ptr()).base != nullptr;
@@ -135,11 +148,13 @@ py::object pick(const StorageObject& object, PyObject* key) {
 /// elements[key] = value on the host; elements that it does not read are copied there and back.
 void put(const StorageObject& object, PyObject* key, PyObject* value) {
   const Storage& storage = object.storage();
-  const py::object plain = plain_key(key);
+  const py::object plain = each_item(key, plain_item);
   const py::object source = readable_on_host(value);
   const Side side = reading_side(storage);
   const auto set = [&](const py::object& elements) {
-    check(PyObject_SetItem(elements.ptr(), plain.ptr(), source.ptr()));
+    const auto apart = [&](PyObject* object) { return apart_from(elements, object); };
+    const py::object index = each_item(plain.ptr(), apart);
+    check(PyObject_SetItem(elements.ptr(), index.ptr(), apart(source.ptr()).ptr()));
   };
   const py::object memory = own_buffer(storage, object.dtype, side);
   py::object copied;

@@ -41,7 +41,11 @@ MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: gs.zeros((2, 3), dims="Cell"), "one per dimension"),
     (lambda: gs.zeros((2, 3), dims="IJK"), "dims"),
     (lambda: gs.zeros((2, 3), halo={"K": 1}), "one of ('I', 'J')"),
-    (lambda: HOST + gs.zeros(4, dims=(gridbuf.Dim("I", "vertical"),)), "two meanings two names"),
+    (
+        lambda: gs.zeros(4, dims=("L",)) + gs.zeros(4, dims=(gridbuf.Dim("L", "data"),)),
+        "two meanings two names",
+    ),
+    (lambda: gridbuf.Dim("I", "vertical"), "use another name"),
     (lambda: HOST[{"K": 1}], "one of ('I', 'J')"),
     (lambda: gridbuf.declare_dims(level="upwards"), '"vertical"'),
     (lambda: gs.zeros((8, 8), halo=(-1, 0)), "0 for none"),

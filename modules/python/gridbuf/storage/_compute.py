@@ -27,7 +27,6 @@ from ._operands import (
     is_storage,
     place,
     read,
-    sample,
     side_of,
 )
 from ._others import Other, Side, taken
@@ -38,7 +37,9 @@ __all__ = [
     "compute",
     "delivered",
     "new_names",
+    "placed",
     "result_field",
+    "room",
     "run",
     "stored",
 ]
@@ -167,6 +168,37 @@ def new_names(dims: tuple[str, ...], count: int) -> tuple[str, ...]:
     return tuple(str(start + i) for i in range(count))
 
 
+Room = tuple[tuple[int, ...], np.dtype[Any]]
+"""Shape and dtype of what a function of NumPy writes to in place of `out`, so that it computes in the dtype that it chooses for
+such an `out`, and refuses what it refuses."""
+
+
+def room(
+    target: Operand, shape: tuple[int, ...] | None = None, dims: tuple[str, ...] | None = None
+) -> Room | None:
+    """The room for a result of `shape`; None: that of the target, in the order of `dims` if it has names."""
+    if target is None:
+        return None
+    if shape is None:
+        shape = target.shape
+        if dims is not None and is_named(target):
+            _require_all_dims(dims, [target])
+            shape = tuple(target.shape[target.dims.index(name)] for name in dims)
+    return shape, target.dtype
+
+
+def placed(value: Any, room: Room) -> Any:
+    """`value` as a function with `out` of that shape and dtype would give it. CuPy's functions do not all have it, and two of
+    NumPy's ignore it: fft.hfft, fft.ifft2."""
+    shape, dtype = room
+    if value.shape != shape:
+        raise ValueError(
+            f"out is an array of shape {shape}, but must have the shape of the result, {value.shape}; pass such an array"
+        )
+    np.copyto(np.empty(0, dtype), np.empty(0, value.dtype), casting="same_kind")
+    return value.astype(dtype)
+
+
 def delivered(made: Any, out: Any, target: Operand, side: Side) -> Any:
     """`made`, or `out` with its elements, repeated along the dimensions that it does not have."""
     if target is None:
@@ -176,6 +208,5 @@ def delivered(made: Any, out: Any, target: Operand, side: Side) -> Any:
         _require_all_dims(made.dims, [target])
     else:
         _require_shape(target, made._parameters)
-    np.copyto(sample(target), sample(made), casting="same_kind")  # refuses what NumPy refuses
     assign(target, made, side)
     return out

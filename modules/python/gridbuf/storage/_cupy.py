@@ -71,8 +71,10 @@ def reduce(
     mask: Any,
     axes: tuple[int, ...],
     options: dict[str, Any],
+    room: Any = None,
 ) -> Any:
-    """`ufunc.reduce(array, axis=axes, where=mask, **options)`. TypeError for reductions that CuPy does not have."""
+    """`ufunc.reduce(array, axis=axes, where=mask, **options)`. TypeError for reductions that CuPy does not have. `room`: as in
+    _compute."""
     name = _REDUCTIONS.get(ufunc)
     if name is None:
         raise TypeError(
@@ -83,10 +85,15 @@ def reduce(
     initial = options.get("initial")
     if mask is not True:
         array = xp.where(mask, array, _neutral(ufunc, array.dtype, initial))
-    if options["dtype"] is not None:
-        array = array.astype(options["dtype"])
+    dtype = options["dtype"]
+    if dtype is None and room is not None:
+        *_, dtype = ufunc.resolve_dtypes((room[1], array.dtype, room[1]), reduction=True)
+    if dtype is not None:
+        array = array.astype(dtype)
     result = getattr(xp, name)(array, axis=axes, keepdims=options["keepdims"])
-    return result if initial is None else getattr(xp, ufunc.__name__)(result, initial)
+    if initial is not None:
+        result = getattr(xp, ufunc.__name__)(result, initial)
+    return result if room is None else result.astype(room[1])
 
 
 def _neutral(ufunc: np.ufunc, dtype: np.dtype[Any], initial: Any) -> Any:

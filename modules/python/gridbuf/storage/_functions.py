@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,7 +22,18 @@ from numpy.lib.stride_tricks import as_strided
 from .. import _core
 from .._stream import run_on_device
 from . import _cupy
-from ._compute import assign, compute, delivered, new_names, result_field, stored
+from ._compute import (
+    Room,
+    assign,
+    compute,
+    delivered,
+    new_names,
+    placed,
+    result_field,
+    room,
+    stored,
+)
+from ._numpy_defects import around
 from ._operands import (
     Operand,
     decider,
@@ -45,6 +57,9 @@ __all__ = ["array_function", "array_ufunc", "copyto"]
 
 _WRITEABLE = 0x0400  # NPY_ARRAY_WRITEABLE
 _AXES = frozenset({"axis", "axes", "axis1", "axis2", "source", "destination", "start"})
+
+# Parameters that are a sequence of arrays; an array is the sequence of its parts.
+_SEQUENCES = frozenset({"condlist", "choicelist", "choices"})
 
 
 def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
@@ -160,25 +175,30 @@ class _Call:
         self.signature = _signature_of(function)
         self.arguments = dict(self.signature.bind(*arguments, **keywords).arguments)
         out = self.arguments.pop("out", None)
+        if isinstance(out, tuple) and len(out) != 1:
+            raise ValueError(
+                f"out is a tuple of {len(out)}, but must have one entry; pass the output itself"
+            )
         self.out = out[0] if isinstance(out, tuple) else out
         self.is_for_others = False  # an operand is another library's array, which exports no memory
         self.arrays: list[Operand] = []
         self.owners: list[str] = []  # the parameter of each array
-        self.values = {name: self._slots(value, name) for name, value in self.arguments.items()}
+        self.values = {name: self._argument(value, name) for name, value in self.arguments.items()}
+
+    def _argument(self, value: Any, owner: str) -> Any:
+        if owner in _SEQUENCES and (isinstance(value, (list, tuple)) or np.ndim(value) > 0):
+            return [self._slots(item, owner) for item in value]
+        return self._slots(value, owner)
 
     def _slots(self, value: Any, owner: str) -> Any:
         """`value` with slots in place of its arrays, which are noted."""
-        if isinstance(value, (type, np.dtype)) or callable(value):
+        if isinstance(value, (type, np.dtype)) or callable(value) or owner in _AXES:
             return value
         if isinstance(value, (list, tuple, dict)):
-            count = len(self.arrays)
-            made = _each(value, lambda item: self._slots(item, owner))
-            is_array_like = self.row.rule == "elementwise" and owner in self.row.paired
-            return (
-                made
-                if not is_array_like or len(self.arrays) > count
-                else self._slot(Other(value), owner)
-            )
+            is_paired = self.row.rule == "elementwise" and owner in self.row.paired
+            if is_paired and not _holds_array(value):
+                return self._slot(Other(value), owner)
+            return _each(value, lambda item: self._slots(item, owner))
         array = operand(value)
         if is_array(array):
             return self._slot(array, owner)
@@ -212,24 +232,51 @@ class _Call:
         for name in _AXES.intersection(self.values):
             self.values[name] = _numbered(self.values[name], dims)
 
-    def call(self, function: Callable[..., Any], arrays: Sequence[Any]) -> Any:
+    def call(self, function: Callable[..., Any], arrays: Sequence[Any], out: Any = None) -> Any:
         """`function` with `arrays` in the places of the call's own."""
         filled = {name: _filled(value, arrays) for name, value in self.values.items()}
+        if out is not None and "out" in self.signature.parameters:
+            filled["out"] = out
+        elif out is not None:
+            filled["options"] = {**filled.get("options", {}), "out": out}
         bound = inspect.BoundArguments(self.signature, OrderedDict(filled))
         return function(*bound.args, **bound.kwargs)
 
-    def evaluate(self, side: Side, dims: Any = None, shape: Any = None) -> Any:
-        """What the function returns for plain arrays: the paired ones in the order of `dims`, and repeated to `shape`."""
+    def with_first(self, array: Any) -> Any:
+        """What the function returns for `array` in place of the first storage, and the other arrays on the host."""
+        return self.call(
+            self.function,
+            [
+                array if a is self.first else np.asarray(a if is_storage(a) else a.source)
+                for a in self.arrays
+            ],
+        )
+
+    def evaluate(
+        self, side: Side, dims: Any = None, shape: Any = None, made: Room | None = None
+    ) -> Any:
+        """What the function returns for plain arrays: the paired ones in the order of `dims`, and repeated to `shape`. `made`: with
+        such an `out`."""
         paired = self.paired if dims is not None else []
         wide = [i for i in paired[1:] if shape is not None and is_named(self.arrays[i])]
         arrays = [read(a, side, dims if i in paired else None) for i, a in enumerate(self.arrays)]
 
         def kernel(xp: Any, *arrays: Any) -> Any:
             given = [xp.broadcast_to(a, shape) if i in wide else a for i, a in enumerate(arrays)]
-            function = self.function if xp is np else _cupy.named(xp, self.name)
-            return _own(self.call(function, given), arrays, xp, side)
+            out = np.empty(*made) if made is not None and xp is np else None
+            function = around(self.function, out) if xp is np else _cupy.named(xp, self.name)
+            value = self.call(function, given, out)
+            if made is not None and value is not out:
+                value = placed(value, made)
+            return _own(value, arrays, xp, side)
 
         return kernel(np, *arrays) if side == "host" else run_on_device(kernel, arrays)
+
+
+def _holds_array(value: Any) -> bool:
+    if isinstance(value, (list, tuple)):
+        return any(_holds_array(item) for item in value)
+    return is_array(operand(value)) or hasattr(value, "__array_function__")
 
 
 def _numbered(axis: Any, dims: tuple[str, ...]) -> Any:
@@ -280,6 +327,12 @@ def _kept(value: Any, first: Any, owner: Any, side: Side) -> Any:
             value, _core._join(owner._parameters, [first._parameters], []), first.dims, side
         )
     same = [a == b for a, b in zip(value.shape, first.shape)]
+    second = {}
+    if first._has_two_layouts and owner.managed == "gt4py":
+        second = {
+            "device_layout": first.device_layout,
+            "device_alignment_size": first.device_alignment_size,
+        }
     made = _core._storage_empty(
         value.shape,
         value.dtype,
@@ -290,9 +343,15 @@ def _kept(value: Any, first: Any, owner: Any, side: Side) -> Any:
         aligned_index=[i if is_same else 0 for i, is_same in zip(first.aligned_index, same)],
         device=owner.device,
         managed=owner.managed,
+        **second,
     )
     assign(made, value, side)
     return made
+
+
+def _of_kind(field: _core.Parameters, call: _Call, target: Operand) -> _core.Parameters:
+    """`field`, for a storage that can be written on the side of the call: all arrays decide on it, not only those with names."""
+    return _core._join(decider([*call.arrays, target])._parameters, [field], [])
 
 
 # ---- The rules. ----
@@ -316,8 +375,8 @@ def _elementwise(call: _Call) -> Any:
         call.arrays[i] = array
     side = side_of(call.arrays, [target])
     with taken(side, call.arrays, [target]):
-        field = result_field(operands, True, [])
-        value = call.evaluate(side, field.dims)
+        field = _of_kind(result_field(operands, True, []), call, target)
+        value = call.evaluate(side, field.dims, made=room(target, field.shape))
         made = stored(value, field, field.dims, side)
         return delivered(made if order is None else in_order(made, order), call.out, target, side)
 
@@ -366,9 +425,11 @@ def _reduces(call: _Call) -> Any:
     side = side_of(call.arrays, [target])
     with taken(side, call.arrays, [target]):
         for i in call.paired[1:]:
-            fit_mask(call.arrays[i], array)
-        value = call.evaluate(side, array.dims, array.shape)
-        left = array._parameters.reduced(axes, keepdims)
+            if is_named(call.arrays[i]) or call.owners[i] == "where":
+                fit_mask(call.arrays[i], array)
+        left = _of_kind(array._parameters.reduced(axes, keepdims), call, target)
+        shape = (*np.shape(call.arguments.get("q", 0)), *left.shape)
+        value = call.evaluate(side, array.dims, array.shape, room(target, shape))
         made = reduced(value, left, side, target is None)
         return delivered(made, call.out, target, side)
 
@@ -378,12 +439,16 @@ def _along(call: _Call) -> Any:
     if first is None:
         return _plain(call)
     is_flat = call.row.rule != "keeps" and call.argument("axis") is None and first.ndim != 1
+    # numpy.take drops the axis, or makes several of it.
+    is_flat |= call.name == "take" and np.ndim(call.arguments["indices"]) != 1
     call.name_axes(first.dims)
     with _pairing(call, first) as (side, target):
-        value = call.evaluate(side, first.dims)
+        value = call.evaluate(
+            side, first.dims, made=room(target, dims=None if is_flat else first.dims)
+        )
         if is_flat:
-            return _placed(value, call.out)
-        made = _kept(value, first, decider(call.arrays), side)
+            return _placed(value, call.out, target, side)
+        made = _kept(value, first, decider([*call.arrays, target]), side)
         return delivered(made, call.out, target, side)
 
 
@@ -392,14 +457,14 @@ def _stacks(call: _Call) -> Any:
     if first is None:
         return _plain(call)
     axis, (name,) = call.argument("axis"), new_names(first.dims, 1)
-    if isinstance(axis, str):
-        name, axis = axis, first.ndim
+    if (given := name_of(axis)) is not None:
+        name, axis = given, first.ndim
     call.values["axis"] = axis
     place = range(first.ndim + 1)[axis] if -first.ndim - 1 <= axis <= first.ndim else 0
+    dims = (*first.dims[:place], name, *first.dims[place:])
     with _pairing(call, first) as (side, target):
-        value = call.evaluate(side, first.dims)
-        field = _core._join(decider(call.arrays)._parameters, [first._parameters], [])
-        made = stored(value, field, (*first.dims[:place], name, *first.dims[place:]), side)
+        value = call.evaluate(side, first.dims, made=room(target, dims=dims))
+        made = stored(value, _of_kind(first._parameters, call, target), dims, side)
         return delivered(made, call.out, target, side)
 
 
@@ -431,7 +496,7 @@ def _view(call: _Call) -> Any:
         return storage[tuple(None if i in new else slice(None) for i in range(ndim))]
     # NumPy rearranges a picture of the storage, whose strides are the numbers of its axes.
     picture = as_strided(np.zeros(1, "i1"), storage.shape, range(1, storage.ndim + 1))
-    strides = call.call(call.function, [picture]).strides
+    strides = call.with_first(picture).strides
     order = [abs(stride) - 1 for stride in strides]
     steps = {abs(stride) - 1: slice(None, None, 1 if stride > 0 else -1) for stride in strides}
     left = [axis for axis in range(storage.ndim) if axis in steps]
@@ -444,10 +509,10 @@ def _parts(call: _Call) -> Any:
     if storage is None:
         return _plain(call)
     call.name_axes(storage.dims)
-    (axis,) = axes_of(call.argument("axis"), storage.dims)
+    axis = axis_of(call.argument("axis"), storage.dims)
     call.values["axis"] = 0
     whole = (slice(None),) * axis
-    parts = call.call(call.function, [np.arange(storage.shape[axis])])
+    parts = call.with_first(np.arange(storage.shape[axis]))
     if call.name == "unstack":
         return tuple(storage[(*whole, int(i))] for i in parts)
     return [
@@ -458,7 +523,11 @@ def _parts(call: _Call) -> Any:
 def _compares(call: _Call) -> bool:
     side = side_of(call.arrays, [])
     with taken(side, call.arrays, []):
-        names = {frozenset(array.dims) for array in call.arrays if is_named(array)}
+        named = [array for array in call.arrays if is_named(array)]
+        names = {frozenset(array.dims) for array in named}
+        # One name with two kinds is an error; all else that does not fit is not equal.
+        points = [SimpleNamespace(dims=a.dims, shape=(1,) * len(a.dims)) for a in named]
+        _core._join(decider(call.arrays)._parameters, [], points)
         try:
             field = result_field(call.arrays, True, [])
         except ValueError:
@@ -517,18 +586,18 @@ def _plain(call: _Call) -> Any:
     storages = [array for array in call.arrays if is_storage(array)]
     if len(storages) == 1:
         call.name_axes(storages[0].dims)
-    side = side_of(call.arrays, [output(call.out)])
-    with taken(side, call.arrays, []):
-        value = call.evaluate(side)
-    return _placed(value, call.out)
+    target = output(call.out)
+    side = side_of(call.arrays, [target])
+    with taken(side, call.arrays, [target]):
+        value = call.evaluate(side, made=room(target))
+        return _placed(value, call.out, target, side)
 
 
-def _placed(value: Any, out: Any) -> Any:
+def _placed(value: Any, out: Any, target: Operand, side: Side) -> Any:
     """`value`, or `out` with its elements by position."""
-    if out is None:
+    if target is None:
         return value
-    np.copyto(np.empty(0, out.dtype), np.empty(0, value.dtype), casting="same_kind")
-    out[...] = value
+    assign(target, value, side)
     return out
 
 

@@ -7,7 +7,17 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["caller", "masked", "planned"]
+__all__ = ["around", "caller", "masked", "planned"]
+
+# They crash with a mask, if an operand is an integer of Python beyond the other's type.
+_COMPARISONS = {
+    np.equal,
+    np.not_equal,
+    np.less,
+    np.less_equal,
+    np.greater,
+    np.greater_equal,
+}
 
 # Their loops read or write wrong elements if those of the output are not adjacent along the inner axis.
 _WRONG_IF_STRIDED = {np.negative, np.isfinite, np.isinf, np.isnan, np.signbit}
@@ -63,8 +73,11 @@ def masked(
     mask: Any,
     options: dict[str, Any],
 ) -> None:
-    """`ufunc(*arrays, out=targets, where=mask)`. Where NumPy copies an output that overlaps, and converts its elements, it
-    writes elements that the mask leaves out: inputs are copied first."""
+    """`ufunc(*arrays, out=targets, where=mask)`.
+
+    Where NumPy copies an output that overlaps, and converts its elements, it writes elements that the mask leaves out: inputs
+    are copied first. Its comparisons with an integer of Python beyond the array's type crash with a mask.
+    """
 
     def apart(value: Any) -> Any:
         overlaps = isinstance(value, np.ndarray) and any(
@@ -72,4 +85,51 @@ def masked(
         )
         return value.copy() if overlaps else value
 
-    caller(ufunc)(*map(apart, arrays), out=tuple(targets), where=apart(mask), **options)
+    if ufunc in _COMPARISONS and any(isinstance(value, int) for value in arrays):
+        casting = options.get("casting", "same_kind")
+        np.copyto(targets[0], ufunc(*arrays, **options), casting=casting, where=apart(mask))
+    else:
+        caller(ufunc)(*map(apart, arrays), out=tuple(targets), where=apart(mask), **options)
+
+
+def _take(a: Any, indices: Any, axis: Any = None, out: Any = None, mode: Any = "raise") -> Any:
+    shape = (np.size(a),) if axis is None else np.shape(a) or (1,)
+    if mode in ("wrap", 1) and -len(shape) <= (axis or 0) < len(shape):
+        indices, mode = _wrapped(indices, shape[axis or 0]), "clip"
+    return np.take(a, indices, axis, out, mode)
+
+
+def _choose(a: Any, choices: Any, out: Any = None, mode: Any = "raise") -> Any:
+    if mode in ("wrap", 1):
+        a, mode = _wrapped(a, len(choices)), "clip"
+    return np.choose(a, choices, out, mode)
+
+
+def _wrapped(indices: Any, extent: int) -> Any:
+    """The indices in bounds. NumPy adds the extent until they are, which takes long, or never ends if it is 0."""
+    if np.size(indices) == 0:
+        return indices
+    indices = np.asarray(indices)
+    return np.remainder(indices, np.intp(extent)) if extent else np.zeros_like(indices)
+
+
+_AROUND: dict[Any, Callable[..., Any]] = {np.choose: _choose, np.take: _take}
+
+# They crash if `out` has no dimensions.
+_ACCUMULATIONS: set[Any] = {
+    np.cumprod,
+    np.cumsum,
+    np.cumulative_prod,
+    np.cumulative_sum,
+    np.nancumprod,
+    np.nancumsum,
+}
+
+
+def around(function: Callable[..., Any], out: Any) -> Callable[..., Any]:
+    """A function that is called as `function`, for plain arrays and `out`."""
+    if function in _ACCUMULATIONS and out is not None and out.ndim == 0:
+        raise ValueError(
+            "out has no dimensions, but must have the shape of the result; pass such a storage or array"
+        )
+    return _AROUND.get(function, function)

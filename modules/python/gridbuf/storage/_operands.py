@@ -67,13 +67,17 @@ def operand(value: object) -> Operand:
 
 
 def output(value: Any) -> Operand:
-    """An output as an operand: an array even if it has no dimensions. None stays None."""
-    return (
-        Other(value)
-        if isinstance(value, np.ndarray)
-        else value
-        if value is None
-        else operand(value)
+    """An output as an operand: an array even if it has no dimensions. None stays None. TypeError for what is not an array."""
+    if value is None:
+        return None
+    if isinstance(value, np.ndarray):
+        return Other(value)
+    target = NotImplemented if isinstance(value, (list, tuple)) else operand(value)
+    if is_array(target) or target is NotImplemented and hasattr(value, "__array_ufunc__"):
+        return target
+    raise TypeError(
+        f"the output is of type {type(value).__name__}, but must be a storage or an array; pass one, such as "
+        "gridbuf.storage.empty(shape, dtype)"
     )
 
 

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import operator
+import unicodedata
 from collections.abc import Callable, Sequence
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, SupportsIndex
 
 import numpy as np
 
 from .. import _core
 from . import _cupy
-from ._compute import delivered, new_names, run, stored
+from ._compute import delivered, new_names, room, run, stored
 from ._operands import (
     Operand,
     decider,
@@ -55,19 +56,21 @@ def reduce(
         return NotImplemented
     axes = axes_of(axis, array.dims)
     options = {"dtype": dtype, "keepdims": bool(keepdims), **initial}
+    left = array._parameters.reduced(axes, bool(keepdims))
 
     def work(xp: Any, arrays: Sequence[Any], targets: Sequence[Any], mask: Any) -> Any:
+        made = room(target, left.shape)
         if xp is not np:
-            return _cupy.reduce(xp, ufunc, arrays[0], mask, axes, options)
+            return _cupy.reduce(xp, ufunc, arrays[0], mask, axes, options, made)
         masked = {} if mask is True else {"where": mask}
-        return ufunc.reduce(arrays[0], axis=axes, **masked, **options)
+        given = {} if made is None else {"out": np.empty(*made)}
+        return ufunc.reduce(arrays[0], axis=axes, **masked, **given, **options)
 
     side = side_of([array, mask], [target])
     with taken(side, [array, mask], [target]):
         fit_mask(mask, array)
         value = run(work, [array], mask, [], array.dims, side, whole=True)
-        left = array._parameters.reduced(axes, bool(keepdims))
-        field = _core._join(decider([array, mask])._parameters, [left], [])
+        field = _core._join(decider([array, mask, target])._parameters, [left], [])
         return delivered(reduced(value, field, side, target is None), out[0], target, side)
 
 
@@ -118,6 +121,8 @@ def axes_of(axis: Any, dims: tuple[str, ...]) -> tuple[int, ...]:
     """The axes, ascending. `axis`: None for all, an integer or a name, or a tuple of them."""
     if axis is None:
         return tuple(range(len(dims)))
+    if not dims and isinstance(axis, SupportsIndex) and operator.index(axis) in (0, -1):
+        return ()  # as in NumPy
     axes = [axis_of(item, dims) for item in (axis if isinstance(axis, tuple) else (axis,))]
     if len(set(axes)) != len(axes):
         raise ValueError(
@@ -127,9 +132,9 @@ def axes_of(axis: Any, dims: tuple[str, ...]) -> tuple[int, ...]:
 
 
 def name_of(item: object) -> str | None:
-    """The name that an axis is, which can be a Dimension of gt4py.next; None for a number."""
+    """The name that an axis is, which can be a Dimension of gt4py.next, normalised as those of storages; None for a number."""
     name = item if isinstance(item, str) else getattr(item, "value", None)
-    return name if isinstance(name, str) else None
+    return unicodedata.normalize("NFC", name) if isinstance(name, str) else None
 
 
 def axis_of(item: Any, dims: tuple[str, ...]) -> int:

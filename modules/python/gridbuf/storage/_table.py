@@ -44,12 +44,12 @@ _FUNCTIONS = {
     "elementwise": """
         angle:z around:a choose:a,choices clip:a,a_min,a_max,min,max digitize:x fix:x i0:x imag:val interp:x isclose:a,b
         iscomplex:x isin:element isneginf:x isposinf:x isreal:x nan_to_num:x real:val real_if_close:a round:a searchsorted:v
-        select:condlist,choicelist sinc:x where:condition,x,y""",
+        select:condlist,choicelist,default sinc:x where:condition,x,y""",
     "reduces": """
         all:a,where amax:a,where amin:a,where any:a,where argmax:a argmin:a average:a,weights count_nonzero:a linalg.norm:x
         linalg.vector_norm:x max:a,where mean:a,where median:a min:a,where nanargmax:a nanargmin:a nanmax:a,where
-        nanmean:a,where nanmedian:a nanmin:a,where nanpercentile:a nanprod:a,where nanquantile:a nanstd:a,where
-        nansum:a,where nanvar:a,where percentile:a prod:a,where ptp:a quantile:a std:a,where sum:a,where trapezoid:y,x
+        nanmean:a,where nanmedian:a nanmin:a,where nanpercentile:a,weights nanprod:a,where nanquantile:a,weights nanstd:a,where
+        nansum:a,where nanvar:a,where percentile:a,weights prod:a,where ptp:a quantile:a,weights std:a,where sum:a,where trapezoid:y,x
         var:a,where""",
     "keeps": "gradient:f pad:array roll:a tile:A tril:m triu:m unwrap:p",
     "along": """

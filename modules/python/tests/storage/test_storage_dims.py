@@ -55,14 +55,51 @@ def test_a_dim_is_a_str_with_a_kind() -> None:
     for wrong in ("", "a b", "1st", "01", "x" * 64, "×", Dimension("a", "diagonal")):
         with pytest.raises(ValueError, match="dimension"):
             gridbuf.Dim(wrong)
-    with pytest.raises(ValueError, match="data, as that of all numbers"):
-        gridbuf.Dim("0", "vertical")
+    kinds = ["horizontal", "local", "vertical", "data"]
+    for name, kind in itertools.product(["I", "J", "K", "0", "7"], kinds):
+        if kind == gridbuf.Dim(name).kind:
+            assert gridbuf.Dim(name, kind).kind == kind  # type: ignore[arg-type]
+            continue
+        for call in (
+            lambda: gridbuf.Dim(name, kind),  # type: ignore[arg-type]
+            lambda: gs.zeros(3, dims=(Dimension(name, kind),)),
+            lambda: gridbuf.declare_dims(**{name: kind}),  # type: ignore[arg-type]
+        ):
+            with pytest.raises(ValueError, match=f'dimension "{name}" is {kind}, but must be'):
+                call()
 
 
 def test_letters_beyond_ascii_are_normalised() -> None:
     composed, decomposed = "H\u00f6he", "Ho\u0308he"
     assert gridbuf.Dim(decomposed) == composed
     assert gs.zeros(2, dims=(decomposed,)).dims == (composed,)
+    field = gs.storage(np.arange(12.0).reshape(3, 4), dims=(composed, "K"))
+    calls = {
+        "sum": lambda name: np.sum(field, axis=name),
+        "several": lambda name: np.sum(field, axis=("K", name)),
+        "reduce": lambda name: np.add.reduce(field, axis=name, keepdims=True),
+        "method": lambda name: field.max(axis=name, out=gs.zeros(4, dims="K")),
+        "mean": lambda name: np.mean(field, axis=name),
+        "cumsum": lambda name: np.cumsum(field, axis=name),
+        "flip": lambda name: np.flip(field, name),
+        "roll": lambda name: np.roll(field, 1, axis=(name,)),
+        "transpose": lambda name: np.transpose(field, ("K", name)),
+        "moveaxis": lambda name: np.moveaxis(field, name, -1),
+        "swapaxes": lambda name: np.swapaxes(field, "K", name),
+        "concatenate": lambda name: np.concatenate([field, field], axis=name),
+        "stack": lambda name: np.stack([field[0], field[0]], axis=name),
+        "split": lambda name: np.split(field, 3, axis=name)[1],
+        "index": lambda name: field[{name: 1}],
+        "halo": lambda name: gs.zeros((3, 4), dims=(name, "K"), halo={name: 1}),
+        "size": lambda name: np.size(field, name),
+    }
+    for label, call in calls.items():
+        for name in (decomposed, gridbuf.Dim(decomposed), Dimension(decomposed, "horizontal")):
+            if label in ("index", "halo") and isinstance(name, Dimension):
+                continue  # does not have a hash
+            found, expected = call(name), call(composed)
+            assert getattr(found, "dims", ()) == getattr(expected, "dims", ()), label
+            np.testing.assert_array_equal(found, expected)
 
 
 def test_plain_names_are_horizontal_unless_declared() -> None:
@@ -154,6 +191,38 @@ def test_one_name_has_one_kind_in_an_operation() -> None:
     ):
         with pytest.raises(ValueError, match=r'"Level" is \w+, but must be \w+.*two names'):
             operation()
+
+
+def test_a_comparison_of_one_name_with_two_kinds_is_an_error_too() -> None:
+    for flat in (gs.zeros(4, dims=("Level",)), gs.zeros((3, 4), dims=("Cell", "Level"))):
+        for compare in (np.array_equal, np.array_equiv, np.allclose):
+            for pair in ((flat, gs.zeros(4, dims=(LEVEL,))), (gs.zeros(4, dims=(LEVEL,)), flat)):
+                with pytest.raises(ValueError, match=r'"Level" is \w+, but must be \w+.*two names'):
+                    compare(*pair)
+    assert not np.array_equal(gs.zeros(4, dims="I"), gs.zeros(4, dims="J"))
+    assert not np.array_equal(gs.zeros(4, dims="I"), gs.zeros(3, dims="I"))
+
+
+def test_a_declaration_is_of_all_names_or_of_none() -> None:
+    known = {"declared_first": "local"}
+    gridbuf.declare_dims(**known)  # type: ignore[arg-type]
+    for wrong in (
+        {"declared_no": "nonsense"},
+        {"declared_no": 5},
+        {"declared_first": "data"},
+        {"I": "local"},
+        {"0": "vertical"},
+        {"not a name": "data"},
+        {"decläred": "local", "decla\u0308red": "vertical"},
+    ):
+        good = {"declared_a": "vertical", "declared_b": "data"}
+        for kinds in ({**good, **wrong}, {**wrong, **good}):
+            with pytest.raises((TypeError, ValueError)):
+                gridbuf.declare_dims(**kinds)  # type: ignore[arg-type]
+            for name in good:
+                assert gridbuf.Dim(name).kind == "horizontal"
+    assert gridbuf.Dim("decläred").kind == "horizontal"
+    assert gridbuf.Dim("declared_first").kind == "local"
 
 
 # ---- Names in arguments. ----

@@ -5,7 +5,9 @@ from __future__ import annotations
 import gc
 import importlib.util
 import io
+import itertools
 import operator
+import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,7 +16,7 @@ import numpy as np
 import pytest
 from foreign import KINDS, emulated
 from gridbuf import testing
-from gridbuf.storage import SyncState, _cupy
+from gridbuf.storage import SyncState, _cupy, _functions, _table
 
 
 @pytest.fixture(autouse=True)
@@ -176,6 +178,37 @@ def test_overlapping_inputs_and_outputs_are_numpys(kind: str, source: slice, tar
     np.testing.assert_array_equal(read(storage), array)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_mask_that_shares_memory_with_the_output_is_as_if_read_first(kind: str) -> None:
+    rng = np.random.default_rng(3)
+    for _ in range(20):
+        values = rng.integers(0, 2, (5, 5)).astype(bool)
+        for mask_of in (
+            lambda a: a[::-1],
+            lambda a: a[:, ::-1],
+            lambda a: a[::-1, ::-1],
+            lambda a: a,
+        ):
+            expected = np.where(mask_of(values), ~values, values)
+            for call in (
+                lambda a, m: np.logical_not(a, out=a, where=m),
+                lambda a, m: np.copyto(a, np.logical_not(a), where=m),
+                lambda a, m: gridbuf.copyto(a, np.logical_not(a), where=m),
+                lambda a, m: a.__setitem__(m, np.logical_not(a)[m]),
+                lambda a, m: np.copyto(a, np.logical_not(a), where=m, casting="no"),
+            ):
+                storage = make(values, kind)
+                call(storage, mask_of(storage))
+                np.testing.assert_array_equal(read(storage), expected)
+        storage = make(values, kind)
+        np.any(storage, axis="J", where=storage[::-1], out=storage[:, 0])
+        np.testing.assert_array_equal(
+            read(storage)[:, 0], np.any(values, axis=1, where=values[::-1])
+        )
+    with pytest.raises(TypeError):
+        gridbuf.copyto([1, 2], make([1, 2]))
+
+
 def test_other_methods_are_a_type_error_that_names_to_numpy() -> None:
     a = numbered()
     for call in (
@@ -287,6 +320,159 @@ def test_reduce_into_an_output(kind: str) -> None:
         np.testing.assert_array_equal(array, expected)
     with pytest.raises(ValueError, match="must have all of .* lacks 'J'"):
         np.add.reduce(a, axis="K", out=numbered(kind, (2,), dims="I"))
+
+
+TYPES = ["?", "i1", "u2", "i4", "u8", "f2", "f4", "f8", "c8", "c16"]
+
+
+def same(call: Callable[..., Any], given: Any, expected_of: Any, label: Any) -> None:
+    """`call` with an array of gridbuf's and with one of NumPy's: equal bits and dtype, or an error in both."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            expected = call(expected_of)
+        except (TypeError, ValueError) as error:
+            with pytest.raises((TypeError, ValueError)):
+                call(given)
+                raise AssertionError(f"{label}: NumPy raises {error!r}")
+            return
+        found = call(given)
+    values = read(found) if isinstance(found, gridbuf.storage.Storage) else np.asarray(found)
+    assert values.dtype == np.asarray(expected).dtype, label
+    np.testing.assert_array_equal(values, expected, err_msg=str(label))
+
+
+def for_reductions(dtype: str) -> np.ndarray:
+    """Values whose sums and products do not fit narrow types."""
+    values = np.array([[60000.3, 2.5, -3.25, 0], [60000, 200, 7.7, 1]])
+    with np.errstate(all="ignore"):
+        return values.astype(np.int64).astype(dtype) if dtype[0] in "?iu" else values.astype(dtype)
+
+
+REDUCTIONS = sorted(
+    name
+    for name, row in _table.ROWS.items()
+    if row.rule == "reduces" and "out" in _functions._signature_of(getattr(np, name, len)).parameters
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_a_reduction_into_an_output_of_any_dtype_is_numpys(name: str) -> None:
+    """NumPy computes in a dtype that follows from `out`, too, and casts to it as it likes."""
+    function = getattr(np, name)
+    q = (30,) if "percentile" in name else ([0.25, 0.5],) if "quantile" in name else ()
+    first = ("0",) if "quantile" in name else ()
+    for dtype, out_dtype in itertools.product(TYPES, TYPES):
+        array = for_reductions(dtype)
+        storage = make(array)
+        for axis, keepdims in itertools.product([None, 0, 1], [False, True]):
+            shape = np.any(array, axis=axis, keepdims=keepdims).shape
+            dims = (
+                storage.dims
+                if keepdims
+                else tuple(d for i, d in enumerate("IJ") if axis not in (None, i))
+            )
+            shape, dims = (2,) * len(first) + shape, (*first, *dims)
+
+            def reduce(a: Any) -> Any:
+                is_numpys = isinstance(a, np.ndarray)
+                out = (
+                    np.zeros(shape, out_dtype)
+                    if is_numpys
+                    else gridbuf.storage.zeros(shape, out_dtype, dims=dims)
+                )
+                assert function(a, *q, axis=axis, out=out, keepdims=keepdims) is out
+                return out
+
+            same(reduce, storage, array, (name, dtype, out_dtype, axis, keepdims))
+
+
+BINARY = [
+    value
+    for value in vars(np).values()
+    if isinstance(value, np.ufunc) and (value.nin, value.nout, value.signature) == (2, 1, None)
+]
+
+
+@pytest.mark.parametrize("ufunc", BINARY, ids=lambda ufunc: ufunc.__name__)
+def test_reduce_with_any_dtypes_and_options_is_numpys(ufunc: np.ufunc) -> None:
+    mask = np.array([[True, False, True, True], [False, False, True, False]])
+    for dtype, out_dtype in itertools.product(TYPES, [None, *TYPES]):
+        array = for_reductions(dtype)
+        for where, initial, given in itertools.product(
+            [None, mask], [None, 2.5, 3], [None, "f4"] if dtype in ("i4", "f2") else [None]
+        ):
+            options: dict[str, Any] = {} if initial is None else {"initial": initial}
+            options |= {} if given is None else {"dtype": given}
+
+            def reduce(a: Any) -> Any:
+                wrap = np.asarray if isinstance(a, np.ndarray) else make
+                more = dict(options)
+                if where is not None:
+                    more["where"] = wrap(where) if wrap is np.asarray else make(where.T, dims="JI")
+                if out_dtype is None:
+                    return ufunc.reduce(a, axis=1, **more)
+                out = np.zeros(2, out_dtype) if wrap is np.asarray else make(np.zeros(2, out_dtype))
+                return ufunc.reduce(a, axis=1, out=out, **more)
+
+            label = (ufunc.__name__, dtype, out_dtype, where is None, options)
+            same(reduce, make(array), array, label)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_outputs_of_reductions_are_numpys_on_every_side(kind: str) -> None:
+    for name, out_dtype in itertools.product(REDUCTIONS, ["f8", "i4", "f2"]):
+        q = (0.5,) if "quantile" in name or "percentile" in name else ()
+        array = for_reductions("f2")
+
+        def reduce(a: Any) -> Any:
+            kept = np.zeros(4, out_dtype)
+            out = kept if isinstance(a, np.ndarray) else make(kept, kind, dims="J")
+            return getattr(np, name)(a, *q, axis=0, out=out)
+
+        same(reduce, make(array, kind), array, (name, out_dtype))
+    wide = make(np.zeros((3, 4)), kind, dims="KJ")
+    np.sum(make(for_reductions("f2"), kind), axis="I", out=wide)
+    np.testing.assert_array_equal(
+        read(wide), [for_reductions("f2").sum(axis=0, out=np.zeros(4))] * 3
+    )
+
+
+@pytest.mark.parametrize("decimals", [0, 1, -1])
+def test_functions_with_an_output_compute_in_its_dtype_where_numpy_does(decimals: int) -> None:
+    for dtype, out_dtype in itertools.product(TYPES, TYPES):
+        array = for_reductions(dtype)
+        for function in (
+            lambda a, out: np.round(a, decimals, out=out),
+            lambda a, out: np.clip(a, 1, 3, out=out),
+            lambda a, out: np.fix(a, out=out),
+            lambda a, out: np.cumsum(a, axis=0, out=out),
+            lambda a, out: np.nancumprod(a, axis=1, out=out),
+            lambda a, out: np.take(a, [1, 0], axis=0, out=out),
+            lambda a, out: np.compress([True, True], a, axis=0, out=out),
+            lambda a, out: np.concatenate([a[:1], a[1:]], out=out),
+        ):
+
+            def call(a: Any, function: Any = function) -> Any:
+                out = np.zeros(a.shape, out_dtype)
+                return function(a, out if isinstance(a, np.ndarray) else make(out))
+
+            same(call, make(array), array, (function, dtype, out_dtype))
+
+
+def test_reductions_without_dimensions_take_axis_0_as_numpy_does() -> None:
+    array = np.array(5.0)
+    names = ["all", "any", "argmax", "count_nonzero", "cumsum", "flip", "max", "mean", "median", "nansum", "ptp", "sort",
+             "std", "sum", "take"]  # fmt: skip
+    for axis in (0, -1, 1, (0,), (), None):
+        for call in (
+            *(lambda a, n=name: getattr(np, n)(a, *((0,) if n == "take" else ()), axis=axis) for name in names),
+            lambda a: np.add.reduce(a, axis=axis),
+            lambda a: np.maximum.reduce(a, axis=axis, initial=7.0),
+            lambda a: np.add.reduce(a),
+            lambda a: a.sum(axis),
+        ):  # fmt: skip
+            same(call, make(array), array, axis)
 
 
 def test_what_are_no_axes() -> None:
@@ -466,12 +652,139 @@ def test_functions_that_take_part_in_an_output() -> None:
     assert np.median(a, axis="I", out=array) is array
     np.testing.assert_array_equal(array, np.median(read(a), axis=0))
     with pytest.raises(TypeError, match="Cannot cast"):
-        np.cumsum(a, axis=0, out=a.astype("i4"))
+        np.clip(a, 0, 3, out=a.astype("i4"))
     with pytest.raises(ValueError, match="lacks 'K'"):
         np.round(a, out=a[..., 0])
     before = read(a)
     np.median(a, axis="K", overwrite_input=True)
     np.testing.assert_array_equal(read(a), before)
+
+
+class NoArray:
+    """Not an array in any way."""
+
+
+NO_OUTPUTS = [5, 2.5, True, "out", b"out", [1], [[1.0, 2.0]], np.float64(1), NoArray(), {}, {1: 2}, range(2), (), (None, None), slice(None)]  # fmt: skip
+
+
+def with_outputs() -> list[str]:
+    names = []
+    for name in _table.ROWS:
+        function = operator.attrgetter(name)(np) if hasattr(np, name.partition(".")[0]) else len
+        is_ufunc = isinstance(function, np.ufunc)
+        if is_ufunc or "out" in _functions._signature_of(function).parameters:
+            names.append(name)
+    ufuncs = [name for name, value in vars(np).items() if isinstance(value, np.ufunc)]
+    names += [name for name in ufuncs if name != "isnat"]  # for dates
+    return sorted(set(names))
+
+
+def arguments_of(name: str, make: Callable[[Any], Any]) -> tuple[Any, ...]:
+    """Arguments of a function that has `out`."""
+    function = operator.attrgetter(name)(np)
+    matrix = make(np.array([[2.0, 1.0], [1.0, 3.0]]))
+    if isinstance(function, np.ufunc):
+        is_integer = all("d" not in signature for signature in function.types)
+        vectors = {"matvec": (matrix, matrix[0]), "vecmat": (matrix[0], matrix)}
+        own = make(np.array([[2, 1], [1, 3]])) if is_integer else matrix
+        if name == "ldexp":
+            return matrix, make(np.array([[2, 1], [1, 3]]))
+        return vectors.get(name, (own,) * function.nin)
+    q = (0.5,) if "quantile" in name or "percentile" in name else ()
+    given = {
+        "choose": (make(np.array([[0, 1], [1, 0]])), [matrix, 9.0]),
+        "compress": ([True, False], matrix, 0),
+        "concat": ([matrix, matrix],),
+        "concatenate": ([matrix, matrix],),
+        "cumulative_prod": (matrix[0],),
+        "cumulative_sum": (matrix[0],),
+        "dot": (matrix, matrix),
+        "einsum": ("ij->i", matrix),
+        "linalg.multi_dot": ([matrix, matrix],),
+        "outer": (matrix[0], matrix[1]),
+        "stack": ([matrix, matrix],),
+        "take": (matrix, [[1, 0]], 0),
+        "clip": (matrix, 1, 2),
+    }
+    return given.get(name, (matrix, *q))
+
+
+@pytest.mark.parametrize("name", with_outputs())
+def test_what_is_not_an_output_is_numpys_error(name: str) -> None:
+    function = operator.attrgetter(name)(np)
+    arguments = arguments_of(name, make)
+    for wrong in NO_OUTPUTS:
+        if isinstance(wrong, tuple) and wrong == (None,) * getattr(function, "nout", 1):
+            continue  # as if it was not given
+        with pytest.raises((TypeError, ValueError)):
+            function(*arguments, out=wrong)
+    if isinstance(function, np.ufunc) and function.nout == 1:
+        for wrong in NO_OUTPUTS[:-3]:
+            with pytest.raises((TypeError, ValueError)):
+                function(*arguments, out=(wrong,))
+
+
+IGNORED = {"fft.hfft", "fft.ifft2"}
+"""Functions whose `out` NumPy ignores."""
+
+
+@pytest.mark.parametrize("kind", ["cpu", "synced"])
+@pytest.mark.parametrize("name", with_outputs())
+def test_an_output_of_any_shape_is_numpys(name: str, kind: str) -> None:
+    """An array as output is refused where NumPy refuses it, never filled by repetition; only ufuncs repeat, as NumPy's do."""
+    function = operator.attrgetter(name)(np)
+    if isinstance(function, np.ufunc) and function.nout > 1:
+        return
+    plain = arguments_of(name, np.asarray)
+    with np.errstate(all="ignore"):
+        result = np.asarray(function(*plain))
+    for shape in {
+        result.shape,
+        (3, *result.shape),
+        (1, *result.shape),
+        result.shape[1:],
+        (*result.shape, 1),
+        (5,),
+        (),
+    }:
+
+        def call(make: Callable[[Any], Any]) -> np.ndarray:
+            out = np.zeros(shape, result.dtype)
+            with np.errstate(all="ignore"):
+                assert function(*arguments_of(name, make), out=out) is out
+            return out
+
+        try:
+            if shape != result.shape and ("cum" in name and shape == () or name in IGNORED):
+                raise ValueError("NumPy crashes, or ignores it")
+            expected = result if name in IGNORED else call(np.asarray)
+        except (TypeError, ValueError):
+            with pytest.raises((TypeError, ValueError)):
+                call(lambda values: make(values, kind))
+            continue
+        if shape != result.shape and _table.row_of(name).rule != "plain":  # type: ignore[union-attr]
+            continue  # names decide
+        np.testing.assert_array_equal(call(lambda values: make(values, kind)), expected)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_output_by_position_may_be_a_storage_and_an_input(kind: str) -> None:
+    values = np.array([[2.0, 1.0], [1.0, 3.0]])
+    for call in (
+        lambda a, out: np.dot(a, a, out=out),
+        lambda a, out: np.matmul(a, a, out=out),
+        lambda a, out: np.take(a, [[3, 2], [1, 0]], out=out),
+        lambda a, out: np.einsum("ij,jk->ik", a, a, out=out),
+        lambda a, out: np.outer(a[0], a[1], out=out),
+        lambda a, out: np.cumsum(a, axis=0, out=out),
+    ):
+        for is_input in (False, True):
+            a = make(values, kind, layout=(1, 0))
+            out = a if is_input else make(np.zeros((2, 2)), kind, alignment_size=64)
+            expected = np.zeros((2, 2))
+            call(values, expected)
+            assert call(a, out) is out
+            np.testing.assert_array_equal(read(out), expected)
 
 
 def test_like_functions_take_no_order_and_no_other_shape() -> None:
@@ -502,7 +815,115 @@ def test_functions_of_arrays_of_other_types_are_not_refused_for_them() -> None:
     assert np.concatenate([numbered(), Mine()]) == "mine"
 
 
+def test_sequences_of_arrays_and_indices_are_numpys() -> None:
+    index = np.array([[0, 1, 1], [1, 0, 1]])
+    field = np.arange(6.0).reshape(2, 3)
+    for call in (
+        lambda i, a: np.choose(i, [0, 9]),
+        lambda i, a: np.choose(i, (0, 9.5)),
+        lambda i, a: np.choose(i, [a, 9]),
+        lambda i, a: np.choose(i, [[[1, 2, 3], [4, 5, 6]], a]),
+        lambda i, a: (
+            np.choose(i, [[1, 2, 3], 9])
+            if isinstance(i, np.ndarray)
+            else np.choose(i, [[[1, 2, 3]], 9])
+        ),
+        lambda i, a: np.choose(i, np.stack([field, -field])),
+        lambda i, a: np.choose(i[0], np.array([[1, 2, 3], [4, 5, 6]])),
+        lambda i, a: np.choose(i[0], a),
+        lambda i, a: np.select([i > 0], [1]),
+        lambda i, a: np.select([i > 0, a > 2], [1, 2.5], 7),
+        lambda i, a: np.select([i > 0], [a], default=-a),
+        lambda i, a: np.select((i > 0, a > 1), (a, 3), default=2),
+        lambda i, a: np.select([i > 0], [[[1, 2, 3], [4, 5, 6]]]),
+        lambda i, a: np.average(a, axis=1, weights=np.array([1, 2, 4])),
+        lambda i, a: np.average(a, axis=1, weights=[1, 2, 4]),
+        lambda i, a: np.average(a, weights=np.arange(1, 7).reshape(2, 3)),
+        lambda i, a: np.trapezoid(a, np.array([0, 1, 3]), axis=1),
+        lambda i, a: np.split(a, i[0, 1:2], axis=1)[1],
+        lambda i, a: np.array_split(a, np.array([1, 2]), axis=1)[2],
+        lambda i, a: np.array_split(a, (1, 2), axis=1)[1],
+        lambda i, a: np.transpose(a, np.array([1, 0])),
+        lambda i, a: np.moveaxis(a, np.int64(0), np.array(1)),
+        lambda i, a: np.sum(a, axis=np.array(1)),
+        lambda i, a: np.mean(a, axis=np.array([0])),
+        lambda i, a: np.sum(a, axis=np.array([0])),
+        lambda i, a: np.quantile(a, 0.4, axis=0, weights=a + 1, method="inverted_cdf"),
+    ):
+
+        def both(given: Any, call: Any = call) -> Any:
+            return call(*given)
+
+        same(both, (make(index), make(field)), (index, field), call)
+    a, i = make(field), make(index)
+    turned = make(field.T, dims="JI")
+    np.testing.assert_array_equal(
+        read(np.select([i > 0], [a], default=turned)), np.where(index > 0, field, field)
+    )
+    weights = turned + 1
+    np.testing.assert_array_equal(
+        read(np.quantile(a, 0.4, axis="I", weights=weights, method="inverted_cdf")),
+        np.quantile(field, 0.4, axis=0, weights=field + 1, method="inverted_cdf"),
+    )
+
+
 # ---- Where it is computed. ----
+
+MIXED = {
+    "average": lambda a, b, v: np.average(a, axis=0, weights=b),
+    "choose": lambda a, b, v: np.choose(a > 1, [a, b]),
+    "clip": lambda a, b, v: np.clip(a, 0, b),
+    "compress": lambda a, b, v: np.compress(v > 1, a, axis=1),
+    "concatenate": lambda a, b, v: np.concatenate([a, b]),
+    "delete": lambda a, b, v: np.delete(a, 0, axis=0) + b[:1],
+    "diff": lambda a, b, v: np.diff(a, axis=0, prepend=b),
+    "digitize": lambda a, b, v: np.digitize(a, v),
+    "interp": lambda a, b, v: np.interp(a, v, v),
+    "isclose": lambda a, b, v: np.isclose(a, b),
+    "isin": lambda a, b, v: np.isin(a, v),
+    "mean": lambda a, b, v: np.mean(a, axis=0, where=b > 2),
+    "nanmax": lambda a, b, v: np.nanmax(a, axis=0, where=b > 2, initial=0),
+    "nansum": lambda a, b, v: np.nansum(a, axis=0, where=b > 2),
+    "quantile": lambda a, b, v: np.quantile(a, v / 9, axis=0),
+    "percentile": lambda a, b, v: np.percentile(a, v, axis=0),
+    "searchsorted": lambda a, b, v: np.searchsorted(v, a),
+    "select": lambda a, b, v: np.select([a > 1], [a], default=b),
+    "stack": lambda a, b, v: np.stack([a, b]),
+    "std": lambda a, b, v: np.std(a, axis=0, where=b >= 0),
+    "sum": lambda a, b, v: np.sum(a, axis=0, where=b > 2),
+    "take": lambda a, b, v: np.take(a, (v % 2).astype(int), axis=0),
+    "trapezoid": lambda a, b, v: np.trapezoid(a, b, axis=0),
+    "weights": lambda a, b, v: np.quantile(a, 0.3, axis=0, weights=b, method="inverted_cdf"),
+    "where": lambda a, b, v: np.where(a > 1, a, b),
+}
+
+
+@pytest.mark.parametrize("managed", ["synced", "managed"])
+@pytest.mark.parametrize("name", MIXED)
+def test_arrays_of_two_types_give_the_managed_one_on_the_side_that_computes(
+    name: str, managed: str
+) -> None:
+    call = MIXED[name]
+    a, b, v = np.arange(6.0).reshape(2, 3), np.arange(6.0).reshape(2, 3)[::-1], np.arange(3.0)
+    expected = call(a, b, v)
+    for kinds in itertools.product(["cpu", managed, "gpu"], repeat=3):
+        for current in ("host", "device"):
+            storages = [make(x, k, dims=d) for x, k, d in zip((a, b, v), kinds, ("IJ", "IJ", "J"))]
+            for storage, kind in zip(storages, kinds):
+                if kind == managed and current == "device":
+                    storage[...] = gridbuf.storage.storage(
+                        read(storage), device="gpu", managed=None, dims=storage.dims
+                    )
+            try:
+                found = call(*storages)
+            except TypeError as error:  # memory of host and device without a managed one
+                assert "cannot reach" in str(error) and {"cpu", "gpu"} <= set(kinds)
+                continue
+            np.testing.assert_allclose(read(found), expected)
+            if kinds[0] == managed:
+                assert type(found) is type(storages[0])
+            assert type(found) in [type(storage) for storage in storages]
+
 
 CLEAN, HOST, DEVICE = SyncState.SYNC_CLEAN, SyncState.SYNC_HOST_DIRTY, SyncState.SYNC_DEVICE_DIRTY
 

@@ -300,6 +300,51 @@ def test_a_refused_value_changes_nothing(storage: Any, value: Any) -> None:
     assert (values(storage) == pattern()).all()
 
 
+OVERLAPS = {
+    "itself": lambda a: a,
+    "reversed": lambda a: a[::-1],
+    "transposed": lambda a: a.T,
+    "turned": lambda a: a[::-1, ::-1].T,
+    "row": lambda a: a[1],
+    "column": lambda a: a[:, 2],
+    "element": lambda a: a[1:2, 1:2],
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seen", OVERLAPS)
+def test_keys_and_values_that_share_memory_with_the_target_are_as_if_read_first(
+    kind: str, seen: str
+) -> None:
+    """NumPy reads a mask or an index while it writes."""
+    see, rng = OVERLAPS[seen], np.random.default_rng(5)
+    for dtype in ("?", "i8"):
+        for _ in range(20):
+            # Every value is an index, too.
+            begin = rng.integers(0, 2 if dtype == "?" else 4, (4, 4)).astype(dtype)
+            for key_of, value_of in [
+                (see, lambda a: 1),
+                (see, lambda a: see(a)[0]),
+                (lambda a: [0, 2, 1, 3], lambda a: np.asarray(see(a)) if kind != "gpu" else see(a)),
+                (lambda a: (slice(None), see(a)[-1]), lambda a: 1),
+                (lambda a: (see(a)[0], see(a)[-1]), lambda a: a[1, ::-1]),
+                (lambda a: see(a) > 0, lambda a: 0),
+            ]:
+                target, expected, copied = (
+                    gs.storage(begin, **KINDS[kind]),
+                    begin.copy(),
+                    begin.copy(),
+                )
+                try:
+                    expected[key_of(copied)] = value_of(copied)
+                except (IndexError, ValueError) as error:
+                    with pytest.raises(type(error)):
+                        target[key_of(target)] = value_of(target)
+                    continue
+                target[key_of(target)] = value_of(target)
+                np.testing.assert_array_equal(values(target), expected)
+
+
 def test_in_place_operators(storage: Any) -> None:
     before = storage
     storage += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import gridbuf.storage
@@ -48,6 +49,70 @@ def test_padded_layouts(ufunc: np.ufunc, dtype: str, device: Any) -> None:
                         where=gridbuf.storage.storage(mask, dims="IJ", device=device),
                     )
                     np.testing.assert_array_equal(out.to_numpy(), np.where(mask, ufunc(values), 1))
+
+
+COMPARISONS = [np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal]
+
+
+@pytest.mark.parametrize("ufunc", COMPARISONS, ids=lambda ufunc: ufunc.__name__)
+def test_integers_of_python_beyond_the_type_compare_under_a_mask(ufunc: np.ufunc) -> None:
+    """NumPy crashes."""
+    mask = np.arange(40) % 3 == 0
+    with gridbuf.testing.emulated_device():
+        for device, dtype in itertools.product(
+            [None, "gpu"], ["i1", "u1", "u2", "i4", "u8", "f4", "?"]
+        ):
+            array = np.arange(40).astype(dtype)
+            storage = gridbuf.storage.storage(array, device=device)
+            for number in (-1, 0, 1, True, 300, -(2**40), 2**63, 2**80):
+                if number >= 2**63 and dtype in ("f4", "?"):
+                    continue  # an OverflowError
+                for inputs, plain in [
+                    ((storage, number), (array, number)),
+                    ((number, storage), (number, array)),
+                ]:
+                    for out_dtype in ("?", "i4"):
+                        out = gridbuf.storage.full((40,), 1, out_dtype, device=device)
+                        where = gridbuf.storage.storage(mask, device=device)
+                        assert ufunc(*inputs, out=out, where=where) is out
+                        expected = np.where(mask, ufunc(*plain), 1)
+                        np.testing.assert_array_equal(out.to_numpy(), expected)
+            flags = gridbuf.storage.storage(mask, device=device)
+            ufunc(storage, -(2**40), out=flags, where=flags[::-1])
+            expected = np.where(mask[::-1], ufunc(array, -(2**40)), mask)
+            np.testing.assert_array_equal(flags.to_numpy(), expected)
+
+
+@pytest.mark.parametrize("device", [None, "gpu"])
+def test_wrapped_indices_end(device: Any) -> None:
+    """NumPy adds the extent until the index is in bounds: for ever if the extent is 0."""
+    with gridbuf.testing.emulated_device():
+        empty = gridbuf.storage.zeros((4, 0, 0), device=device)
+        for indices in (0, [1, -1], np.array([5]), []):
+            shape = (4, *np.shape(indices), 0)
+            assert np.take(empty, indices, axis=1, mode="wrap").shape == shape
+            assert np.take(empty, indices, axis="J", mode="clip").shape == shape
+        with pytest.raises(IndexError, match="empty"):
+            np.take(gridbuf.storage.zeros((4, 0), device=device), 0, axis=1, mode="wrap")
+        values = np.arange(12).reshape(3, 4)
+        storage = gridbuf.storage.storage(values, device=device)
+        for dtype, axis in itertools.product(["i1", "u2", "i8"], [None, 0, 1, -1]):
+            indices = np.array([0, 1, 100, 7, np.iinfo(dtype).max]).astype(dtype)
+            if dtype != "u2":
+                indices[1] = np.iinfo(dtype).min
+            extent = values.size if axis is None else values.shape[axis]
+            expected = np.take(values, [int(i) % extent for i in indices], axis=axis)
+            found = np.take(storage, indices, axis=axis, mode="wrap")
+            np.testing.assert_array_equal(np.asarray(found), expected)
+        chosen = gridbuf.storage.storage(np.array([0, -1, 2**62, -(2**62) + 1]), device=device)
+        found = np.choose(chosen, [chosen * 0 + n for n in (10, 11, 12)], mode="wrap")
+        expected = [10 + int(i) % 3 for i in chosen.tolist()]
+        assert found.tolist() == expected
+        for axis in (2, -3, "K"):
+            with pytest.raises((ValueError, IndexError)):
+                np.take(storage, 0, axis=axis, mode="wrap")
+        with pytest.raises((TypeError, ValueError)):
+            np.take(storage, [1.5], axis=0, mode="wrap")
 
 
 @pytest.mark.parametrize("ufunc", [np.less, np.add, np.logaddexp])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import copy
 import gc
+import itertools
 import pickle
 import warnings
 from collections.abc import Callable, Iterator
@@ -402,6 +403,44 @@ def test_a_whole_field_crosses_once_without_padding() -> None:
     assert (up, down) == (field.nbytes, 0)
     write_on_device(field, 1)
     assert moved(field.device_to_host) == (0, field.nbytes)
+
+
+FUNCTIONS = {
+    "diff": lambda a: np.diff(a, axis=0),
+    "concatenate": lambda a: np.concatenate([a, a]),
+    "pad": lambda a: np.pad(a, 1),
+    "take": lambda a: np.take(a, [0, 0, 1], axis=0),
+    "tile": lambda a: np.tile(a, 2),
+    "compress": lambda a: np.compress([True, False], a, axis=0),
+    "delete": lambda a: np.delete(a, 0, axis=1),
+    "insert": lambda a: np.insert(a, 0, 7, axis=1),
+    "repeat": lambda a: np.repeat(a, 2, axis=2),
+    "sort": np.sort,
+    "cumsum": lambda a: np.cumsum(a, axis=0),
+    "cumulative_sum": lambda a: np.cumulative_sum(a, axis=0, include_initial=True),
+    "roll": lambda a: np.roll(a, 1),
+    "gradient": lambda a: np.gradient(a)[0],
+    "where": lambda a: np.where(a > 1, a, 0),
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_functions_keep_both_layouts(name: str) -> None:
+    """Also where an extent changes."""
+    function = FUNCTIONS[name]
+    values = np.arange(np.prod(SHAPE)).reshape(SHAPE).astype(float)
+    for layout, second in itertools.permutations([FORTRAN, C, (0, 2, 1)], 2):
+        field = gs.storage(
+            values, device="gpu", layout=layout, alignment_size=32, device_layout=second, device_alignment_size=128
+        )  # fmt: skip
+        for field in (field, field + 0):
+            made = function(field)
+            assert (made.layout, made.alignment_size) == (layout, 32)
+            assert (made.device_layout, made.device_alignment_size) == (second, 128)
+            np.testing.assert_array_equal(made.to_numpy(), function(values))
+    same = function(gs.storage(values, device="gpu", layout=FORTRAN))
+    assert (same.layout, same.device_layout) == (FORTRAN, FORTRAN)
+    assert function(gs.storage(values, layout=FORTRAN)).device_layout is None
 
 
 @pytest.mark.parametrize("dtype", ["i1", "f2", "f4", "c16", "S5", [("a", "i1"), ("b", "f8")]])
