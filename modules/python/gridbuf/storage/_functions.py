@@ -439,7 +439,8 @@ def _along(call: _Call) -> Any:
     if first is None:
         return _plain(call)
     is_flat = call.row.rule != "keeps" and call.argument("axis") is None and first.ndim != 1
-    # numpy.take drops the axis, or makes several of it.
+    # An array without dimensions becomes a vector. numpy.take drops the axis, or makes several of it.
+    is_flat |= call.row.rule != "keeps" and first.ndim == 0
     is_flat |= call.name == "take" and np.ndim(call.arguments["indices"]) != 1
     call.name_axes(first.dims)
     with _pairing(call, first) as (side, target):
