@@ -1328,8 +1328,14 @@ def e_reduces(call: Call, out: Outputs | None) -> Expected:
         gone = set(range(len(dims))) if axis is None else {a % len(dims) for a in axis}
     except (TypeError, ZeroDivisionError):
         gone = set()
-    if axis == () and call.name.startswith("nan") and np.ndim(call.arguments.get("q", 0)):
-        raise Skip  # NumPy 2.4.6 puts the dimensions of q last
+    if (
+        isinstance(axis, tuple)
+        and call.name.startswith("nan")
+        and np.ndim(call.arguments.get("q", 0))
+    ):
+        raise Skip  # NumPy 2.4.6 puts the dimensions of q elsewhere
+    if isinstance(axis, float):
+        refuse("axis", TypeError)  # numpy.linalg.norm converts it
     keepdims = bool(arguments.get("keepdims", False))
     left = tuple(n for i, n in enumerate(dims) if keepdims or i not in gone)
     function = None
@@ -1530,6 +1536,9 @@ def e_host(call: Call, out: Outputs | None) -> Expected:
 
 
 def e_plain(call: Call, out: Outputs | None) -> Expected:
+    fields = call.fields()
+    if call.name.startswith("fft.") and any(0 in np.shape(f.plain) for f in fields):
+        raise Skip  # NumPy 2.4.6 returns memory that it has not written
     storages = call.storages
     arguments = call.arguments
     if len(storages) == 1:
@@ -1637,6 +1646,8 @@ def draw_output(call: Call, value: Any, dims: Any) -> Field:
                     field.base,
                     field.plain_base,
                 )
+    while np.dtype(dtype).kind in "SU" and dtype != natural:
+        dtype = draw.dtype("N")
     shape_list = list(shape)
     if shape_list and draw.chance(0.04):
         shape_list[0] = draw.choice((0, 1, 2, 3))
@@ -1678,7 +1689,7 @@ def is_same(found: np.ndarray, right: np.ndarray, tolerance: float) -> bool:
     if found.dtype.char not in "gG" and found.tobytes() == right.tobytes():
         return True
     kind = found.dtype.kind
-    if kind in "SUmM":
+    if kind in "OSUmM":
         return bool(((found == right) | ((found != found) & (right != right))).all())
     if kind not in "fc":
         return False
@@ -1925,7 +1936,9 @@ class Allowed(NamedTuple):
 def is_of_numpy_in_this_layout(prepared: Prepared, problem: str) -> bool:
     """Whether NumPy has the found result for arrays with the strides of the storages."""
     call, out, right = prepared.call, prepared.out, prepared.right
-    if out is not None or right is None or not problem.startswith(("value", "again: value")):
+    outputs = [] if out is None else [field for field in out.fields if field is not None]
+    bases = {id(field.base) for field in outputs}
+    if right is None or any(id(field.base) in bases for field in call.fields()):
         return False
     twins = [(field, field.plain) for field in call.storages]
     for field, _ in twins:
@@ -1934,15 +1947,19 @@ def is_of_numpy_in_this_layout(prepared: Prepared, problem: str) -> bool:
             host = gridbuf.storage.storage(field.given, device=None)
         field.plain = host.to_numpy()
     try:
-        found = call_on_storages(call, call.given(), None)
-        return not problem_of(found, RULES[call.rule](call, None), 0)
+        again = RULES[call.rule](call, out)
+        if out is not None:
+            return not bases_problem(call.draw, 0)
+        return not problem_of(call_on_storages(call, call.given(), None), again, 0)
     finally:
         for field, plain in twins:
             field.plain = plain
 
 
 def has_where_of_ufunc(prepared: Prepared) -> bool:
-    return prepared.call.ufunc is not None and "where" in prepared.call.arguments
+    return (
+        prepared.call.ufunc is not None or prepared.call.name == "clip"
+    ) and "where" in prepared.call.arguments
 
 
 ALLOWED = {
