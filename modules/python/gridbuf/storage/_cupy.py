@@ -87,7 +87,8 @@ def reduce(
         array = xp.where(mask, array, _neutral(ufunc, array.dtype, initial))
     dtype = options["dtype"]
     if dtype is None and room is not None:
-        *_, dtype = ufunc.resolve_dtypes((room[1], array.dtype, room[1]), reduction=True)
+        given = (room[1], array.dtype, None)
+        *_, dtype = ufunc.resolve_dtypes(given, casting="unsafe", reduction=True)
     if dtype is not None:
         array = array.astype(dtype)
     result = getattr(xp, name)(array, axis=axes, keepdims=options["keepdims"])

@@ -1279,6 +1279,14 @@ def test_what_cupy_is_asked_gives_what_reduce_gives(
         found = _cupy.reduce(np, ufunc, VALUES, mask, axes, options)
         np.testing.assert_allclose(found, expected)
         assert np.asarray(found).dtype == np.asarray(expected).dtype
+        for own, out_dtype in itertools.product(["f2", "i4", "f8"], ["f8", "f4", "i8", "?"]):
+            values, out = VALUES.astype(own), np.zeros(np.shape(expected), out_dtype)
+            with np.errstate(all="ignore"):
+                ufunc.reduce(values, axis=axes, where=mask, out=out, **options)
+                room = (out.shape, out.dtype)
+                found = np.asarray(_cupy.reduce(np, ufunc, values, mask, axes, options, room))
+            np.testing.assert_allclose(found, out)
+            assert found.dtype == out.dtype
 
 
 def test_what_cupy_does_not_have_is_a_type_error() -> None:

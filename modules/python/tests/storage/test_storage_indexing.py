@@ -327,7 +327,7 @@ def test_keys_and_values_that_share_memory_with_the_target_are_as_if_read_first(
                 (see, lambda a: see(a)[0]),
                 (lambda a: [0, 2, 1, 3], lambda a: np.asarray(see(a)) if kind != "gpu" else see(a)),
                 (lambda a: (slice(None), see(a)[-1]), lambda a: 1),
-                (lambda a: (see(a)[0], see(a)[-1]), lambda a: a[1, ::-1]),
+                (lambda a: (see(a)[0], see(a)[-1]), lambda a: a[1, 1]),
                 (lambda a: see(a) > 0, lambda a: 0),
             ]:
                 target, expected, copied = (
