@@ -55,6 +55,7 @@ from ._ufuncs import call_again, call_ufunc
 
 __all__ = ["array_function", "array_ufunc", "copyto"]
 
+_WRITEABLE = 0x0400  # NPY_ARRAY_WRITEABLE
 _AXES = frozenset({"axis", "axes", "axis1", "axis2", "source", "destination", "start"})
 
 # Parameters that are a sequence of arrays; an array is the sequence of its parts.
@@ -317,7 +318,8 @@ def _own(value: Any, arrays: Sequence[Any], xp: Any, side: Side) -> Any:
     """`value` in new memory: what is written to it must not reach a storage, which would not know."""
     if isinstance(value, (list, tuple)):
         return _each(value, lambda item: _own(item, arrays, xp, side))
-    if not isinstance(value, xp.ndarray) or (side == "host" and not value.flags.writeable):
+    # `flags.writeable` of what numpy.broadcast_arrays returns is a FutureWarning.
+    if not isinstance(value, xp.ndarray) or (side == "host" and not value.flags.num & _WRITEABLE):
         return value
     return value.copy() if any(xp.may_share_memory(value, array) for array in arrays) else value
 
@@ -349,6 +351,12 @@ def _kept(value: Any, first: Any, owner: Any, side: Side) -> Any:
 
 
 def _elementwise(call: _Call) -> Any:
+    if call.name == "clip":
+        return _clip(call)
+    if call.name == "nan_to_num" and not call.values.pop("copy", True):
+        (array,) = call.arrays[:1]
+        copyto(array, _elementwise(call))
+        return array
     paired = call.paired
     if not any(is_storage(call.arrays[i]) for i in paired) or call.arguments.keys() == {
         "condition"
@@ -362,6 +370,29 @@ def _elementwise(call: _Call) -> Any:
         value = call.evaluate(side, field.dims, made=room(target, field.shape))
         made = stored(value, field, field.dims, side)
         return delivered(made, call.out, target, side)
+
+
+def _clip(call: _Call) -> Any:
+    """`numpy.clip`, whose options are those of a ufunc. `min` and `max` are other names of `a_min` and `a_max`."""
+    given = dict(call.arguments)
+    options = given.pop("kwargs", {})
+    call.function(**dict.fromkeys(given, 0))  # refuses what NumPy refuses
+    bounds = (given.get(name, given.get(f"a_{name}")) for name in ("min", "max"))
+    out = () if call.out is None else (call.out,)
+    return call_ufunc(_CLIP, (given["a"], *bounds), out, **options)
+
+
+class _Clip:
+    """`numpy.clip` with the interface of a ufunc."""
+
+    __name__ = "clip"
+    nout = 1
+
+    def __call__(self, *arrays: Any, out: tuple[Any, ...] = (None,), **options: Any) -> Any:
+        return np.clip(*arrays, out=out[0], **options)
+
+
+_CLIP: Any = _Clip()
 
 
 def _reduces(call: _Call) -> Any:
@@ -399,7 +430,8 @@ def _along(call: _Call) -> Any:
     if first is None:
         return _plain(call)
     is_flat = call.row.rule != "keeps" and call.argument("axis") is None and first.ndim != 1
-    # numpy.take drops the axis, or makes several of it.
+    # An array without dimensions becomes a vector. numpy.take drops the axis, or makes several of it.
+    is_flat |= call.row.rule != "keeps" and first.ndim == 0
     is_flat |= call.name == "take" and np.ndim(call.arguments["indices"]) != 1
     call.name_axes(first.dims)
     with _pairing(call, first) as (side, target):

@@ -115,7 +115,7 @@ def _wrapped(indices: Any, extent: int) -> Any:
 
 _AROUND: dict[Any, Callable[..., Any]] = {np.choose: _choose, np.take: _take}
 
-# They crash if `out` has no dimensions.
+# They write wrong elements, and beyond the memory, if `out` does not have the shape of the result.
 _ACCUMULATIONS: set[Any] = {
     np.cumprod,
     np.cumsum,
@@ -128,8 +128,19 @@ _ACCUMULATIONS: set[Any] = {
 
 def around(function: Callable[..., Any], out: Any) -> Callable[..., Any]:
     """A function that is called as `function`, for plain arrays and `out`."""
-    if function in _ACCUMULATIONS and out is not None and out.ndim == 0:
-        raise ValueError(
-            "out has no dimensions, but must have the shape of the result; pass such a storage or array"
-        )
-    return _AROUND.get(function, function)
+    if function not in _ACCUMULATIONS or out is None:
+        return _AROUND.get(function, function)
+
+    def accumulate(array: Any, /, *rest: Any, **options: Any) -> Any:
+        axis = options.get("axis", rest[0] if rest else None)
+        shape = list(np.shape(array) or (1,)) if axis is not None else [np.size(array)]
+        if -len(shape) <= (axis or 0) < len(shape):  # else NumPy refuses it
+            shape[axis or 0] += bool(options.get("include_initial"))
+            if out.shape != tuple(shape):
+                raise ValueError(
+                    f"out is an array of shape {out.shape}, but must have the shape of the result, {tuple(shape)}; pass such an "
+                    "array or storage"
+                )
+        return function(array, *rest, **options)
+
+    return accumulate

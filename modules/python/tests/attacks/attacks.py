@@ -69,6 +69,20 @@ class Copies(Attack):
         self.random.check(self.random.random_case(draw, large), "copyto")
 
 
+class Functions(Attack):
+    """NumPy's functions on storages against NumPy: every function, kind, type, layout, `out=`, `where=`, names"""
+
+    def __init__(self) -> None:
+        import differential
+
+        testing.emulated_device()
+        self.check = differential.check
+
+    def case(self, draw: random.Random) -> None:
+        answer = self.check(draw)
+        assert answer is None or not answer[0], answer[0]
+
+
 class Storages(Attack):
     """lives of storages against a model, with failures of every call of the device"""
 
