@@ -409,7 +409,9 @@ class BoundStencil {
   }
 
   static void touch(const PassedField& field) {
-    if (field.storage != nullptr) return touch_storage(field.object.ptr(), field.side);
+    if (field.storage != nullptr) {
+      return touch_storage(field.object.ptr(), field.storage->shape(), field.side);
+    }
     if (!field.memory || array_in(field.memory.ptr()).memory().readonly) return;
     if (field.is_foreign && field.side == Side::kDevice) field.memory.attr("synchronize")();
     if (field.touch) field.touch();

@@ -28,7 +28,8 @@ void add_copyto_function(PyObject* module);
 const Storage& storage_of(PyObject* object);
 
 /// Tells the producer of foreign memory that a side of it was written, if it asked to be told.
-void touch_storage(PyObject* storage, Side side);
+/// `written` is the shape of what was: a write of no element is not told.
+void touch_storage(PyObject* storage, const Extents& written, Side side);
 
 /// A new object, of the class of the storage's kind.
 py::object make_storage(Storage&& storage, const DTypePtr& dtype);
@@ -148,7 +149,7 @@ void write(const StorageObject& object, const Storage& view, Side side, Coverage
     throw;
   }
   view.end_write(side);
-  touch_storage(object.self(), side);
+  touch_storage(object.self(), view.shape(), side);
 }
 
 /// A Buffer over a side's memory, with the storage's parameters, that is not watched: for gridbuf's
