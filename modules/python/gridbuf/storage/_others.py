@@ -123,13 +123,18 @@ class Other:
 
 
 @contextmanager
-def taken(side: Side, inputs: Sequence[Any], outputs: Sequence[Any]) -> Iterator[None]:
-    """Acquires the memory of all operands of other libraries on `side`, for a `with` block."""
+def taken(
+    side: Side, inputs: Sequence[Any], outputs: Sequence[Any], joined: str | None = None
+) -> Iterator[None]:
+    """Acquires the memory of all operands of other libraries on `side`, for a `with` block.
+
+    The points of all dimensions are paired, except along the dimension `joined`.
+    """
     others = [value for value in (*inputs, *outputs) if isinstance(value, Other)]
     try:
         for value in others:
             value.open(side, writing=any(value is output for output in outputs))
-        check_starts((*inputs, *outputs))
+        check_starts((*inputs, *outputs), joined)
         yield
     except BaseException as error:
         if others:
@@ -140,7 +145,7 @@ def taken(side: Side, inputs: Sequence[Any], outputs: Sequence[Any]) -> Iterator
             value.close()
 
 
-def check_starts(arrays: Iterable[Any]) -> None:
+def check_starts(arrays: Iterable[Any], joined: str | None = None) -> None:
     """Dimensions of one name begin at one index, in the arrays that know it: fields of `gt4py.next`, and storages made of them.
 
     Raises ValueError with the dimension and both ranges.
@@ -153,7 +158,7 @@ def check_starts(arrays: Iterable[Any]) -> None:
         dims = array.dims if hasattr(array, "dims") else _core.get_dims(array)
         for dim, start, extent in zip(dims or (), starts, array.shape):
             first, end = known.setdefault(dim, (start, start + extent))
-            if first != start:
+            if first != start and dim != joined:
                 raise ValueError(
                     f'the range of dimension "{dim}" is {start}:{start + extent}, but must begin as that of another operand, '
                     f"{first}:{end}, because gridbuf pairs points by position; restrict both fields to their common points, or "

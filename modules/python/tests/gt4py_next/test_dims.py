@@ -132,6 +132,7 @@ def test_fields_of_different_ranges_are_not_paired_by_position(pair: str) -> Non
     ):
         one, other = ranged(*starts), ranged(*others)
         if pair == "concatenate" and name == "K":
+            assert PAIRS[pair](one, other).shape == (4, 6)
             continue
         with pytest.raises(ValueError, match=f'range of dimension "{name}" is .*must begin as'):
             PAIRS[pair](one, other)

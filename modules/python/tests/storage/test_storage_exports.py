@@ -298,12 +298,19 @@ def test_a_live_writable_export_is_presumed_to_write() -> None:
 
 
 DTYPES = [
-    "f8", "f2", "i8", "u1", "?", "c16", "M8[ns]", "M8[D]", "m8[s]", "V5", "S3", "U2",
+    "f8", "f2", "i8", "u1", "?", "c16", "M8[ns]", "M8[D]", "m8[s]", "S3", "U2",
     [("time", "M8[s]"), ("value", "f8")],
     [("value", "f4"), ("inner", [("flag", "?"), ("step", "m8[ms]")])],
     np.dtype([("value", "f8"), ("short", "i2")], align=True),
-    np.dtype([("inner", np.dtype([("value", "f8"), ("short", "i2")], align=True)), ("last", "u1")]),
+    np.dtype([("short", "i2"), ("value", "f8"), ("time", "M8[s]")], align=True),
 ]  # fmt: skip
+
+
+def same(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether the elements are equal bit by bit, but for the padding of records."""
+    if a.dtype.names:
+        return all(same(a[name], b[name]) for name in a.dtype.names)
+    return a.tobytes() == b.tobytes()
 
 
 def read_by_memoryview(storage: Any) -> None:
@@ -333,18 +340,20 @@ READERS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("reader", READERS)
 def test_a_read_of_any_type_is_over_when_it_is_over(reader: str, dtype: Any) -> None:
     """It is not a writable export for ever: of the device's values, which its holder then writes, none is lost."""
-    numbers = np.random.default_rng(16).integers(
-        0, 2, (4, 3, 5, np.dtype(dtype).itemsize), np.uint8
-    )
-    first, second = (values.view(dtype)[..., 0] for values in (numbers, 1 - numbers))
+    dtype = np.dtype(dtype)
+    numbers = np.random.default_rng(16).integers(0, 2, (4, 3, 5, dtype.itemsize), np.uint8)
+    if dtype.kind == "U":
+        numbers.view("u4")[...] &= 1
+    first = numbers.view(dtype)[..., 0]
+    second = first[::-1].copy()
     made = gs.storage(first, dims="IJK", **KINDS["synced"])
     READERS[reader](made)
     gc.collect()
     pointer = made.device_data
     device = Foreign(pointer.ptr, made.shape, made.device_strides, made.dtype, 1, pointer)
-    assert device.read().tobytes() == first.tobytes()
+    assert same(device.read(), first)
     device.write(second)
-    assert np.array(made).tobytes() == second.tobytes()
+    assert same(np.array(made), second)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
@@ -355,7 +364,7 @@ def test_an_array_of_any_type_over_a_storage_is_an_export_while_it_lives(dtype: 
     array = np.asarray(made)
     array[...] = ones
     on_device = through(made, "gpu", Foreign.read, writes=False)
-    assert on_device.tobytes() == ones.tobytes()
+    assert same(on_device.view(dtype), ones)
 
 
 def test_memoryviews_count_while_they_live_and_read_only_views_never() -> None:
