@@ -162,6 +162,7 @@ absl::Status StorageBase::finish() const {
 
 StridedView StorageBase::box_view(const Box& box, Side side) const {
   const StridedView& whole = of(side).view;
+  if (whole.ndim() == 0) return whole;
   StridedView view{box.lower, whole.strides_bytes, byte_offset(whole, box.lower),
                    whole.itemsize_bytes};
   for (int axis = 0; axis < view.ndim(); ++axis)

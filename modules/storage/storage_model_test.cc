@@ -205,6 +205,11 @@ Storage Run::random_view() {
                                  static_cast<std::int64_t>(pick(extent + 1)), step},
                                 shape_[axis]));
   }
+  if (chance(4)) {
+    const int added = static_cast<int>(pick(static_cast<std::uint64_t>(map.ndim() + 1)));
+    map.insert(added);
+    if (chance(2)) map.keep(added, slice_points({0, 0}, 1));
+  }
   Storage view = storage_.view(map);
   if (chance(3)) {
     IndexMap turned(view.shape());
@@ -537,7 +542,7 @@ void run_model(std::uint64_t seed, std::int64_t steps) {
   for (std::int64_t done = 0; done < steps; done += 500, ++seed) {
     SCOPED_TRACE("GRIDBUF_MODEL_SEED=" + std::to_string(seed));
     std::mt19937_64 random(seed);
-    const std::vector<Extents> shapes{{7}, {6, 5}, {4, 5, 6}, {40}, {3, 4, 3, 2}};
+    const std::vector<Extents> shapes{{}, {7}, {6, 5}, {4, 5, 6}, {40}, {3, 4, 3, 2}};
     const Extents& shape = shapes[random() % shapes.size()];
     const Layout host = random_layout(random, shape);
     Run run(random(), host, random() % 2 == 0 ? host : random_layout(random, shape));

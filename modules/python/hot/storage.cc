@@ -310,9 +310,9 @@ py::object side_buffer(PyObject* storage, DeviceType wanted, Purpose purpose) {
   return storages::own_buffer(object.storage(), object.dtype, found);
 }
 
-void touch_storage(PyObject* storage, Side side) {
+void touch_storage(PyObject* storage, const Extents& written, Side side) {
   const auto& touch = storages::object_of(storage)->touch;
-  if (touch == nullptr) return;
+  if (touch == nullptr || is_empty(written)) return;
   const py::object& hook = side == Side::kHost ? touch->host : touch->device;
   if (hook) steal(PyObject_CallNoArgs(hook.ptr()));
 }

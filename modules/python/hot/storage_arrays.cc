@@ -100,7 +100,7 @@ PyObject* written_method(PyObject* self, PyObject* side_name) {
   return guarded([&] {
     const Side side = to_side(side_name);
     storage_of(self).end_write(side);
-    touch_storage(self, side);
+    touch_storage(self, storage_of(self).shape(), side);
     return share(Py_None);
   });
 }

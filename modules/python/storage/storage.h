@@ -28,7 +28,8 @@ void add_copyto_function(PyObject* module);
 const Storage& storage_of(PyObject* object);
 
 /// Tells the producer of foreign memory that a side of it was written, if it asked to be told.
-void touch_storage(PyObject* storage, Side side);
+/// `written` is the shape of what was: a write of no element is not told.
+void touch_storage(PyObject* storage, const Extents& written, Side side);
 
 /// A new object, of the class of the storage's kind.
 py::object make_storage(Storage&& storage, const DTypePtr& dtype);
@@ -69,6 +70,9 @@ struct StorageObject {
   std::shared_ptr<const TouchHooks> touch;
   std::array<std::unique_ptr<ShownMemory>, 2> shown;  // by side; made when first asked for
   py::object parameters;  // `_parameters`, made when first asked for; none after the halo was set
+  // The index of the first point of each dimension, where the wrapped or copied array says it; else
+  // none. Views and results do not have it.
+  py::object starts;
 
   PyObject* self() const { return const_cast<PyObject*>(&head.ob_base); }
   const Storage& storage() const { return *current.load(std::memory_order_acquire); }
@@ -92,6 +96,7 @@ py::object make_object(StorageKind kind, const DTypePtr& dtype, const Make& make
     std::construct_at(&object->touch);
     std::construct_at(&object->shown);
     std::construct_at(&object->parameters);
+    std::construct_at(&object->starts);
   });
 }
 
@@ -139,7 +144,7 @@ void write(const StorageObject& object, const Storage& view, Side side, Coverage
     throw;
   }
   view.end_write(side);
-  touch_storage(object.self(), side);
+  touch_storage(object.self(), view.shape(), side);
 }
 
 /// A Buffer over a side's memory, with the storage's parameters, that is not watched: for gridbuf's
@@ -168,6 +173,9 @@ py::object readable_on_host(PyObject* value);
 /// declare names, are paired by the names of dimensions, unless by_name is false. (A Buffer and an
 /// ndarray are not: their names are defaults more often than not.)
 void assign(const StorageObject& object, const Storage& view, PyObject* value, bool by_name = true);
+
+/// The attribute `_gridbuf_starts` of a storage or of another array, a tuple; none without it.
+py::object starts_of(PyObject* array);
 
 /// ValueError for a storage that is read-only.
 void check_writable(const StorageObject& object);

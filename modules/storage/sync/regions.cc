@@ -19,7 +19,10 @@ namespace gridbuf {
 
 // --- Boxes ---------------------------------------------------------------------------------------
 
-Box whole_box(const Extents& shape) { return {Box::Corner(shape.size(), 0), shape}; }
+Box whole_box(const Extents& shape) {
+  if (shape.empty()) return {{0}, {1}};
+  return {Box::Corner(shape.size(), 0), shape};
+}
 
 std::int64_t volume(const Box& box) {
   std::int64_t points = 1;
@@ -418,9 +421,10 @@ bool HeldBoxes::overlaps(const Box& other) const {
 
 Box hull(const IndexMap& map) {
   Box box{map.start(), map.start()};
+  if (box.lower.empty()) box = {{0}, {0}};
   for (std::int64_t& bound : box.upper) ++bound;
   for (const ViewAxis& axis : map.axes()) {
-    if (axis.extent == 0) return {map.start(), map.start()};
+    if (axis.extent == 0) return {box.lower, box.lower};
     if (!axis.has_source() || axis.extent == 1) continue;
     const std::int64_t reach = axis.step * (axis.extent - 1);
     (reach < 0 ? box.lower : box.upper)[axis.source] += reach;

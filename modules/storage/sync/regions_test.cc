@@ -67,7 +67,7 @@ bool disjoint(const Points& a, const Points& b) {
 TEST(Box, HasTheVolumeOfItsPoints) {
   EXPECT_EQ(volume({{0, 1}, {2, 4}}), 6);
   EXPECT_EQ(volume({{0, 4}, {2, 4}}), 0);
-  EXPECT_EQ(volume({}), 1);  // the element of an array without dimensions
+  EXPECT_EQ(volume(whole_box({})), 1);  // the element of an array without dimensions
   EXPECT_EQ(to_string(Box{{0, 5}, {3, 8}}), "[0:3, 5:8]");
 }
 

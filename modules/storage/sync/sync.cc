@@ -113,13 +113,13 @@ absl::Status SyncState::attach(const SyncedBuffers& buffers) {
                        "pass both buffers of the storage that it was taken from, whole, or a new "
                        "SyncState"});
   }
+  const Box whole = whole_box(buffers.shape);
   try {
     buffers_ = buffers;
-    record_ = std::make_unique<Record>(buffers.shape.size());
+    record_ = std::make_unique<Record>(whole.lower.size());
   } catch (const std::bad_alloc&) {
     return no_memory();
   }
-  const Box whole = whole_box(buffers.shape);
   if (initial_state_ == kSyncHostDirty) of(Side::kHost).dirty.add(whole, of(Side::kDevice).dirty);
   if (initial_state_ == kSyncDeviceDirty) of(Side::kDevice).dirty.add(whole, of(Side::kHost).dirty);
   publish();

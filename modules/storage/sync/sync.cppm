@@ -62,9 +62,9 @@ std::string_view to_string(Side side);
 
 // --- Boxes ---------------------------------------------------------------------------------------
 
-/// The points with lower[i] <= index[i] < upper[i]. Empty unless lower < upper in every dimension;
-/// the box without dimensions has one point. Never on the heap, because notes of writes and exports
-/// must not fail.
+/// The points with lower[i] <= index[i] < upper[i]. Empty unless lower < upper in every dimension.
+/// Boxes of an array without dimensions have one dimension, [0:1]: a box without dimensions could
+/// not be empty. Never on the heap, because notes of writes and exports must not fail.
 struct Box {
   using Corner = SmallVec<std::int64_t, kMaxNdim>;
   Corner lower = {};

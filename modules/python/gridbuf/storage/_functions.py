@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -434,7 +434,11 @@ def _along(call: _Call) -> Any:
     is_flat |= call.row.rule != "keeps" and first.ndim == 0
     is_flat |= call.name == "take" and np.ndim(call.arguments["indices"]) != 1
     call.name_axes(first.dims)
-    with _pairing(call, first) as (side, target):
+    joined = None
+    if call.row.rule == "joins":
+        with suppress(TypeError, IndexError):  # NumPy's errors say more.
+            joined = first.dims[call.argument("axis")]
+    with _pairing(call, first, joined) as (side, target):
         value = call.evaluate(
             side, first.dims, made=room(target, dims=None if is_flat else first.dims)
         )
@@ -461,11 +465,11 @@ def _stacks(call: _Call) -> Any:
 
 
 @contextmanager
-def _pairing(call: _Call, first: Any) -> Iterator[tuple[Side, Operand]]:
+def _pairing(call: _Call, first: Any, joined: str | None = None) -> Iterator[tuple[Side, Operand]]:
     """The side and the output of a call whose paired arrays must all have the dimensions of `first`."""
     target = output(call.out)
     side = side_of(call.arrays, [target])
-    with taken(side, call.arrays, [target]):
+    with taken(side, call.arrays, [target], joined):
         for i in call.paired:
             found = call.arrays[i]
             if not is_named(found):
