@@ -92,33 +92,41 @@ PyObject* name() {
   return made;
 }
 inline constexpr char kExchange[] = "__dlpack_c_exchange_api__", kMethod[] = "__dlpack__",
-                      kMaxVersion[] = "max_version";
+                      kMaxVersion[] = "max_version", kNegated[] = "is_neg",
+                      kStorage[] = "untyped_storage", kAddress[] = "data_ptr";
 
-/// The tensor of host memory by the exchange table of the object's type; null if the type itself
-/// has none, because a table is not for objects of derived types.
-inline owned_tensor by_table(PyObject* object) {
-  PyObject* const members = Py_TYPE(object)->tp_dict;
-  PyObject* const capsule =
-      members == nullptr ? nullptr : PyDict_GetItemWithError(members, name<kExchange>());
-  if (capsule == nullptr) {
-    if (PyErr_Occurred()) throw error_is_set();
-    return {};
-  }
-  if (!PyCapsule_IsValid(capsule, kExchangeCapsule)) return {};
-  auto* table = static_cast<const dl_exchange*>(PyCapsule_GetPointer(capsule, kExchangeCapsule));
-  while (table != nullptr && table->version.major != 1) table = table->previous;
-  if (table == nullptr || table->from_object == nullptr) return {};
-  dl_versioned* made = nullptr;
-  if (table->from_object(object, &made) != 0 || made == nullptr) {
-    if (!PyErr_Occurred())
-      PyErr_SetString(PyExc_BufferError,
-                      "the exchange table gave no tensor and no error; report it to the exporter");
-    throw error_is_set();
-  }
-  owned_tensor tensor(made);
-  // Other memory may have work that the table does not wait for.
-  if (tensor->version.major != 1 || tensor->tensor.device_type != GRIDBUF_MEMORY_HOST) return {};
-  return tensor;
+/// What the object's method of that name returns; null if it has no such method.
+template <const char* text>
+reference call_or_none(PyObject* object) {
+  PyObject* found = nullptr;
+#if PY_VERSION_HEX >= 0x030D0000
+  const int status = PyObject_GetOptionalAttr(object, name<text>(), &found);
+#else
+  const int status = _PyObject_LookupAttr(object, name<text>(), &found);
+#endif
+  if (status < 0) throw error_is_set();
+  const reference method(found);
+  reference answer(found == nullptr ? nullptr : PyObject_CallNoArgs(found));
+  if (found != nullptr && !answer) throw error_is_set();
+  return answer;
+}
+
+/// PyTorch's `__dlpack__` exports tensors whose values are not in their memory: lazily negated
+/// ones, and those without memory (fake ones, wrappers), whose address is their offset.
+inline void check_memory_has_values(PyObject* object, const dl_tensor& tensor) {
+  const reference negated = call_or_none<kNegated>(object);
+  if (!negated) return;
+  // A null address is refused with the tensor's other fields.
+  const reference storage = tensor.data ? call_or_none<kStorage>(object) : nullptr;
+  const reference address = storage ? call_or_none<kAddress>(storage.get()) : nullptr;
+  const int has_memory = address ? PyObject_IsTrue(address.get()) : 1;
+  if (has_memory < 0) throw error_is_set();
+  if (negated.get() != Py_True && has_memory == 1) return;
+  PyErr_SetString(PyExc_BufferError,
+                  has_memory == 1
+                      ? "the tensor's memory has its values negated; pass tensor.resolve_neg()"
+                      : "the tensor has no memory; pass one that has its elements in memory");
+  throw error_is_set();
 }
 
 /// An unversioned tensor in a versioned one.
@@ -312,9 +320,9 @@ view<T, rank> elements_of(const dl_versioned& managed) {
 /// array that the argument does not take, and `error_is_set` for an exporter that fails.
 template <class T, int rank, int memory>
 std::optional<argument<T, rank, memory>> load(PyObject* object) {
-  owned_tensor tensor = by_table(object);
-  if (!tensor) tensor = by_method(object);
+  owned_tensor tensor = by_method(object);
   if (!tensor) return {};
+  check_memory_has_values(object, tensor->tensor);
   // Memory of a device is refused before gridbuf reads the tensor: there may be no driver for it.
   const int found_memory = tensor->tensor.device_type;
   const bool fits = memory == 0 || found_memory == memory ||

@@ -230,13 +230,59 @@ def test_other_exporters(arrays) -> None:
 
 
 def test_returned_arrays_have_an_exchange_table(arrays) -> None:
-    """The argument takes them by it: `__dlpack__` is not called."""
     made = arrays.filled(2, 3, 1.5)
     assert "dlpack_exchange_api" in repr(type(made).__dlpack_c_exchange_api__)
     again = np.from_dlpack(arrays.same(made))
     assert np.shares_memory(again, np.from_dlpack(made))
     with pytest.raises(TypeError, match="element type is float32"):
         arrays.twice(made)
+
+
+def test_tensors_whose_memory_has_their_values_are_taken(arrays) -> None:
+    tensors = pytest.importorskip("tensors")
+    for kind, make in tensors.READABLE.items():
+        tensor = make()
+        found = np.from_dlpack(arrays.same(tensor))
+        np.testing.assert_array_equal(found, tensors.values(tensor), err_msg=kind)
+    tensor = tensors.numbers(2, 3)
+    arrays.twice(tensor.T)
+    assert tensor.tolist() == [[2.0, 4.0, 6.0], [8.0, 10.0, 12.0]]
+
+
+FUNCTIONS = ("same", "kept", "sum", "twice")
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_tensors_whose_memory_does_not_have_their_values_are_refused(arrays, function) -> None:
+    tensors = pytest.importorskip("tensors")
+    for make in tensors.REFUSED.values():
+        tensor = make()
+        with tensors.unchanged(tensor), pytest.raises(tensors.REFUSALS):
+            getattr(arrays, function)(tensor)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_tensors_within_functions_of_pytorch_are_refused(arrays, function) -> None:
+    tensors = pytest.importorskip("tensors")
+    refused = []
+
+    def use(tensor):
+        with pytest.raises(tensors.REFUSALS):
+            getattr(arrays, function)(tensor)
+        refused.append(tensor)
+        return tensor
+
+    for transform in tensors.WITHIN.values():
+        transform(use)
+    assert len(refused) == len(tensors.WITHIN)
+
+
+def test_the_error_says_what_to_do_with_a_tensor(arrays) -> None:
+    tensors = pytest.importorskip("tensors")
+    with pytest.raises(BufferError, match="values negated; pass tensor.resolve_neg"):
+        arrays.sum(tensors.REFUSED["imaginary parts of conjugated"]())
+    with pytest.raises(BufferError, match="the tensor has no memory"):
+        arrays.sum(tensors.REFUSED["far into fake"]())
 
 
 @pytest.mark.parametrize("strided", [False, True])

@@ -151,47 +151,41 @@ Foreign foreign_of(absl::StatusOr<ImportedView> taken) {
   return foreign;
 }
 
-/// The table of exactly the object's type, not of one of its bases (DX-11); null if it has none.
-const dlpack::ExchangeApi* exchange_table_of(PyObject* object) {
-  static AttributeName name(dlpack::kExchangeAttribute);
-#if PY_VERSION_HEX >= 0x030C0000
-  const py::object attributes = steal(PyType_GetDict(Py_TYPE(object)));
-#else
-  const py::object attributes = share(Py_TYPE(object)->tp_dict);
-#endif
-  const py::object found = item_or_none(attributes.ptr(), name.get());
-  if (PyCapsule_IsValid(found.ptr(), dlpack::kExchangeCapsuleName) == 0) return nullptr;
-  const void* const header = PyCapsule_GetPointer(found.ptr(), dlpack::kExchangeCapsuleName);
-  return dlpack::find_exchange_api(static_cast<const dlpack::ExchangeApiHeader*>(header));
+/// What the object's method returns; none if it has no such method.
+py::object call_or_none(PyObject* object, AttributeName& name) {
+  const py::object method = optional_attribute(object, name);
+  return method ? steal(PyObject_CallNoArgs(method.ptr())) : py::object();
 }
 
-/// Raises the exception of a function of an exchange table, or the error that there is none.
-[[noreturn]] void raise_of_table(std::string_view function, int result) {
-  if (PyErr_Occurred() != nullptr) answer_of(nullptr);
-  raise(refuse(
-      "DX-05", ErrorClass::kBuffer,
-      {"the answer of the exchange table's " + std::string(function), std::to_string(result),
-       "accompanied by a Python exception", "report it to the library that made the array"}));
+/// PyTorch conjugates and negates lazily: a bit says that the values are not those in the memory.
+/// `__dlpack__` exports negated tensors, and `__cuda_array_interface__` exports both kinds.
+void check_memory_has_values(PyObject* object) {
+  static AttributeName negated("is_neg");
+  static AttributeName conjugated("is_conj");
+  for (AttributeName* const name : {&negated, &conjugated}) {
+    const py::object answer = call_or_none(object, *name);
+    if (!answer) return;
+    if (!answer.is(py::handle(Py_True))) continue;
+    raise(refuse(
+        "DP-25", ErrorClass::kBuffer,
+        {std::string(utf8(name->get())) + "() of the tensor", "True",
+         "False, so that its memory has its values", "pass tensor.resolve_conj().resolve_neg()"}));
+  }
 }
 
-std::optional<Foreign> through_exchange_table(PyObject* object, const ImportOptions&) {
-  const dlpack::ExchangeApi* const table = exchange_table_of(object);
-  if (table == nullptr) return std::nullopt;
-  dlpack::DLManagedTensorVersioned* managed = nullptr;
-  const int result = table->managed_tensor_from_py_object_no_sync(object, &managed);
-  if (result != 0) raise_of_table("export", result);
-  Foreign foreign = foreign_of(dlpack::take(managed));
-  if (PyErr_Occurred() != nullptr) answer_of(nullptr);
-  const Device& device = foreign.view.memory.device;
-  if (is_host_readable(device.type) && device.type != DeviceType::kCudaManaged) return foreign;
-  void* stream = nullptr;
-  const int found =
-      table->current_work_stream(static_cast<std::int32_t>(device.type), device.id, &stream);
-  if (found != 0 || PyErr_Occurred() != nullptr) raise_of_table("stream", found);
-  // A null pointer is CUDA's own name of the legacy default stream.
-  foreign.view.stream =
-      stream == nullptr ? kLegacyDefaultStream : reinterpret_cast<std::uintptr_t>(stream);
-  return foreign;
+/// PyTorch's `__dlpack__` exports tensors without memory (fake ones, wrappers): the address is
+/// their offset.
+void check_has_memory(PyObject* object) {
+  static AttributeName storage_name("untyped_storage");
+  static AttributeName address_name("data_ptr");
+  const py::object storage = call_or_none(object, storage_name);
+  const py::object address = storage ? call_or_none(storage.ptr(), address_name) : py::object();
+  const int has_memory = address ? PyObject_IsTrue(address.ptr()) : 1;
+  check(has_memory);
+  if (has_memory == 1) return;
+  raise(refuse("DL-27", ErrorClass::kBuffer,
+               {"the address of the tensor's storage", "0", "that of its memory",
+                "pass a tensor that has elements in memory"}));
 }
 
 struct DlpackDevice {
@@ -281,9 +275,11 @@ std::optional<Foreign> through_dlpack(PyObject* object, const ImportOptions& opt
   static AttributeName name("__dlpack__");
   const py::object method = optional_attribute(object, name);
   if (!method) return std::nullopt;
+  check_memory_has_values(object);
   const DlpackDevice device = query_device(object);
   const ShieldedRef capsule = call_dlpack(method, device, options);
   Foreign foreign = consume_capsule(capsule.ptr());
+  if (!foreign.view.memory.is_empty()) check_has_memory(object);
   if (static_cast<std::int64_t>(foreign.view.memory.device.type) != device.type) {
     check(refuse("DP-04", ErrorClass::kBuffer,
                  {"the capsule's device", to_string(foreign.view.memory.device),
@@ -301,12 +297,13 @@ std::optional<Foreign> through_dlpack(PyObject* object, const ImportOptions& opt
 // ---- Order. ----
 
 /// The memory behind `object`, through the first interface that gives it; nothing if it has none.
+/// DLPack's exchange table is not asked: PyTorch's exports what `__dlpack__` refuses.
 std::optional<Foreign> find_memory(PyObject* object, const ImportOptions& options) {
   if (is_exact_ndarray(object)) return through_ndarray(object, options);
   std::optional<py::error_already_set> refusal;  // The first one, for when all decline.
-  for (const auto through : {through_data_interface, through_ndarray, through_exchange_table,
-                             through_buffer, through_dlpack, through_array_struct,
-                             through_array_interface, through_cuda_array_interface}) {
+  for (const auto through :
+       {through_data_interface, through_ndarray, through_buffer, through_dlpack,
+        through_array_struct, through_array_interface, through_cuda_array_interface}) {
     try {
       if (std::optional<Foreign> found = through(object, options)) return found;
     } catch (const Declined& declined) {

@@ -112,14 +112,14 @@ class Tensor:
         return (self.fields["device_type"], self.fields["device_id"])
 
 
-def with_table(from_object: Callable[..., int], stream: Callable[..., int] | None = None) -> Any:
-    """An object whose type has an exchange table with these two functions."""
+def with_table(from_object: Callable[..., int]) -> Any:
+    """An object whose type has an exchange table with this function."""
     table = abi.ExchangeTable(major=1, minor=3)
     for name, function in {
         "allocate": lambda *_: -1,
         "from_object": from_object,
         "to_object": lambda *_: -1,
-        "stream": stream or (lambda *_: 0),
+        "stream": lambda *_: 0,
     }.items():
         setattr(table, name, type(getattr(table, name))(function))
     _kept.append(table)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import importlib.util
 import weakref
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 import gridbuf
+import gridbuf.storage as gs
 
 
 def test_pytorch():
@@ -205,3 +207,145 @@ def test_nothing_of_a_peer_is_left_when_an_import_goes():
     del tensor, buffer
     gc.collect()
     assert storage() is None
+
+
+# ---- Every kind of tensor, by every way in. ----
+
+
+def _call(tensor: Any, function: Any, **options: Any) -> Any:
+    """A stencil over a field of the tensor's type and dimensions."""
+    found = str(tensor.dtype).partition(".")[2]
+    dtype = np.dtype(found if hasattr(np, found) or found == "bool" else "f8")
+    axes = gridbuf.Axes[tuple("IJK"[: tensor.ndim])]
+
+    def run(field, *, origin, domain):
+        return function(field)
+
+    run.__annotations__ = {"field": gridbuf.Field[dtype, axes]}
+    return gridbuf.stencil(run, **options)(tensor)
+
+
+def _shape(tensor: Any) -> tuple[int, ...]:
+    import tensors
+
+    return tensors.shape(tensor)
+
+
+def _assigned(tensor: Any) -> Any:
+    target = gs.zeros(_shape(tensor), dtype=complex)
+    target[...] = tensor
+    return target
+
+
+def _copied(tensor: Any) -> Any:
+    target = np.zeros(_shape(tensor), complex)
+    gridbuf.copyto(target, tensor)
+    return target
+
+
+def _zeros(tensor: Any) -> Any:
+    return gs.zeros(_shape(tensor), dtype="f8")
+
+
+def _kinds(table: str) -> list[str]:
+    """The names of one table of tensors.py; nothing without PyTorch."""
+    if importlib.util.find_spec("torch") is None:
+        return []
+    import tensors
+
+    return list(getattr(tensors, table))
+
+
+READS: dict[str, Any] = {
+    "as_buffer": lambda tensor: gridbuf.as_buffer(tensor).to_numpy(),
+    "as_numpy": gridbuf.as_numpy,
+    "from_array": gridbuf.from_array,
+    "storage": gs.storage,
+    "as_storage": gs.as_storage,
+    "assignment": _assigned,
+    "copyto": _copied,
+    "arithmetic": lambda tensor: _zeros(tensor) + tensor,
+    "arithmetic from the left": lambda tensor: tensor + _zeros(tensor),
+    "ufunc": lambda tensor: np.add(_zeros(tensor), tensor),
+    "function": lambda tensor: np.where(_zeros(tensor) == 0, tensor, _zeros(tensor)),
+    "full": lambda tensor: gs.full(_shape(tensor), tensor, dtype=complex),
+    "stencil": lambda tensor: _call(tensor, np.array, writes=()),
+}
+WRITES: dict[str, Any] = {
+    "copyto": lambda tensor: gridbuf.copyto(tensor, np.full(_shape(tensor), 7)),
+    "out": lambda tensor: np.add(_zeros(tensor), 7, out=tensor),
+    "as_storage": lambda tensor: gs.as_storage(tensor).fill(7),
+    "as_numpy": lambda tensor: gridbuf.as_numpy(tensor).fill(7),
+    "stencil": lambda tensor: _call(tensor, lambda field: field.fill(7)),
+}
+
+
+def _array(found: Any) -> Any:
+    return found.to_numpy() if hasattr(found, "to_numpy") else np.asarray(found)
+
+
+@pytest.mark.parametrize("way", READS)
+def test_tensors_whose_memory_has_their_values_come_in(way):
+    tensors = pytest.importorskip("tensors")
+    for name, make in tensors.READABLE.items():
+        tensor = make()
+        if way == "stencil" and tensor.ndim == 0:
+            continue
+        found = _array(READS[way](tensor))
+        np.testing.assert_array_equal(found, tensors.values(tensor), err_msg=name)
+
+
+def test_tensors_of_types_that_numpy_does_not_have_come_in():
+    tensors = pytest.importorskip("tensors")
+    for name, make in tensors.NARROW.items():
+        found = gridbuf.as_numpy(make()).astype(float)
+        np.testing.assert_array_equal(found, make().float().numpy(), err_msg=name)
+
+
+@pytest.mark.parametrize("way", READS)
+@pytest.mark.parametrize("kind", _kinds("REFUSED"))
+def test_tensors_whose_memory_does_not_have_their_values_are_refused(kind, way):
+    import tensors
+
+    tensor = tensors.REFUSED[kind]()
+    with tensors.unchanged(tensor), pytest.raises(tensors.REFUSALS):
+        READS[way](tensor)
+
+
+@pytest.mark.parametrize("way", WRITES)
+@pytest.mark.parametrize("kind", _kinds("REFUSED"))
+def test_memory_of_a_refused_tensor_is_not_written(kind, way):
+    import tensors
+
+    tensor = tensors.REFUSED[kind]()
+    with tensors.unchanged(tensor), pytest.raises(tensors.REFUSALS):
+        WRITES[way](tensor)
+
+
+@pytest.mark.parametrize("way", READS)
+@pytest.mark.parametrize("transform", _kinds("WITHIN"))
+def test_tensors_within_functions_of_pytorch_are_refused(transform, way):
+    import tensors
+
+    refused = []
+
+    def use(tensor):
+        with pytest.raises(tensors.REFUSALS):
+            READS[way](tensor)
+        refused.append(tensor)
+        return tensor
+
+    tensors.WITHIN[transform](use)
+    assert refused
+
+
+def test_the_error_says_what_to_do_with_a_lazy_tensor():
+    tensors = pytest.importorskip("tensors")
+    tensor = tensors.REFUSED["imaginary parts of conjugated"]()
+    with pytest.raises(BufferError, match=r"^DP-25: is_neg\(\) of the tensor is True.*resolve_neg"):
+        gridbuf.as_numpy(tensor)
+    np.testing.assert_array_equal(gridbuf.as_numpy(tensor.resolve_neg()), tensors.values(tensor))
+    with pytest.raises(BufferError, match="requires? grad"):
+        gridbuf.as_buffer(tensors.REFUSED["a parameter"]())
+    with pytest.raises(BufferError, match="^DL-27: "):
+        gridbuf.as_buffer(tensors.REFUSED["far into fake"]())
