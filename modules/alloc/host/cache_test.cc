@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <map>
+#include <iterator>
 #include <optional>
 #include <random>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -40,24 +42,87 @@ std::vector<std::uintptr_t> give(MappingCache& cache, const Mapping& mapping) {
   return numbers;
 }
 
+// Without a bound of the surplus.
+std::optional<Mapping> take(MappingCache& cache, std::int64_t length_bytes) {
+  return cache.take(length_bytes, PageKind::kHuge);
+}
+
 using Numbers = std::vector<std::uintptr_t>;
 
 TEST(MappingCache, GivesBackWhatItWasGiven) {
   MappingCache cache(100 * kMiB);
-  EXPECT_FALSE(cache.take(kMiB));
+  EXPECT_FALSE(take(cache, kMiB));
   EXPECT_EQ(give(cache, mapping(1, 4 * kMiB)), Numbers());
   EXPECT_EQ(cache.cached_bytes(), 4 * kMiB);
-  EXPECT_EQ(number_of(cache.take(4 * kMiB)), 1U);
+  EXPECT_EQ(number_of(take(cache, 4 * kMiB)), 1U);
   EXPECT_EQ(cache.cached_bytes(), 0);
-  EXPECT_FALSE(cache.take(4 * kMiB));
+  EXPECT_FALSE(take(cache, 4 * kMiB));
 }
 
-TEST(MappingCache, WastesAtMostAnEighthOfTheRequest) {
+TEST(MappingCache, WastesAtMostAQuarterOfAMapping) {
   MappingCache cache(100 * kMiB);
-  give(cache, mapping(1, 9 * kMiB));
-  EXPECT_FALSE(cache.take(9 * kMiB + 1));
-  EXPECT_FALSE(cache.take(8 * kMiB - 1));
-  EXPECT_EQ(number_of(cache.take(8 * kMiB)), 1U);
+  give(cache, mapping(1, 8 * kMiB));
+  EXPECT_FALSE(take(cache, 8 * kMiB + 1));
+  EXPECT_FALSE(take(cache, 6 * kMiB - 1));
+  EXPECT_FALSE(cache.take(6 * kMiB, PageKind::kSmall));
+  EXPECT_FALSE(cache.take(6 * kMiB, PageKind::kHuge, 2 * kMiB - 1)) << "too much in all";
+  EXPECT_EQ(number_of(take(cache, 6 * kMiB)), 1U);
+}
+
+TEST(MappingCache, CutsLongerMappings) {
+  MappingCache cache(100 * kMiB);
+  give(cache, mapping(1, 10 * kMiB));
+  give(cache, mapping(2, 50 * kMiB));
+  give(cache, mapping(3, 20 * kMiB));
+  EXPECT_FALSE(cache.take_part(12 * kMiB, PageKind::kSmall));
+  const std::optional<Mapping> part = cache.take_part(12 * kMiB, PageKind::kHuge);
+  ASSERT_TRUE(part);
+  EXPECT_EQ(number_of(part), 3U);
+  EXPECT_EQ(part->length_bytes, 12 * kMiB);
+  EXPECT_EQ(cache.surplus_bytes(), 0);
+  EXPECT_EQ(cache.cached_bytes(), 68 * kMiB);
+  const std::optional<Mapping> rest = take(cache, 8 * kMiB);
+  ASSERT_TRUE(rest);
+  EXPECT_EQ(rest->address, part->address + 12 * kMiB);
+}
+
+TEST(MappingCache, DoesNotKeepRestsThatServeNothing) {
+  MappingCache cache(100 * kMiB);
+  give(cache, mapping(1, 5 * kMiB));
+  const std::optional<Mapping> part = cache.take_part(4 * kMiB, PageKind::kHuge);
+  ASSERT_TRUE(part);
+  EXPECT_EQ(part->length_bytes, 5 * kMiB);
+  EXPECT_EQ(cache.surplus_bytes(), kMiB);
+  EXPECT_EQ(cache.count(), 0);
+}
+
+TEST(MappingCache, GivesTheLongestOfShorterMappings) {
+  MappingCache cache(100 * kMiB);
+  give(cache, mapping(1, 4 * kMiB));
+  give(cache, mapping(2, 9 * kMiB));
+  give(cache, mapping(3, 6 * kMiB));
+  const std::optional<Mapping> part = cache.take_part(30 * kMiB, PageKind::kHuge);
+  EXPECT_EQ(number_of(part), 2U);
+  EXPECT_EQ(part->length_bytes, 9 * kMiB);
+  EXPECT_EQ(cache.surplus_bytes(), 0);
+  EXPECT_EQ(cache.cached_bytes(), 10 * kMiB);
+}
+
+TEST(MappingCache, DropsWhatTwoEpochsDidNotUse) {
+  MappingCache cache(100 * kMiB);
+  const auto begin_epoch = [&] {
+    MappingCache::Victims victims;
+    cache.begin_epoch(victims);
+    return victims.count();
+  };
+  give(cache, mapping(1, 4 * kMiB));
+  give(cache, mapping(2, 40 * kMiB));
+  EXPECT_EQ(begin_epoch(), 0);
+  give(cache, *take(cache, 40 * kMiB));
+  EXPECT_EQ(begin_epoch(), 1);
+  EXPECT_EQ(cache.cached_bytes(), 40 * kMiB);
+  EXPECT_EQ(begin_epoch(), 1);
+  EXPECT_EQ(cache.count(), 0);
 }
 
 TEST(MappingCache, TakesTheBestFitAndOfEqualOnesTheLastUsed) {
@@ -66,10 +131,10 @@ TEST(MappingCache, TakesTheBestFitAndOfEqualOnesTheLastUsed) {
   give(cache, mapping(2, 102 * kMiB));
   give(cache, mapping(3, 104 * kMiB));
   give(cache, mapping(4, 102 * kMiB));
-  EXPECT_EQ(number_of(cache.take(100 * kMiB)), 4U);
-  EXPECT_EQ(number_of(cache.take(100 * kMiB)), 2U);
-  EXPECT_EQ(number_of(cache.take(103 * kMiB)), 3U);
-  EXPECT_EQ(number_of(cache.take(100 * kMiB)), 1U);
+  EXPECT_EQ(number_of(take(cache, 100 * kMiB)), 4U);
+  EXPECT_EQ(number_of(take(cache, 100 * kMiB)), 2U);
+  EXPECT_EQ(number_of(take(cache, 103 * kMiB)), 3U);
+  EXPECT_EQ(number_of(take(cache, 100 * kMiB)), 1U);
 }
 
 TEST(MappingCache, KeepsNoMoreThanItsLimitAndDropsTheOldest) {
@@ -99,7 +164,7 @@ TEST(MappingCache, HasSixtyFourPlaces) {
 TEST(MappingCache, CountsSurplusInUseAgainstTheLimit) {
   MappingCache cache(10 * kMiB);
   give(cache, mapping(1, 9 * kMiB));
-  const std::optional<Mapping> taken = cache.take(8 * kMiB);
+  const std::optional<Mapping> taken = take(cache, 8 * kMiB);
   EXPECT_EQ(cache.surplus_bytes(), kMiB);
   EXPECT_EQ(give(cache, mapping(2, 10 * kMiB)), Numbers({2}));
   EXPECT_EQ(give(cache, mapping(3, 9 * kMiB)), Numbers());
@@ -113,7 +178,7 @@ TEST(MappingCache, CountsSurplusInUseAgainstTheLimit) {
 TEST(MappingCache, ForgetsTheSurplusOfWhatIsGone) {
   MappingCache cache(10 * kMiB);
   give(cache, mapping(1, 9 * kMiB));
-  const std::optional<Mapping> taken = cache.take(8 * kMiB);
+  const std::optional<Mapping> taken = take(cache, 8 * kMiB);
   cache.forget(*taken, 8 * kMiB);
   EXPECT_EQ(cache.surplus_bytes(), 0);
   EXPECT_EQ(cache.cached_bytes(), 0);
@@ -142,43 +207,117 @@ TEST(MappingCache, ALowerLimitHoldsAtOnce) {
   EXPECT_EQ(cache.cached_bytes(), 20 * kMiB);
 }
 
-// Compared with a model: mappings are neither lost nor kept twice, and the limit holds after every
-// step.
+// Compared with a model of whole mebibytes: none is lost or kept twice, and the limit holds after
+// every step.
 TEST(MappingCacheProperty, LosesNothingAndKeepsItsLimit) {
   std::mt19937_64 random(20261121);
   MappingCache cache(200 * kMiB);
-  std::map<std::uintptr_t, std::int64_t> kept;         // number → length
+  std::set<std::uintptr_t> kept;                       // the addresses of their mebibytes
   std::vector<std::pair<Mapping, std::int64_t>> held;  // with the requested length
   std::uintptr_t made = 0;
-  const auto drop = [&](const MappingCache::Victims& victims) {
-    for (const Mapping& victim : victims) ASSERT_EQ(kept.erase(number_of(victim)), 1U);
+  const auto each = [](const Mapping& mapping, const auto& visit) {
+    for (std::int64_t at = 0; at < mapping.length_bytes; at += kMiB) {
+      ASSERT_TRUE(visit(reinterpret_cast<std::uintptr_t>(mapping.address + at)));
+    }
   };
+  const auto is_removed = [&](std::uintptr_t address) { return kept.erase(address) == 1; };
+  const auto is_added = [&](std::uintptr_t address) { return kept.insert(address).second; };
   for (int step = 0; step < 20000; ++step) {
     MappingCache::Victims victims;
     const std::int64_t length = (1 + static_cast<std::int64_t>(random() % 40)) * kMiB;
-    if (random() % 2 == 0) {
-      const std::optional<Mapping> taken = cache.take(length);
+    const auto choice = random() % 16;
+    if (choice < 8 || held.empty()) {
+      std::optional<Mapping> taken = take(cache, length);
       if (taken) {
-        ASSERT_EQ(kept.erase(number_of(*taken)), 1U);
         ASSERT_GE(taken->length_bytes, length);
-        ASSERT_LE(taken->length_bytes - length, length / 8);
+        ASSERT_LE(taken->length_bytes - length, taken->length_bytes / 4);
+      } else if (choice % 2 == 0) {
+        taken = cache.take_part(length, PageKind::kHuge);
+        if (taken) ASSERT_LT(taken->length_bytes - length, 2 * kMiB);
       }
-      held.emplace_back(taken ? *taken : mapping(++made, length), length);
-    } else if (!held.empty()) {
+      if (taken) each(*taken, is_removed);
+      const Mapping given = taken ? *taken : mapping(++made, length);
+      held.emplace_back(given, std::min(length, given.length_bytes));
+    } else if (choice < 15) {
       std::swap(held[random() % held.size()], held.back());
-      kept[number_of(held.back().first)] = held.back().first.length_bytes;
+      each(held.back().first, is_added);
       cache.give(held.back().first, held.back().second, victims);
       held.pop_back();
+    } else if (random() % 8 == 0) {
+      cache.begin_epoch(victims);
     } else {
       cache.trim(static_cast<std::int64_t>(random() % 300) * kMiB, victims);
     }
-    drop(victims);
-    std::int64_t total = 0;
-    for (const auto& [number, bytes] : kept) total += bytes;
-    ASSERT_EQ(cache.cached_bytes(), total);
-    ASSERT_EQ(cache.count(), std::ssize(kept));
+    for (const Mapping& victim : victims) each(victim, is_removed);
+    ASSERT_EQ(cache.cached_bytes(), std::ssize(kept) * kMiB);
     ASSERT_GE(cache.surplus_bytes(), 0);
     ASSERT_LE(cache.cached_bytes() + cache.surplus_bytes(), 200 * kMiB);
+  }
+}
+
+// ---- What is worth keeping. ----
+
+constexpr std::int64_t kLong = 1000;  // seconds after which an epoch has certainly ended
+
+TEST(Demand, IsAThirdOfThePeakAtFirst) {
+  Demand demand;
+  demand.note(90, 0);
+  EXPECT_EQ(demand.worth_keeping(), 0);  // in use and kept are at most the peak
+  demand.note(70, 0);
+  EXPECT_EQ(demand.worth_keeping(), 20);
+  demand.note(0, 0);
+  EXPECT_EQ(demand.worth_keeping(), 30);
+}
+
+TEST(Demand, IsWhatWasUsedAgain) {
+  Demand demand;
+  for (const std::int64_t live : {40, 100, 40, 100, 40}) demand.note(live, 0);
+  EXPECT_EQ(demand.worth_keeping(), 60);
+  demand.note(80, 0);
+  EXPECT_EQ(demand.worth_keeping(), 20);
+  demand.note(0, 0);  // less than where a rise began: the program may be at its end
+  EXPECT_EQ(demand.worth_keeping(), 33);
+}
+
+TEST(Demand, IsNotTheFirstRise) {
+  Demand demand;
+  for (const std::int64_t live : {10, 0, 10, 1000, 0}) demand.note(live, 0);
+  EXPECT_EQ(demand.worth_keeping(), 333);
+}
+
+TEST(Demand, ForgetsAfterTwoEpochs) {
+  Demand demand;
+  for (const std::int64_t live : {90, 0, 90, 0}) demand.note(live, 0);
+  EXPECT_EQ(demand.worth_keeping(), 90);
+  EXPECT_TRUE(demand.note(30, kLong));
+  EXPECT_FALSE(demand.note(0, kLong));
+  EXPECT_EQ(demand.worth_keeping(), 90);
+  demand.note(30, 2 * kLong);
+  demand.note(0, 2 * kLong);
+  EXPECT_EQ(demand.worth_keeping(), 30);  // a rise up to 30, which came twice
+}
+
+// After each step of any history: kept and used memory fit below the peak of the last two epochs.
+TEST(DemandProperty, KeepsAndUsesAtMostThePeak) {
+  std::mt19937_64 random(20261128);
+  Demand demand;
+  std::int64_t live = 0;
+  std::int64_t now = 0;
+  std::int64_t peak = 0;
+  std::int64_t previous_peak = 0;
+  for (int step = 0; step < 100000; ++step) {
+    const auto change = static_cast<std::int64_t>(random() % 1000);
+    const std::int64_t before = live;
+    live = random() % 2 == 0 ? live + change : std::max<std::int64_t>(live - change, 0);
+    if (random() % 500 == 0) live = 0;
+    if (random() % 100 == 0) now += static_cast<std::int64_t>(random() % 10);
+    if (demand.note(live, now)) previous_peak = std::exchange(peak, before);
+    peak = std::max(peak, live);
+    ASSERT_EQ(demand.live_bytes(), live);
+    ASSERT_GE(demand.worth_keeping(), 0);
+    ASSERT_LE(live + demand.worth_keeping(), std::max(peak, previous_peak)) << step;
+    ASSERT_GE(demand.worth_keeping(),
+              std::min(std::max(peak, previous_peak) - live, std::max(peak, previous_peak) / 3));
   }
 }
 

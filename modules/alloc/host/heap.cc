@@ -5,8 +5,10 @@ module;
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <cstring>
 #include <new>
+#include <optional>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -64,15 +66,12 @@ void* write_header(std::byte* data, std::uintptr_t origin, std::size_t bytes) {
   return data;
 }
 
-// The bytes from `data` to the end of its allocation.
-std::size_t capacity_of(const Header& header, const void* data) {
-  const auto* const begin = static_cast<const std::byte*>(data);
-  if (!header.is_large()) {
-    const auto* const block = static_cast<const std::byte*>(header.block());
-    return malloc_usable_size(header.block()) - static_cast<std::size_t>(begin - block);
-  }
-  const Block& block = header.large();
-  return static_cast<std::size_t>(block.data() + block.total_bytes() - begin);
+// The first multiple of the alignment that is 16 bytes or more behind the begin of the C library's
+// block, whose address is a multiple of 16.
+std::byte* data_in(void* block, std::int64_t alignment_bytes) {
+  const auto alignment = static_cast<std::uintptr_t>(alignment_bytes);
+  const std::uintptr_t past = reinterpret_cast<std::uintptr_t>(block) & (alignment - 1);
+  return static_cast<std::byte*>(block) + (alignment - past);
 }
 
 }  // namespace
@@ -93,54 +92,88 @@ void* Heap::allocate(std::size_t bytes, bool zeroed) noexcept {
   return allocate_small(bytes, zeroed);
 }
 
-// The C library's addresses are multiples of 16. So the next multiple of the alignment is 16 bytes
-// or more behind the begin of the block.
 void* Heap::allocate_small(std::size_t bytes, bool zeroed) noexcept {
-  const auto alignment = static_cast<std::uintptr_t>(options_.alignment_bytes);
+  const auto alignment = static_cast<std::size_t>(options_.alignment_bytes);
   const bool set_zeros = zeroed && bytes < kShortZerosBytes;
   void* block = allocate_from_libc(bytes + alignment, zeroed && !set_zeros);
   if (block == nullptr && resource_.trim() > 0) {
     block = allocate_from_libc(bytes + alignment, zeroed && !set_zeros);
   }
   if (block == nullptr) return nullptr;
-  const auto address = reinterpret_cast<std::uintptr_t>(block);
-  const std::uintptr_t offset = alignment - (address & (alignment - 1));
-  std::byte* const data = static_cast<std::byte*>(block) + offset;
+  std::byte* const data = data_in(block, options_.alignment_bytes);
   if (set_zeros) std::memset(data, 0, bytes);
   if (!zeroed && resource_.poisons()) std::memset(data, static_cast<int>(kPoison), bytes);
-  return write_header(data, address, bytes);
+  return write_header(data, reinterpret_cast<std::uintptr_t>(block), bytes);
+}
+
+// The length of the Block with `bytes` of data; none if no block is that long.
+std::optional<std::int64_t> Heap::large_bytes(std::size_t bytes) const noexcept {
+  if (bytes > static_cast<std::size_t>(checked::kMaxBytes)) return std::nullopt;
+  return checked::add(static_cast<std::int64_t>(bytes), large_offset());
+}
+
+// Writes the owner and the header of a large block before its data.
+void* Heap::place_large(Block block, std::size_t bytes) const noexcept {
+  std::byte* const data = block.data() + large_offset();
+  auto* const owner = new (data - kLargeHeaderBytes) Block(std::move(block));
+  return write_header(data, reinterpret_cast<std::uintptr_t>(owner) | kIsLarge, bytes);
+}
+
+std::int64_t Heap::large_offset() const noexcept {
+  return std::max(options_.alignment_bytes, kLargeHeaderBytes);
 }
 
 void* Heap::allocate_large(std::size_t bytes, bool zeroed) noexcept {
-  const std::int64_t before_bytes = std::max(options_.alignment_bytes, kLargeHeaderBytes);
-  if (bytes > static_cast<std::size_t>(checked::kMaxBytes)) return nullptr;
-  const auto total_bytes = checked::add(static_cast<std::int64_t>(bytes), before_bytes);
+  const std::optional<std::int64_t> total_bytes = large_bytes(bytes);
   if (!total_bytes) return nullptr;
   absl::StatusOr<Block> block = resource_.allocate_large(
       {.total_bytes = *total_bytes, .alignment_bytes = options_.alignment_bytes, .zeroed = zeroed},
       {.huge_pages = options_.huge_pages, .keep = options_.keep, .lazy_zeros = true});
-  if (!block.ok()) return nullptr;
-  std::byte* const data = block->data() + before_bytes;
-  std::byte* const place = data - kLargeHeaderBytes;
-  return write_header(
-      data, reinterpret_cast<std::uintptr_t>(new (place) Block(*std::move(block))) | kIsLarge,
-      bytes);
+  return block.ok() ? place_large(*std::move(block), bytes) : nullptr;
 }
 
 void* Heap::reallocate(void* data, std::size_t bytes) noexcept {
   if (data == nullptr) return allocate(bytes, false);
   bytes = std::max<std::size_t>(bytes, 1);
   const Header header = read_header(data);
-  const std::size_t capacity = capacity_of(header, data);
-  const bool fits = bytes <= capacity;
-  // A block that fits stays, unless more than half of it would be unused.
-  void* const moved = fits && bytes >= capacity / 2 ? nullptr : allocate(bytes, false);
-  if (moved == nullptr) {
-    return fits ? write_header(static_cast<std::byte*>(data), header.origin, bytes) : nullptr;
+  const bool is_large = bytes >= static_cast<std::size_t>(kLargeBlockBytes);
+  if (header.is_large() == is_large && !resource_.poisons()) {
+    void* const resized = is_large ? resize_large(data, bytes) : resize_small(data, bytes);
+    if (resized != nullptr) return resized;
   }
+  void* const moved = allocate(bytes, false);
+  if (moved == nullptr) return nullptr;
   std::memcpy(moved, data, std::min(header.bytes, bytes));
   release(data);
   return moved;
+}
+
+// The C library keeps the distance from the begin of the block, but not the alignment.
+void* Heap::resize_small(void* data, std::size_t bytes) noexcept {
+  const Header header = read_header(data);
+  const auto alignment = static_cast<std::size_t>(options_.alignment_bytes);
+  const std::ptrdiff_t offset =
+      static_cast<std::byte*>(data) - static_cast<std::byte*>(header.block());
+  unpoison_bytes(header_address(data), sizeof(Header));  // the C library reads it
+  void* const block = std::realloc(header.block(), bytes + alignment);
+  if (block == nullptr) {
+    write_header(static_cast<std::byte*>(data), header.origin, header.bytes);
+    return nullptr;
+  }
+  const std::byte* const moved = static_cast<std::byte*>(block) + offset;
+  std::byte* const place = data_in(block, options_.alignment_bytes);
+  if (place != moved) std::memmove(place, moved, std::min(header.bytes, bytes));
+  return write_header(place, reinterpret_cast<std::uintptr_t>(block), bytes);
+}
+
+void* Heap::resize_large(void* data, std::size_t bytes) noexcept {
+  const std::optional<std::int64_t> total_bytes = large_bytes(bytes);
+  if (!total_bytes) return nullptr;
+  const Header header = read_header(data);
+  Block block(std::move(header.large()));  // out of the memory that may move
+  const bool resized = resource_.resize_large(block, *total_bytes);
+  void* const place = place_large(std::move(block), resized ? bytes : header.bytes);
+  return resized ? place : nullptr;
 }
 
 void Heap::release(void* data) noexcept {

@@ -85,6 +85,73 @@ INSTANTIATE_TEST_SUITE_P(Alignments, HeapBlocks,
                          ::testing::Values(16, 32, 64, 128, 4096, kMaxAlignmentBytes),
                          [](const auto& info) { return std::to_string(info.param); });
 
+// Any lengths, small and large, in steps of a kibibyte up to half the length.
+TEST_P(HeapBlocks, GrowAndShrinkWithTheirBytes) {
+  std::mt19937_64 random(20261128);
+  std::size_t bytes = 1000;
+  std::byte* data = bytes_of(heap_.allocate(bytes, false));
+  const auto value = [](std::size_t at) { return static_cast<std::byte>(at * 31 >> 10); };
+  const auto write = [&](std::size_t begin) {
+    for (std::size_t at = begin + 508 - (begin + 508) % 509; at < bytes; at += 509)
+      data[at] = value(at);
+  };
+  write(0);
+  for (int step = 0; step < 400; ++step) {
+    const std::size_t before = bytes;
+    const std::size_t more = random() % 2 == 0 ? 1024 : bytes / 2;
+    bytes = bytes > 8 * kLarge ? bytes / (random() % 100 + 1) + 1 : bytes + more;
+    data = bytes_of(heap_.reallocate(data, bytes));
+    ASSERT_NE(data, nullptr);
+    ASSERT_EQ(reinterpret_cast<std::uintptr_t>(data) % GetParam(), 0U);
+    ASSERT_EQ(Heap::bytes_of(data), bytes);
+    for (std::size_t at = 0; at < std::min(before, bytes); at += 509)
+      ASSERT_EQ(data[at], value(at));
+    write(std::min(before, bytes));
+  }
+  heap_.release(data);
+  EXPECT_EQ(resource_.statistics().live_bytes, 0);
+}
+
+// A block that grows by small steps is not copied: its pages stay or move. The bytes that are
+// copied would take many seconds.
+TEST(Heap, GrowsWithoutACopy) {
+  HostResource resource({.cache_limit_bytes = 64 * kMiB});
+  for (const bool huge_pages : {true, false}) {
+    Heap heap(resource, {.alignment_bytes = kMaxAlignmentBytes, .huge_pages = huge_pages});
+    std::size_t bytes = 16 * kLarge;
+    void* data = heap.allocate(bytes, true);
+    std::memset(data, 5, bytes);
+    // A neighbour at each end, so that it must move at times.
+    std::vector<void*> others;
+    for (int step = 0; step < 1000; ++step) {
+      if (step % 100 == 0) others.push_back(heap.allocate(kLarge, false));
+      data = heap.reallocate(data, bytes += 4096);
+      ASSERT_NE(data, nullptr);
+      ASSERT_EQ(reinterpret_cast<std::uintptr_t>(data) % kMaxAlignmentBytes, 0U);
+    }
+    EXPECT_TRUE(is_filled(data, 16 * kLarge, std::byte{5}));
+    EXPECT_EQ(resource.statistics().live_blocks, 11);
+    EXPECT_GE(resource.statistics().live_bytes, static_cast<std::int64_t>(bytes));
+    heap.release(data);
+    for (void* const other : others) heap.release(other);
+  }
+  EXPECT_EQ(resource.statistics().misses, 22) << "a growth took a new block";
+}
+
+TEST(Heap, ShrinksInPlaceAndGivesPagesBack) {
+  HostResource resource({.cache_limit_bytes = 64 * kMiB});
+  Heap heap(resource, {});
+  void* const data = heap.allocate(16 * kLarge, false);
+  std::memset(data, 3, 16 * kLarge);
+  EXPECT_EQ(heap.reallocate(data, 12 * kLarge), data);
+  EXPECT_GE(resource.statistics().live_bytes, static_cast<std::int64_t>(16 * kLarge));
+  EXPECT_EQ(heap.reallocate(data, kLarge), data);
+  EXPECT_LE(resource.statistics().live_bytes, static_cast<std::int64_t>(2 * kLarge));
+  EXPECT_TRUE(is_filled(data, kLarge, std::byte{3}));
+  heap.release(data);
+  EXPECT_EQ(resource.statistics().live_bytes, 0);
+}
+
 TEST(Heap, CountsLargeBlocksAndKeepsThem) {
   HostResource resource({.cache_limit_bytes = 64 * kMiB});
   Heap heap(resource, {});

@@ -26,6 +26,7 @@ module;
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -66,6 +67,11 @@ PageLengths page_lengths();
 std::int64_t mapped_length(std::int64_t length_bytes, PageKind pages,
                            const PageLengths& lengths = page_lengths());
 
+/// The length of the part of a kept mapping that serves `length_bytes`: whole pages, or whole huge
+/// pages if they are at most 2 MiB long.
+std::int64_t part_length(std::int64_t length_bytes, PageKind pages,
+                         const PageLengths& lengths = page_lengths());
+
 /// Maps mapped_length(length_bytes, pages) bytes without committing them. kHuge starts at a
 /// boundary of huge pages and requests transparent huge pages; kSmall forbids them. The kernel may
 /// ignore both. Requires length_bytes ≥ 1 and pages kSmall or kHuge. Error: kMemory.
@@ -73,6 +79,11 @@ absl::StatusOr<Mapping> map_pages(std::int64_t length_bytes, PageKind pages);
 
 /// Gives pages back to the kernel.
 void unmap_pages(const Mapping& mapping) noexcept;
+
+/// Makes a mapping `length_bytes` long, whole pages, and keeps its bytes. A longer one grows in
+/// place, or its pages move without a copy. Then its address is equal modulo kMaxAlignmentBytes
+/// and, with huge pages, modulo their length. Nothing, without a change, if the kernel refuses.
+std::optional<Mapping> resize_pages(const Mapping& mapping, std::int64_t length_bytes) noexcept;
 
 /// Makes every page of [data, data + total_bytes) present and keeps its bytes. Uses several threads
 /// from 8 MiB on. Requires writable memory that other threads do not use. Error: kMemory if the
@@ -83,14 +94,46 @@ absl::Status commit(std::byte* data, std::int64_t total_bytes);
 
 export namespace gridbuf {
 
+/// Blocks of at least this length have separate pages.
+inline constexpr std::int64_t kLargeBlockBytes = std::int64_t{1} << 21;
+
+/// How much freed memory is worth keeping, from the bytes in use of the last seconds.
+//
+/// Memory in use and kept memory together never exceed the peak of the memory in use. A third of
+/// the peak is kept in any case. More is kept if the program took as much again after it had freed
+/// it, and has not less in use than it had then. So a time step keeps all its temporary fields, and
+/// a program that has freed its fields keeps a third.
+//
+/// The last seconds are this epoch and the one before. An epoch lasts five seconds, and longer if
+/// no block was made or freed.
+class Demand {
+ public:
+  /// To be called with each change of the bytes in use. True if an epoch begins.
+  bool note(std::int64_t live_bytes, std::int64_t seconds);
+  std::int64_t worth_keeping() const;
+  std::int64_t live_bytes() const { return live_bytes_; }
+
+ private:
+  struct Epoch {
+    std::int64_t peak = 0;
+    std::int64_t reused = 0;  // the longest rise up to a level that was reached before
+    std::int64_t lowest = std::numeric_limits<std::int64_t>::max();  // where such a rise began
+  };
+  Epoch current_;
+  Epoch previous_;
+  std::int64_t begin_ = 0;  // of the current epoch
+  std::int64_t live_bytes_ = 0;
+  std::int64_t trough_ = 0;  // the least bytes in use since the peak
+};
+
 /// Decides which freed mappings are kept, and which mapping serves a request. Its owner maps,
 /// unmaps and locks.
 //
 /// The object contains a table of 64 places. So it never allocates, and works when memory is short.
 /// It also never writes to the blocks that it keeps, because that would bring back pages that the
-/// kernel took. The rule is best fit with bounded waste: a mapping is at most an eighth longer than
-/// the request that it serves. The waste of a block in use counts against the limit, like a kept
-/// mapping.
+/// kernel took. The rule is best fit with bounded waste: at most a quarter of a mapping is more
+/// than the request that it serves. The waste of a block in use counts against the limit, like a
+/// kept mapping.
 class MappingCache {
  public:
   static constexpr int kCapacity = 64;
@@ -121,10 +164,16 @@ class MappingCache {
 
   explicit MappingCache(std::int64_t limit_bytes = 0) : limit_bytes_(limit_bytes) {}
 
-  /// Removes and returns the shortest mapping that serves `length_bytes`, with pages of this kind
-  /// if one is given; of equal mappings, the last used.
-  std::optional<pages::Mapping> take(std::int64_t length_bytes,
-                                     std::optional<PageKind> kind = std::nullopt);
+  /// Removes and returns the shortest mapping that serves `length_bytes`; of equal mappings, the
+  /// last used. The surplus of all blocks in use is then at most `most_surplus_bytes`.
+  std::optional<pages::Mapping> take(
+      std::int64_t length_bytes, PageKind kind,
+      std::int64_t most_surplus_bytes = std::numeric_limits<std::int64_t>::max());
+
+  /// Removes and returns `length_bytes` of a longer mapping, whose other pages stay if they are
+  /// enough for a large block; else the longest mapping, which the caller must resize. Requires a
+  /// `part_length`.
+  std::optional<pages::Mapping> take_part(std::int64_t length_bytes, PageKind kind);
 
   /// Keeps a mapping that served `length_bytes` and is now free. Drops the least recently used
   /// mappings if the limit requires it.
@@ -139,16 +188,23 @@ class MappingCache {
   /// Drops the least recently used mappings until at most `keep_bytes` are kept.
   void trim(std::int64_t keep_bytes, Victims& victims);
 
+  /// Drops the mappings that were not used since the last but one call.
+  void begin_epoch(Victims& victims);
+
   int count() const { return count_; }
   std::int64_t cached_bytes() const { return cached_bytes_; }
   std::int64_t surplus_bytes() const { return surplus_bytes_; }
+  std::int64_t limit_bytes() const { return limit_bytes_; }
 
  private:
   struct Entry {
     pages::Mapping mapping;
     std::uint64_t last_use = 0;
+    std::uint64_t epoch = 0;
   };
 
+  template <class Rank>
+  int best(PageKind kind, const Rank& rank) const;
   pages::Mapping remove(int place);
   int oldest() const;
   void shrink_to(std::int64_t keep_bytes, int keep_count, Victims& victims);
@@ -156,6 +212,7 @@ class MappingCache {
   std::array<Entry, kCapacity> entries_;  // the first count_ are in use, unordered
   int count_ = 0;
   std::uint64_t uses_ = 0;
+  std::uint64_t epoch_ = 0;
   std::int64_t cached_bytes_ = 0;
   std::int64_t surplus_bytes_ = 0;  // unused ends of mappings in use
   std::int64_t limit_bytes_;
@@ -163,16 +220,14 @@ class MappingCache {
 
 // ---- The resource ----
 
-/// Blocks of at least this length have separate pages.
-inline constexpr std::int64_t kLargeBlockBytes = std::int64_t{1} << 21;
-
 /// The value of a fresh byte in poison mode: an absurd number in every element type.
 inline constexpr std::byte kPoison{0xCB};
 
 /// Settings of large blocks. `poison` applies to all blocks.
 struct HostOptions {
-  /// How many bytes of free mappings are kept; 0 switches the cache off. Default: a quarter of the
-  /// memory that could be committed when a block last got new pages; in sanitizer builds, 0.
+  /// How many bytes of free mappings are kept; 0 switches the cache off. Default: what is worth
+  /// keeping (Demand), and at most a quarter of the memory that could be committed when a block
+  /// last got new pages; in sanitizer builds, 0.
   std::optional<std::int64_t> cache_limit_bytes = std::nullopt;
   /// Limit of blocks in use and kept mappings together; a request beyond it is kMemory.
   std::int64_t limit_bytes = system::kUnlimitedBytes;
@@ -219,8 +274,11 @@ class PageSource {
 
   virtual absl::StatusOr<pages::Mapping> map(std::int64_t length_bytes, PageKind pages);
   virtual void unmap(const pages::Mapping& mapping) noexcept;
+  virtual std::optional<pages::Mapping> resize(const pages::Mapping& mapping,
+                                               std::int64_t length_bytes) noexcept;
   virtual absl::Status commit(std::byte* data, std::int64_t total_bytes);
   virtual std::int64_t committable_bytes();
+  virtual std::int64_t seconds() noexcept;  // of a clock that never goes back
 };
 
 /// Memory of the host: small blocks of the C library, large blocks with separate pages that are
@@ -240,6 +298,10 @@ class HostResource final : public MemoryResource {
   /// The same for a block with separate pages, whatever its length.
   absl::StatusOr<Block> allocate_large(const AllocationRequest& request,
                                        const LargeBlockOptions& block_options);
+  /// Makes a large block of this resource longer or shorter and keeps its bytes, without a copy.
+  /// Its address stays or is equal modulo kMaxAlignmentBytes. False, without a change, if memory,
+  /// address space or the limit does not suffice, and in poison mode.
+  bool resize_large(Block& block, std::int64_t total_bytes) noexcept;
   std::string_view name() const noexcept override { return "host"; }
 
   HostOptions options() const;
@@ -251,6 +313,12 @@ class HostResource final : public MemoryResource {
   /// Whether freed blocks are kept.
   bool keeps_blocks() const {
     return cache_limit_.load(std::memory_order_relaxed) != 0 && !poisons();
+  }
+  /// How many bytes of freed short blocks the libraries above may keep: 1 MiB within the limit.
+  std::int64_t spare_limit_bytes() const {
+    constexpr std::int64_t kMostBytes = std::int64_t{1} << 20;
+    const std::int64_t limit = cache_limit_.load(std::memory_order_relaxed);
+    return poisons() ? 0 : limit < kMostBytes ? limit : kMostBytes;
   }
   HostStatistics statistics() const;
   /// Unmaps kept mappings, the least recently used first, until at most `keep_bytes` are left. Also
@@ -282,15 +350,16 @@ class HostResource final : public MemoryResource {
 
   static void release_large(void* context, void* allocation) noexcept;
   void take_back(const Live& live) noexcept;
+  bool resize(Live& live, std::int64_t needed_bytes) noexcept;
   void seal(const pages::Mapping& mapping) noexcept;
   void unmap_all(const MappingCache::Victims& victims) noexcept;
   void set(const HostOptions& options);
   void survive_forks();
 
   // Under the lock.
-  void enter(std::int64_t length_bytes);
+  void change_live(std::int64_t blocks, std::int64_t total_bytes, MappingCache::Victims& victims);
   void count_up(std::int64_t& origin);
-  void leave(std::int64_t length_bytes);
+  std::int64_t kept_limit() const;
 
   PageSource& source_;
   const std::int64_t large_block_bytes_;
@@ -305,6 +374,7 @@ class HostResource final : public MemoryResource {
   HostOptions options_;
   HostStatistics statistics_;
   MappingCache cache_;
+  Demand demand_;
   std::array<pages::Mapping, 32> sealed_;  // poison mode: freed blocks, the oldest is unmapped next
   std::size_t next_sealed_ = 0;
 };
@@ -359,6 +429,11 @@ class Heap {
  private:
   void* allocate_small(std::size_t bytes, bool zeroed) noexcept;
   void* allocate_large(std::size_t bytes, bool zeroed) noexcept;
+  void* resize_small(void* data, std::size_t bytes) noexcept;
+  void* resize_large(void* data, std::size_t bytes) noexcept;
+  std::int64_t large_offset() const noexcept;
+  std::optional<std::int64_t> large_bytes(std::size_t bytes) const noexcept;
+  void* place_large(Block block, std::size_t bytes) const noexcept;
 
   HostResource& resource_;
   const Options options_;

@@ -5,6 +5,7 @@ module;
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -38,6 +39,8 @@ constexpr std::int64_t kTouchedBytes = std::int64_t{1} << 23;
 constexpr std::int64_t kTouchedDivisor = 8;
 // The default limit of the cache, as a part of the committable memory.
 constexpr std::int64_t kCacheDivisor = 4;
+// So much of the memory in use may be unused ends of longer mappings.
+constexpr std::int64_t kSurplusDivisor = 8;
 // From this length on, the kernel may take kept mappings when memory is short.
 constexpr std::int64_t kOfferedBytes = std::int64_t{1} << 25;
 // The range of the stagger: one way of common second-level caches.
@@ -105,21 +108,29 @@ std::string_view cause_of(const absl::Status& status) {
 // A block in use: the context of its release.
 struct HostResource::Live {
   HostResource* owner;
-  std::int64_t length_bytes;  // of the request, in whole pages
-  PageKind pages;             // of the request
-  bool keep;                  // when it is released
-  Mapping mapping = {};       // may be longer than the request
-  bool from_cache = false;
+  std::int64_t length_bytes;    // of the request, in whole pages
+  PageKind pages;               // of the request
+  bool keep;                    // when it is released
+  Mapping mapping = {};         // may be longer than the request
+  std::int64_t used_bytes = 0;  // the first bytes of the mapping served blocks before
 };
 
 absl::StatusOr<Mapping> PageSource::map(std::int64_t length_bytes, PageKind pages) {
   return pages::map_pages(length_bytes, pages);
 }
 void PageSource::unmap(const Mapping& mapping) noexcept { pages::unmap_pages(mapping); }
+std::optional<Mapping> PageSource::resize(const Mapping& mapping,
+                                          std::int64_t length_bytes) noexcept {
+  return pages::resize_pages(mapping, length_bytes);
+}
 absl::Status PageSource::commit(std::byte* data, std::int64_t total_bytes) {
   return pages::commit(data, total_bytes);
 }
 std::int64_t PageSource::committable_bytes() { return system::committable_bytes(); }
+std::int64_t PageSource::seconds() noexcept {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::seconds>(now).count();
+}
 
 HostResource::HostResource(const HostOptions& options, PageSource* source,
                            std::int64_t large_block_bytes)
@@ -160,7 +171,7 @@ absl::StatusOr<Block> HostResource::allocate_large(const AllocationRequest& requ
   const Mapping mapping = live->mapping;
   const BlockInfo info{.resource_name = name(),
                        .pages = mapping.pages,
-                       .from_cache = live->from_cache,
+                       .from_cache = live->used_bytes > 0,
                        .stagger_bytes = data - plain};
   return Block(data, request.total_bytes,
                {mapping.address, mapping.length_bytes, &release_large, live.release(), info});
@@ -171,36 +182,53 @@ absl::Status HostResource::obtain(Live& live) {
   MappingCache::Victims victims;
   {
     const std::lock_guard lock(mutex_);
-    const std::int64_t room_bytes = options_.limit_bytes - statistics_.live_bytes;
-    if (live.length_bytes > room_bytes) {
+    if (live.length_bytes > options_.limit_bytes - statistics_.live_bytes) {
       return without_throwing([&] {
         return make_error(ErrorClass::kMemory, "the limit is " + bytes_text(options_.limit_bytes) +
                                                    ", and " + bytes_text(statistics_.live_bytes) +
                                                    " are in use");
       });
     }
-    kept = cache_.take(live.length_bytes, live.pages);
-    if (!kept) cache_.trim(room_bytes - live.length_bytes, victims);
-    enter(kept ? kept->length_bytes : live.length_bytes);
-    if (kept) count_up(statistics_.hits);
+    const std::int64_t live_bytes = statistics_.live_bytes + live.length_bytes;
+    kept = cache_.take(live.length_bytes, live.pages, live_bytes / kSurplusDivisor);
+    if (!kept) {
+      const std::int64_t part = pages::part_length(live.length_bytes, live.pages);
+      kept = cache_.take_part(part, live.pages);
+      if (kept) live.length_bytes = std::clamp(kept->length_bytes, live.length_bytes, part);
+    }
+    change_live(1, std::max(kept ? kept->length_bytes : 0, live.length_bytes), victims);
+    cache_.set_limit(kept_limit(), victims);
   }
   unmap_all(victims);
   if (kept) {
-    live.mapping = *kept;
-    live.from_cache = true;
     unpoison_bytes(kept->address, kept->length_bytes);
-    return absl::OkStatus();
+    live.used_bytes = kept->length_bytes;
+    if (kept->length_bytes >= live.length_bytes) {
+      live.mapping = *kept;
+    } else if (const auto grown = source_.resize(*kept, live.length_bytes)) {
+      live.mapping = *grown;
+    } else {
+      source_.unmap(*kept);
+      live.used_bytes = 0;
+    }
   }
-  const absl::StatusOr<Mapping> mapping = map_or_trim(live.length_bytes, live.pages);
-  follow_machine();
-  const std::lock_guard lock(mutex_);
-  if (!mapping.ok()) {
-    leave(live.length_bytes);
-    return mapping.status();
+  absl::StatusOr<Mapping> mapping(live.mapping);
+  if (live.used_bytes == 0) {
+    mapping = map_or_trim(live.length_bytes, live.pages);
+    follow_machine();
   }
-  count_up(statistics_.misses);
-  live.mapping = *mapping;
-  return absl::OkStatus();
+  MappingCache::Victims stale;
+  {
+    const std::lock_guard lock(mutex_);
+    if (mapping.ok()) {
+      count_up(live.used_bytes > 0 ? statistics_.hits : statistics_.misses);
+      live.mapping = *mapping;
+    } else {
+      change_live(-1, -live.length_bytes, stale);
+    }
+  }
+  unmap_all(stale);
+  return mapping.status();
 }
 
 absl::StatusOr<Mapping> HostResource::map_or_trim(std::int64_t length_bytes, PageKind pages) {
@@ -217,14 +245,16 @@ absl::Status HostResource::make_ready(const AllocationRequest& request, std::byt
   if (request.populate) {
     const absl::Status status = without_throwing(commit);
     if (!status.ok()) return status;
-  } else if (request.zeroed && !lazy_zeros && !live.from_cache && total_bytes >= kTouchedBytes &&
-             thread_count() > 1 && may_commit_unasked(total_bytes)) {
+  } else if (request.zeroed && !lazy_zeros && live.used_bytes == 0 &&
+             total_bytes >= kTouchedBytes && thread_count() > 1 &&
+             may_commit_unasked(total_bytes)) {
     without_throwing(commit).IgnoreError();  // else the first use commits them
   }
-  if (request.zeroed && live.from_cache) {
+  if (request.zeroed && live.used_bytes > 0) {
     const bool renewed =
         lazy_zeros && total_bytes >= kRenewedBytes && pages::renew_pages(live.mapping);
-    if (!renewed) zero(data, total_bytes);
+    const std::int64_t used_bytes = live.mapping.address + live.used_bytes - data;
+    if (!renewed) zero(data, std::clamp<std::int64_t>(used_bytes, 0, total_bytes));
   }
   if (!request.zeroed && poisons() && may_commit_unasked(total_bytes)) {
     std::memset(data, static_cast<int>(kPoison), static_cast<std::size_t>(total_bytes));
@@ -295,28 +325,79 @@ void HostResource::take_back(const Live& live) noexcept {
   const Mapping& mapping = live.mapping;
   unpoison_bytes(mapping.address, mapping.length_bytes);  // padding may be poisoned
   const bool poison = poisons();
-  if (poison || !live.keep) {
-    {
-      const std::lock_guard lock(mutex_);
-      leave(mapping.length_bytes);
-      cache_.forget(mapping, live.length_bytes);
-    }
-    return poison ? seal(mapping) : source_.unmap(mapping);
+  const bool keep = live.keep && !poison;
+  MappingCache::Victims victims;
+  bool kept = false;
+  {
+    const std::lock_guard lock(mutex_);
+    change_live(-1, -mapping.length_bytes, victims);
+    cache_.forget(mapping, live.length_bytes);
+    cache_.set_limit(kept_limit(), victims);
+    kept = keep && mapping.length_bytes <= cache_.limit_bytes();
   }
-  const std::int64_t limit = cache_limit_.load(std::memory_order_relaxed);
-  const bool kept = mapping.length_bytes <= limit;
   if (kept && mapping.length_bytes >= kOfferedBytes) {
     pages::offer_pages(mapping.address, mapping.length_bytes);
   }
   if (kept) poison_bytes(mapping.address, mapping.length_bytes);
+  unmap_all(victims);
+  if (!keep) return poison ? seal(mapping) : source_.unmap(mapping);
+  MappingCache::Victims displaced;
+  {
+    const std::lock_guard lock(mutex_);
+    cache_.give(mapping, mapping.length_bytes, displaced);
+  }
+  unmap_all(displaced);
+}
+
+// ---- Resizing. ----
+
+bool HostResource::resize_large(Block& block, std::int64_t total_bytes) noexcept {
+  if (poisons()) return false;  // a use of the old address must fault
+  const std::int64_t old_bytes = block.total_bytes();
+  std::byte* const data = block.data();
+  Block::Allocation allocation = block.detach();
+  Live& live = *static_cast<Live*>(allocation.context);
+  const std::int64_t before_bytes = data - live.mapping.address;
+  const bool resized = resize(live, before_bytes + total_bytes);
+  allocation.address = live.mapping.address;
+  allocation.allocation_bytes = live.mapping.length_bytes;
+  block = Block(live.mapping.address + before_bytes, resized ? total_bytes : old_bytes, allocation);
+  return resized;
+}
+
+bool HostResource::resize(Live& live, std::int64_t needed_bytes) noexcept {
+  const Mapping old = live.mapping;
+  if (needed_bytes > kLongestBytes) return false;
+  // Whole huge pages: the next growth finds them, and one fault commits them.
+  const std::int64_t length = pages::part_length(needed_bytes, old.pages);
+  // A block that fits stays, unless more than half of it would be unused.
+  if (needed_bytes <= old.length_bytes && length >= old.length_bytes / 2) return true;
+  const std::int64_t more_bytes = length - old.length_bytes;
   MappingCache::Victims victims;
   {
     const std::lock_guard lock(mutex_);
-    leave(mapping.length_bytes);
-    cache_.set_limit(limit, victims);
-    cache_.give(mapping, live.length_bytes, victims);
+    if (more_bytes > options_.limit_bytes - statistics_.live_bytes) return false;
+    change_live(0, more_bytes, victims);
+    cache_.set_limit(kept_limit(), victims);
   }
   unmap_all(victims);
+  unpoison_bytes(old.address, old.length_bytes);
+  std::optional<Mapping> mapping = source_.resize(old, length);
+  if (!mapping && trim() > 0) mapping = source_.resize(old, length);
+  MappingCache::Victims stale;
+  {
+    const std::lock_guard lock(mutex_);
+    if (mapping) {
+      cache_.forget(old, live.length_bytes);
+      live.mapping = *mapping;
+      live.length_bytes = length;
+      statistics_.peak_live_bytes = std::max(statistics_.peak_live_bytes, statistics_.live_bytes);
+    } else {
+      change_live(0, -more_bytes, stale);
+    }
+  }
+  unmap_all(stale);
+  return mapping.has_value();
 }
 
 // Poison mode: keeps the addresses of a freed block, without its memory.
@@ -340,9 +421,11 @@ void HostResource::unmap_all(const MappingCache::Victims& victims) noexcept {
 
 // ---- Statistics and settings. ----
 
-void HostResource::enter(std::int64_t length_bytes) {
-  ++statistics_.live_blocks;
-  statistics_.live_bytes += length_bytes;
+void HostResource::change_live(std::int64_t blocks, std::int64_t total_bytes,
+                               MappingCache::Victims& victims) {
+  statistics_.live_blocks += blocks;
+  statistics_.live_bytes += total_bytes;
+  if (demand_.note(statistics_.live_bytes, source_.seconds())) cache_.begin_epoch(victims);
 }
 
 // Counts a block that was served from the cache or from the kernel.
@@ -351,9 +434,13 @@ void HostResource::count_up(std::int64_t& origin) {
   statistics_.peak_live_bytes = std::max(statistics_.peak_live_bytes, statistics_.live_bytes);
 }
 
-void HostResource::leave(std::int64_t length_bytes) {
-  --statistics_.live_blocks;
-  statistics_.live_bytes -= length_bytes;
+std::int64_t HostResource::kept_limit() const {
+  const std::int64_t limit = cache_limit_.load(std::memory_order_relaxed);
+  const std::int64_t room_bytes = options_.limit_bytes - statistics_.live_bytes;
+  // The peak contains the surplus.
+  const std::int64_t worth =
+      options_.cache_limit_bytes ? limit : demand_.worth_keeping() + cache_.surplus_bytes();
+  return std::max<std::int64_t>(std::min({limit, worth, room_bytes}), 0);
 }
 
 void HostResource::set(const HostOptions& options) {
@@ -379,17 +466,16 @@ absl::Status HostResource::configure(const HostOptions& options) {
                                            "leave it out for a limit that follows the machine"});
   }
   set(options);
-  trim(options.poison ? 0 : cache_limit_.load(std::memory_order_relaxed));
+  trim(options.poison ? 0 : statistics().cache_limit_bytes);
   return absl::OkStatus();
 }
 
 HostStatistics HostResource::statistics() const {
-  const std::int64_t limit = cache_limit_.load(std::memory_order_relaxed);
   const std::lock_guard lock(mutex_);
   HostStatistics found = statistics_;
   found.cached_blocks = cache_.count();
   found.cached_bytes = cache_.cached_bytes();
-  found.cache_limit_bytes = limit;
+  found.cache_limit_bytes = kept_limit();
   return found;
 }
 

@@ -9,7 +9,9 @@ module;
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <optional>
+#include <utility>
 
 #if __has_feature(address_sanitizer)
 #include <sanitizer/asan_interface.h>
@@ -68,17 +70,16 @@ void unmap(std::byte* address, std::int64_t length_bytes) noexcept {
   if (length_bytes > 0) munmap(address, static_cast<std::size_t>(length_bytes));
 }
 
-// `length_bytes` that begin at a huge page's boundary: a longer piece, without its ends.
-std::byte* map_on_boundary(std::int64_t length_bytes) {
-  const std::int64_t huge = huge_page_bytes();
+// `length_bytes` that begin at an address of this remainder: a longer piece, without its ends.
+std::byte* map_at(std::int64_t length_bytes, std::int64_t modulus, std::int64_t remainder) {
   std::byte* const address = map(length_bytes);
-  if (address == nullptr || number_of(address) % huge == 0) return address;  // newer kernels
+  if (address == nullptr || number_of(address) % modulus == remainder) return address;
   unmap(address, length_bytes);
-  std::byte* const wide = map(length_bytes + huge);
+  std::byte* const wide = map(length_bytes + modulus);
   if (wide == nullptr) return nullptr;
-  const std::int64_t before = round_up(number_of(wide), huge) - number_of(wide);
+  const std::int64_t before = (remainder - number_of(wide) % modulus + modulus) % modulus;
   unmap(wide, before);
-  unmap(wide + before + length_bytes, huge - before);
+  unmap(wide + before + length_bytes, modulus - before);
   return wide + before;
 }
 
@@ -167,6 +168,11 @@ std::int64_t mapped_length(std::int64_t length_bytes, PageKind pages, const Page
   return few ? huge_pages : whole_pages;
 }
 
+std::int64_t part_length(std::int64_t length_bytes, PageKind pages, const PageLengths& lengths) {
+  const std::int64_t huge = std::min(lengths.huge_page_bytes, kSmallSurplusBytes);
+  return round_up(length_bytes, pages == PageKind::kHuge ? huge : lengths.page_bytes);
+}
+
 std::int64_t commit_chunk_bytes(std::int64_t total_bytes, const PageLengths& lengths) {
   const std::int64_t huge = lengths.huge_page_bytes;
   return total_bytes < 2 * huge ? std::min(huge, kSmallChunkBytes) : huge;
@@ -175,7 +181,7 @@ std::int64_t commit_chunk_bytes(std::int64_t total_bytes, const PageLengths& len
 absl::StatusOr<Mapping> map_pages(std::int64_t length_bytes, PageKind pages) {
   const std::int64_t length = mapped_length(length_bytes, pages);
   const bool huge = pages == PageKind::kHuge;
-  std::byte* const address = huge ? map_on_boundary(length) : map(length);
+  std::byte* const address = huge ? map_at(length, huge_page_bytes(), 0) : map(length);
   if (address == nullptr) {
     return make_error(ErrorClass::kMemory, "the kernel could not map " + bytes_text(length) + " (" +
                                                std::strerror(errno) +
@@ -186,6 +192,28 @@ absl::StatusOr<Mapping> map_pages(std::int64_t length_bytes, PageKind pages) {
 }
 
 void unmap_pages(const Mapping& mapping) noexcept { unmap(mapping.address, mapping.length_bytes); }
+
+std::optional<Mapping> resize_pages(const Mapping& mapping, std::int64_t length_bytes) noexcept {
+  const Mapping resized{mapping.address, length_bytes, mapping.pages};
+  if (length_bytes <= mapping.length_bytes) {
+    unmap(mapping.address + length_bytes, mapping.length_bytes - length_bytes);
+    return resized;
+  }
+  const auto before = static_cast<std::size_t>(mapping.length_bytes);
+  const auto after = static_cast<std::size_t>(length_bytes);
+  if (mremap(mapping.address, before, after, 0) != MAP_FAILED) return resized;
+  // The kernel moves page tables. It moves those of huge pages whole, from boundary to boundary.
+  const std::int64_t modulus =
+      mapping.pages == PageKind::kHuge ? huge_page_bytes() : kMaxAlignmentBytes;
+  std::byte* const target = map_at(length_bytes, modulus, number_of(mapping.address) % modulus);
+  if (target == nullptr) return std::nullopt;
+  constexpr int kThere = MREMAP_MAYMOVE | MREMAP_FIXED;
+  if (mremap(mapping.address, before, after, kThere, target) == MAP_FAILED) {
+    unmap(target, length_bytes);
+    return std::nullopt;
+  }
+  return Mapping{target, length_bytes, mapping.pages};
+}
 
 bool seal_pages(const Mapping& mapping) noexcept {
   constexpr int kFlags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
@@ -235,9 +263,45 @@ namespace gridbuf {
 using pages::Mapping;
 
 namespace {
-// A kept mapping exceeds the request that it serves by at most this part of the request.
-constexpr std::int64_t kWasteDivisor = 8;
+
+// At most this part of a kept mapping is unused when it serves a request.
+constexpr std::int64_t kWasteDivisor = 4;
+// So much of the memory of the last seconds is kept in any case.
+constexpr std::int64_t kKeptDivisor = 3;
+// "The last seconds" are one to two of these.
+constexpr std::int64_t kEpochSeconds = 5;
+constexpr std::int64_t kLongest = std::numeric_limits<std::int64_t>::max();
+
 }  // namespace
+
+// ---- What is worth keeping. ----
+
+bool Demand::note(std::int64_t live_bytes, std::int64_t seconds) {
+  const bool begins = seconds - begin_ >= kEpochSeconds;
+  if (begins) {
+    previous_ = std::exchange(current_, {live_bytes_});
+    trough_ = live_bytes_;
+    begin_ = seconds;
+  }
+  const std::int64_t before = std::exchange(live_bytes_, live_bytes);
+  const std::int64_t peak = std::max(current_.peak, previous_.peak);
+  if (live_bytes > before && trough_ < peak) {
+    current_.reused = std::max(current_.reused, std::min(live_bytes, peak) - trough_);
+    current_.lowest = std::min(current_.lowest, before);
+  }
+  current_.peak = std::max(current_.peak, live_bytes);
+  trough_ = live_bytes > peak ? live_bytes : std::min(trough_, live_bytes);
+  return begins;
+}
+
+std::int64_t Demand::worth_keeping() const {
+  const std::int64_t peak = std::max(current_.peak, previous_.peak);
+  const bool was_here = live_bytes_ >= std::min(current_.lowest, previous_.lowest);
+  const std::int64_t reused = was_here ? std::max(current_.reused, previous_.reused) : 0;
+  return std::min(peak - live_bytes_, std::max(peak / kKeptDivisor, reused));
+}
+
+// ---- The cache of mappings. ----
 
 std::int64_t MappingCache::Victims::total_bytes() const {
   std::int64_t total = 0;
@@ -245,23 +309,50 @@ std::int64_t MappingCache::Victims::total_bytes() const {
   return total;
 }
 
-std::optional<Mapping> MappingCache::take(std::int64_t length_bytes, std::optional<PageKind> kind) {
-  int best = -1;
+// The best mapping: the one that `rank` maps to the greatest value, of equal ones the last used.
+template <class Rank>
+int MappingCache::best(PageKind kind, const Rank& rank) const {
+  int found = -1;
+  std::pair<std::int64_t, std::uint64_t> highest(0, 0);
   for (int place = 0; place < count_; ++place) {
     const Entry& entry = entries_[static_cast<std::size_t>(place)];
-    const std::int64_t found = entry.mapping.length_bytes;
-    if (found < length_bytes || found - length_bytes > length_bytes / kWasteDivisor) continue;
-    if (kind && entry.mapping.pages != *kind) continue;
-    if (best >= 0) {
-      const Entry& other = entries_[static_cast<std::size_t>(best)];
-      if (found > other.mapping.length_bytes) continue;
-      if (found == other.mapping.length_bytes && entry.last_use < other.last_use) continue;
-    }
-    best = place;
+    const std::pair value(rank(entry.mapping.length_bytes), entry.last_use);
+    if (entry.mapping.pages != kind || value.first <= 0 || value < highest) continue;
+    highest = value;
+    found = place;
   }
-  if (best < 0) return std::nullopt;
-  const Mapping mapping = remove(best);
+  return found;
+}
+
+std::optional<Mapping> MappingCache::take(std::int64_t length_bytes, PageKind kind,
+                                          std::int64_t most_surplus_bytes) {
+  const int place = best(kind, [&](std::int64_t length) -> std::int64_t {
+    const std::int64_t surplus = length - length_bytes;
+    const bool fits = surplus >= 0 && surplus <= length / kWasteDivisor &&
+                      surplus_bytes_ + surplus <= most_surplus_bytes;
+    return fits ? kLongest - surplus : 0;
+  });
+  if (place < 0) return std::nullopt;
+  const Mapping mapping = remove(place);
   surplus_bytes_ += mapping.length_bytes - length_bytes;
+  return mapping;
+}
+
+std::optional<Mapping> MappingCache::take_part(std::int64_t length_bytes, PageKind kind) {
+  // A longer one before a shorter one.
+  const int place = best(kind, [&](std::int64_t length) {
+    return length >= length_bytes ? kLongest - (length - length_bytes) : length;
+  });
+  if (place < 0) return std::nullopt;
+  const Entry entry = entries_[static_cast<std::size_t>(place)];
+  Mapping mapping = remove(place);
+  if (mapping.length_bytes - length_bytes >= kLargeBlockBytes) {
+    const Mapping rest{mapping.address + length_bytes, mapping.length_bytes - length_bytes, kind};
+    mapping.length_bytes = length_bytes;
+    entries_[static_cast<std::size_t>(count_++)] = {rest, entry.last_use, entry.epoch};
+    cached_bytes_ += rest.length_bytes;
+  }
+  surplus_bytes_ += std::max<std::int64_t>(mapping.length_bytes - length_bytes, 0);
   return mapping;
 }
 
@@ -270,7 +361,7 @@ void MappingCache::give(const Mapping& mapping, std::int64_t length_bytes, Victi
   const std::int64_t room_bytes = limit_bytes_ - surplus_bytes_ - mapping.length_bytes;
   if (room_bytes < 0) return victims.add(mapping);
   shrink_to(room_bytes, kCapacity - 1, victims);
-  entries_[static_cast<std::size_t>(count_++)] = {mapping, ++uses_};
+  entries_[static_cast<std::size_t>(count_++)] = {mapping, ++uses_, epoch_};
   cached_bytes_ += mapping.length_bytes;
 }
 
@@ -285,6 +376,13 @@ void MappingCache::set_limit(std::int64_t limit_bytes, Victims& victims) {
 
 void MappingCache::trim(std::int64_t keep_bytes, Victims& victims) {
   shrink_to(std::max<std::int64_t>(keep_bytes, 0), kCapacity, victims);
+}
+
+void MappingCache::begin_epoch(Victims& victims) {
+  ++epoch_;
+  while (count_ > 0 && entries_[static_cast<std::size_t>(oldest())].epoch + 1 < epoch_) {
+    victims.add(remove(oldest()));
+  }
 }
 
 Mapping MappingCache::remove(int place) {

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -176,6 +178,37 @@ PageKind kind_in(system::HugePageMode mode, std::int64_t length_bytes, bool want
   return kind_for(length_bytes, wanted, system::HugePageReport{mode, 2 * kMiB});
 }
 
+// Shorter, longer in place, and longer behind a neighbour, of both kinds.
+TEST(ResizePages, KeepsBytesAndPlace) {
+  for (const PageKind kind : {PageKind::kHuge, PageKind::kSmall}) {
+    const std::int64_t modulus =
+        kind == PageKind::kHuge ? page_lengths().huge_page_bytes : kMaxAlignmentBytes;
+    std::optional<Mapping> mapping = *map_pages(6 * kMiB, kind);
+    const auto place = [&] {
+      return static_cast<std::int64_t>(reinterpret_cast<std::uintptr_t>(mapping->address)) %
+             modulus;
+    };
+    const std::int64_t expected = place();
+    std::memset(mapping->address, 9, 5 * kMiB);
+    std::vector<Mapping> neighbours;
+    for (const std::int64_t length : {5, 6, 20, 21, 5, 40}) {
+      neighbours.push_back(*map_pages(2 * kMiB, kind));
+      mapping = resize_pages(*mapping, length * kMiB);
+      ASSERT_TRUE(mapping);
+      EXPECT_EQ(mapping->length_bytes, length * kMiB);
+      EXPECT_EQ(mapping->pages, kind);
+      EXPECT_EQ(place(), expected);
+      std::byte* const end = mapping->address + mapping->length_bytes;
+      EXPECT_EQ(std::count(mapping->address, mapping->address + 5 * kMiB, std::byte{9}), 5 * kMiB);
+      EXPECT_EQ(std::count(mapping->address + 5 * kMiB, end, std::byte{0}), (length - 5) * kMiB);
+    }
+    EXPECT_FALSE(resize_pages(*mapping, std::int64_t{1} << 60));
+    EXPECT_EQ(mapping->address[5 * kMiB - 1], std::byte{9});
+    unmap_pages(*mapping);
+    for (const Mapping& neighbour : neighbours) unmap_pages(neighbour);
+  }
+}
+
 TEST(KindFor, TheSystemsNeverIsNever) {
   for (const auto mode : {system::HugePageMode::kNever, system::HugePageMode::kAbsent}) {
     for (const bool wanted : {false, true}) {
@@ -232,6 +265,15 @@ TEST(MappedLength, FollowsThePagesOfTheMachine) {
       EXPECT_LE(mapped - length, std::max(2 * kMiB, length / 8 + page));
     }
   }
+}
+
+TEST(PartLength, IsWholePagesAndShortHugeOnes) {
+  const PageLengths usual{4096, 2 * kMiB};
+  EXPECT_EQ(part_length(1, PageKind::kSmall, usual), 4096);
+  EXPECT_EQ(part_length(2 * kMiB + 1, PageKind::kHuge, usual), 4 * kMiB);
+  const PageLengths long_ones{65536, 512 * kMiB};
+  EXPECT_EQ(part_length(513 * kMiB, PageKind::kHuge, long_ones), 514 * kMiB);
+  EXPECT_EQ(part_length(4 * kMiB, PageKind::kSmall, long_ones), 4 * kMiB);
 }
 
 TEST(CommitChunk, FollowsThePagesOfTheMachine) {

@@ -363,7 +363,7 @@ absl::StatusOr<PinnedPages::Pages> PinnedPages::take(std::int64_t length_bytes) 
   const std::int64_t whole_bytes = pages::mapped_length(length_bytes, kind);
   {
     const std::lock_guard guard(mutex_);
-    const std::optional<pages::Mapping> kept = cache_.take(whole_bytes);
+    const std::optional<pages::Mapping> kept = cache_.take(whole_bytes, kind);
     if (kept) return Pages{*kept, whole_bytes, true};
   }
   GRIDBUF_ASSIGN_OR_RETURN(const auto& mapping, pages::map_pages(length_bytes, kind));
