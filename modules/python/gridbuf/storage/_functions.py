@@ -347,6 +347,11 @@ def _kept(value: Any, first: Any, owner: Any, side: Side) -> Any:
     return stored(value, field._resized(value.shape), first.dims, side)
 
 
+def _of_kind(field: _core.Parameters, call: _Call, target: Operand) -> _core.Parameters:
+    """`field`, for a storage that can be written on the side of the call: all arrays decide on it, not only those with names."""
+    return _core._join(decider([*call.arrays, target])._parameters, [field], [])
+
+
 # ---- The rules. ----
 
 
