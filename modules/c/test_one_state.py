@@ -107,6 +107,17 @@ def test_names_and_kinds() -> None:
     del capsule
 
 
+@pytest.mark.parametrize(
+    "dtype", ["q", "Q", "M8[s]", ">m8[ns]", "S3", "U2", ">f8", ">c8", "V5", "?", "g", "G", "f2"]
+)
+def test_every_type_without_fields_goes_to_c_and_back(dtype: str) -> None:
+    field = gs.storage(np.arange(6 * np.dtype(dtype).itemsize, dtype="u1").view(dtype))
+    back = gs.from_c(gs.to_c(field))
+    assert back.dtype == field.dtype
+    assert back.to_numpy().tobytes() == field.to_numpy().tobytes()
+    assert np.shares_memory(back.to_numpy(), field.to_numpy())
+
+
 def test_memory_lives_while_either_side_holds_it() -> None:
     handle = c_storage((300, 2), halo=[(1, 1), (0, 0)])
     access(handle, c.HOST, c.READ_WRITE)[7, 1] = 5.0

@@ -465,8 +465,9 @@ std::string DType::typestr() const {
 }
 
 const char* DType::format() const {
+  // NumPy reads the padding bytes that raw bytes would be as a record without fields.
+  if (kind_ == Kind::kVoid || kind_ == Kind::kNarrow) return nullptr;
   if (text_) return text_->format.empty() ? nullptr : text_->format.c_str();
-  if (kind_ == Kind::kNarrow) return nullptr;
   const PlainRow& row = kPlain[row_];
   if (is_native()) return row.native_format;
   return order_ == ByteOrder::kBig ? row.big_format : row.little_format;

@@ -176,8 +176,8 @@ TEST(DTypeText, ReadsAndWritesRunsAndDates) {
       {"|S5", "5s", Kind::kBytes, 5, "bytes(5)"},
       {"<U3", "3w", Kind::kText, 12, "str(3)"},
       {">U3", ">3w", Kind::kText, 12, "str(3) (big-endian)"},
-      {"|V7", "7x", Kind::kVoid, 7, "void(7)"},
       {"|S0", "0s", Kind::kBytes, 0, "bytes(0)"},
+      {"|V7", "", Kind::kVoid, 7, "void(7)"},  // NumPy reads "7x" as a record without fields.
       {"<M8[ns]", "", Kind::kDatetime, 8, "datetime64[ns]"},
       {"<m8[25s]", "", Kind::kTimedelta, 8, "timedelta64[25s]"},
       {"<M8", "", Kind::kDatetime, 8, "datetime64"},
@@ -197,6 +197,11 @@ TEST(DTypeText, ReadsAndWritesRunsAndDates) {
       EXPECT_EQ(*DType::from_format(text.format, text.itemsize_bytes), *type);
     }
   }
+}
+
+TEST(DTypeText, ReadsRawBytesOfAFormat) {
+  EXPECT_EQ(*DType::from_format("7x", 7), *DType::from_typestr("|V7"));
+  EXPECT_EQ(*DType::from_format("x", 1), *DType::from_typestr("|V1"));
 }
 
 TEST(DTypeText, SwapsDatesAndText) {

@@ -14,7 +14,7 @@ module gridbuf.interface;
 namespace gridbuf {
 
 absl::StatusOr<BufferDescriptor> describe(BufferDescriptor descriptor) {
-  const StridedView& view = descriptor.view;
+  StridedView& view = descriptor.view;
   const auto elements = checked::product(view.shape.span());
   if (!byte_hull(view) || !elements || !checked::mul(*elements, view.itemsize_bytes)) {
     return make_error(
@@ -33,6 +33,7 @@ absl::StatusOr<BufferDescriptor> describe(BufferDescriptor descriptor) {
                       {"block", "null", "memory for " + std::to_string(*elements) + " elements",
                        "allocate before describing"});
   }
+  replace_meaningless_strides(view);
   return descriptor;
 }
 
@@ -85,27 +86,19 @@ struct Checker {
   }
 };
 
-/// Strides of a dense array in C order. Requires that check_size passed.
-Extents dense_strides(const Extents& shape, std::int64_t itemsize_bytes) {
-  Extents strides(shape.size(), 0);
-  std::int64_t stride_bytes = itemsize_bytes;
-  for (int axis = shape.size() - 1; axis >= 0; --axis) {
-    strides[axis] = stride_bytes;
-    const std::int64_t extent = shape[axis] == 0 ? 1 : shape[axis];
-    stride_bytes = checked::mul(stride_bytes, extent).value_or(checked::kMaxBytes);
-  }
-  return strides;
-}
-
+/// Without strides: those of a dense array in C order. Requires that check_size passed.
 StridedView view_of(const RawArray& array) {
-  StridedView view;
-  view.shape = array.shape.values;
-  view.itemsize_bytes = array.dtype.itemsize_bytes();
-  view.strides_bytes = dense_strides(view.shape, view.itemsize_bytes);
-  if (!array.strides_bytes || is_empty(view.shape)) return view;
-  for (int axis = 0; axis < view.ndim(); ++axis) {
-    if (view.shape[axis] > 1) view.strides_bytes[axis] = array.strides_bytes->values[axis];
+  const Extents& shape = array.shape.values;
+  StridedView view{.shape = shape,
+                   .strides_bytes = Extents(shape.size(), 0),
+                   .itemsize_bytes = array.dtype.itemsize_bytes()};
+  std::int64_t stride_bytes = view.itemsize_bytes;
+  for (int axis = view.ndim() - 1; axis >= 0; --axis) {
+    view.strides_bytes[axis] =
+        array.strides_bytes ? array.strides_bytes->values[axis] : stride_bytes;
+    if (shape[axis] > 1) stride_bytes *= shape[axis];
   }
+  replace_meaningless_strides(view);
   return view;
 }
 

@@ -132,7 +132,7 @@ class DType {
   std::string typestr() const;
 
   /// The PEP 3118 format, or nullptr where it cannot name the type: dates and narrow types, as in
-  /// NumPy. Lives as long as this object or a copy of it.
+  /// NumPy, and raw bytes. Lives as long as this object or a copy of it.
   const char* format() const;
 
   /// The array interface's `descr` as a Python literal: [('', '<f8')] unless the type has fields.
@@ -181,7 +181,7 @@ struct BufferDescriptor {
   inline std::int64_t nbytes() const { return gridbuf::nbytes(view); }
 };
 
-/// A checked descriptor. Error kValue: a malformed view, a hull beyond 64 bits, an itemsize other
+/// A checked descriptor, without strides that have no meaning. Error kValue: a malformed view, a hull beyond 64 bits, an itemsize other
 /// than the element type's, a null block with elements.
 absl::StatusOr<BufferDescriptor> describe(BufferDescriptor descriptor);
 

@@ -50,7 +50,11 @@ absl::Status check_second(const Layout& second, const StridedView& first, Storag
 
 // Whether one layout does not describe both buffers of a field.
 bool differ(const Layout& a, const Layout& b) {
-  return a.layout_map() != b.layout_map() || a.strides_bytes() != b.strides_bytes() ||
+  StridedView ours = a.view();
+  StridedView theirs = b.view();
+  replace_meaningless_strides(ours);
+  replace_meaningless_strides(theirs);
+  return a.layout_map() != b.layout_map() || ours.strides_bytes != theirs.strides_bytes ||
          a.alignment_bytes() != b.alignment_bytes() || a.aligned_index() != b.aligned_index();
 }
 
@@ -270,11 +274,21 @@ Storage Storage::domain_view() const { return view(domain_map(shape(), halo()));
 
 bool Storage::has_two_layouts() const { return base_->two_layouts; }
 
+namespace {
+
+// A side of a whole storage keeps the strides of its plan, as the other side does.
+template <class V>
+V seen_through(const IndexMap& map, const V& whole) {
+  return map == IndexMap(map.source_shape()) ? whole : apply(map, whole);
+}
+
+}  // namespace
+
 BufferDescriptor Storage::memory(Side side) const {
   const BufferDescriptor& buffer = base_->of(side);
   const bool is_main = side == Side::kHost || base_->kind != StorageKind::kSoftwareManaged;
   return {.block = buffer.block,
-          .view = is_main ? seen_.view() : apply(map_, base_->of(side).view),
+          .view = is_main ? seen_.view() : seen_through(map_, base_->of(side).view),
           .dtype = buffer.dtype,
           .readonly = buffer.readonly,
           .device = buffer.device,
@@ -288,7 +302,7 @@ Array Storage::array(Side side, Owner share) const {
   if (share != nullptr) seen.owner = std::move(share);
   if (is_main) return Array(std::move(seen), seen_, info);
   if (base_->two_layouts) {
-    const Layout layout(apply(map_, base_->device.layout()), dims(), halo());
+    const Layout layout(seen_through(map_, base_->device.layout()), dims(), halo());
     return Array(std::move(seen), layout, info);
   }
   const Layout layout(seen.view, seen_.layout_map(), alignment_bytes(), aligned_index(), dims(),

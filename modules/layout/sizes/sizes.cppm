@@ -358,6 +358,19 @@ constexpr bool is_empty(const Extents& shape) noexcept {
   return false;
 }
 
+/// Extents of 1, and all extents of an array without elements, get the strides of a dense array in
+/// C order. Their own have no meaning and may have any value.
+constexpr void replace_meaningless_strides(StridedView& view) noexcept {
+  const bool empty = is_empty(view.shape);
+  std::int64_t dense_bytes = view.itemsize_bytes;
+  for (int axis = view.ndim() - 1; axis >= 0; --axis) {
+    const std::int64_t extent = view.shape[axis];
+    if (extent == 1 || empty) view.strides_bytes[axis] = dense_bytes;
+    // A view that repeats elements may have more bytes than fit.
+    if (extent > 1) dense_bytes = checked::mul(dense_bytes, extent).value_or(dense_bytes);
+  }
+}
+
 /// The bytes that the view touches, as offsets [lowest_bytes, highest_bytes) from the start of the
 /// block. Nothing if an offset or the length does not fit in 64 bits, or if the view is malformed.
 constexpr std::optional<checked::ByteHull> byte_hull(const StridedView& view) noexcept {

@@ -12,7 +12,7 @@
 // Conventions are NumPy's: negative indices and axes count from the end, slices are clipped. An
 // index or axis out of bounds is OutOfRange (IndexError in Python), every other error
 // InvalidArgument (ValueError). Strides of extents of 1 and of arrays without elements carry no
-// meaning. They are passed on unchanged, because multiplying them could overflow.
+// meaning. Those of a view are those of a dense array.
 //
 // Layouts through maps. A dimension fixed by an integer takes its name, halo and aligned index with
 // it. A slice keeps the name; its halo is those of its points that were halo before. Its aligned
@@ -280,6 +280,7 @@ constexpr StridedView apply(const IndexMap& map, const StridedView& source) {
     view.shape.push_back(axis.extent);
     view.strides_bytes.push_back(stride_bytes);
   }
+  replace_meaningless_strides(view);
   return view;
 }
 

@@ -71,15 +71,19 @@ TEST(View, OperationsPassOnTheErrorsOfTheirMaps) {
   EXPECT_EQ(broadcast_to(kField, {3, 4, 6}).status().code(), absl::StatusCode::kInvalidArgument);
 }
 
-TEST(View, StridesWithoutMeaningArePassedOnAndNeverMultiplied) {
+TEST(View, StridesWithoutMeaningAreThoseOfADenseArrayAndNeverMultiplied) {
   const StridedView one{.shape = {1, 4}, .strides_bytes = {kMin, 8}, .itemsize_bytes = 8};
-  EXPECT_EQ(*reverse(one, 0), one);
-  EXPECT_EQ(slice(one, 0, {.step = 9})->strides_bytes, one.strides_bytes);
+  EXPECT_EQ(reverse(one, 0)->strides_bytes, (Extents{32, 8}));
+  EXPECT_EQ(slice(one, 0, {.step = 9})->strides_bytes, (Extents{32, 8}));
+  EXPECT_EQ(new_axis(one, 1)->strides_bytes, (Extents{32, 32, 8}));
+  const StridedView repeated = *broadcast_to(one, {kMax / 64, 1, 4});
+  EXPECT_EQ(repeated.strides_bytes, (Extents{0, 32, 8}));
+  EXPECT_EQ(new_axis(repeated, 0)->strides_bytes[0], kMax / 64 * 32);
   const StridedView none{.shape = {0, kMax}, .strides_bytes = {8, kMax}, .offset_bytes = 5};
   ASSERT_TRUE(byte_hull(none));
   const StridedView sliced = *slice(none, 1, {.start = kMax / 2, .step = -3});
   EXPECT_EQ(sliced.offset_bytes, 5);
-  EXPECT_EQ(sliced.strides_bytes, none.strides_bytes);
+  EXPECT_EQ(sliced.strides_bytes, (Extents{sliced.shape[1] * sliced.itemsize_bytes, 1}));
   EXPECT_EQ(index(none, 1, kMax - 1)->offset_bytes, 5);
 }
 

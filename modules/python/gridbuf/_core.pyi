@@ -1307,7 +1307,8 @@ def as_numpy(obj: object, /) -> npt.NDArray[Any]:
     ValueError
         A field of its interface is out of bounds. The message begins with the rule's id.
     BufferError
-        The array has a mask, or an element type or device that gridbuf does not know.
+        The array has a mask, or an element type or device that gridbuf does not know, or its memory
+        does not have its values: a tensor that is lazily conjugated or negated, or fake.
     GTNoSuchBufferError
         The host cannot read the memory.
 

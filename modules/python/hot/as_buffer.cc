@@ -13,7 +13,11 @@ namespace {
 
 PyObject* as_numpy(PyObject*, PyObject* object) {
   return guarded([&] {
-    if (is_exact_ndarray(object)) return share(object);
+    if (is_exact_ndarray(object)) {
+      PyObject* const base = fields_of(object).base;
+      const bool is_own = base != nullptr && is_buffer(base);  // A view would lose its parameters.
+      return is_own ? share(object) : with_meaningful_strides(object);
+    }
     const py::object buffer =
         import_buffer(object, nullptr, {.use_names = false, .side = DeviceType::kHost});
     return ndarray_of(buffer.ptr());

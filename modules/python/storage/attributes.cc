@@ -79,9 +79,8 @@ py::object as_type(const StorageObject& object, py::handle dtype, py::handle cas
           Problem{"dtype", describe(dtype.ptr()), "a type without a shape", "pass its base type"});
   }
   const bool copies = to_flag(copied.ptr(), "copy");
-  if (wanted.record->numpy.is(object.dtype->numpy)) {
-    return copies ? copy(object) : share(object.self());
-  }
+  if (!copies && wanted.record->numpy.equal(object.dtype->numpy)) return share(object.self());
+  if (wanted.record->numpy.is(object.dtype->numpy)) return copy(object);
   check_cast(object.dtype->numpy.ptr(), wanted.record->numpy.ptr(), to_casting(casting.ptr()));
   const StorageSource source = storage_source_of(object.self(), nullptr);
   py::object made = allocate_storage(resolve_storage_like(source, wanted.record->numpy.ptr(), {}));

@@ -48,7 +48,7 @@ py::object to_c(const py::object& storage) {
           "to_c: the producer of this storage's memory is told of every write, and C does not tell "
           "it; pass a copy, gridbuf.storage.storage(storage)");
   }
-  if (!record_of(object.storage().dtype())->numpy.is(object.dtype->numpy)) {
+  if (!record_of(object.storage().dtype())->numpy.equal(object.dtype->numpy)) {
     raise(ErrorClass::kType, Problem{"dtype", object.dtype->name, "a type without fields",
                                      "pass a storage of one field, or of the bytes"});
   }

@@ -217,7 +217,7 @@ struct Wanted {
 void check_dtype(PyObject* wanted, const DTypePtr& found) {
   if (!is_given(wanted)) return;
   const RequestedDType dtype = to_dtype(wanted);
-  if (!dtype.record->numpy.is(found->numpy)) {
+  if (!dtype.record->numpy.equal(found->numpy)) {
     raise_unlike("dtype", dtype.record->name, found->name);
   }
 }

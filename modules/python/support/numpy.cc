@@ -283,6 +283,19 @@ py::object make_ndarray(const DTypeRecord& dtype, const StridedView& view, std::
   return array;
 }
 
+py::object with_meaningful_strides(PyObject* array) {
+  const NdarrayFields fields = fields_of(array);
+  StridedView view{.shape = fields.shape,
+                   .strides_bytes = fields.strides_bytes,
+                   .itemsize_bytes = PyDataType_ELSIZE(descr_of(fields.dtype))};
+  replace_meaningless_strides(view);
+  if (view.strides_bytes == fields.strides_bytes) return share(array);
+  py::object made = steal(PyArray_View(array_of(array), nullptr, nullptr));
+  std::ranges::copy(view.strides_bytes, PyArray_STRIDES(array_of(made.ptr())));
+  PyArray_UpdateFlags(array_of(made.ptr()), NPY_ARRAY_UPDATE_ALL);
+  return made;
+}
+
 bool is_ndarray(PyObject* object) { return PyArray_Check(object); }
 
 bool is_exact_ndarray(PyObject* object) { return PyArray_CheckExact(object); }

@@ -428,6 +428,9 @@ DTypePtr record_of(const DType& type);
 /// An ndarray of the shape and strides of `view`, which keeps `base` alive.
 py::object make_ndarray(const DTypeRecord& dtype, const StridedView& view, std::byte* first_element,
                         bool readonly, PyObject* base);
+/// The ndarray itself, or a view of it if some of its strides have no meaning: torch.from_numpy
+/// refuses negative ones also of extents of 1.
+py::object with_meaningful_strides(PyObject* array);
 
 struct NdarrayFields {
   Extents shape;

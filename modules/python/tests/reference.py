@@ -57,6 +57,15 @@ def plan(
     return Plan(tuple(strides), tuple(padded), 0 if 0 in shape else stride)
 
 
+def dense_strides(array: np.ndarray[Any, Any]) -> tuple[int, ...]:
+    """The strides of the array; where they have no meaning, those of a dense array in C order."""
+    strides, dense = [], array.itemsize
+    for extent, stride in zip(reversed(array.shape), reversed(array.strides), strict=True):
+        strides.append(dense if extent == 1 or array.size == 0 else stride)
+        dense *= max(extent, 1)
+    return tuple(reversed(strides))
+
+
 def named_layout(base_ranks: tuple[int, int, int], dims: Sequence[str]) -> tuple[int, ...]:
     """Data dimensions outermost by number, then I, J, K by base rank."""
 

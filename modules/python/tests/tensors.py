@@ -12,7 +12,7 @@ torch = pytest.importorskip("torch")
 
 
 class Tagged(torch.Tensor):  # type: ignore[misc, name-defined]
-    """A subclass with nothing of its own."""
+    """A subclass without other functions."""
 
 
 class Functional(torch.Tensor):  # type: ignore[misc, name-defined]
@@ -98,7 +98,7 @@ REFUSED: dict[str, Callable[[], Any]] = {
     "computed with a gradient": lambda: numbers(3).requires_grad_() * 2,
     "a parameter": lambda: torch.nn.Parameter(numbers(3)),
     "a subclass with a gradient": lambda: numbers(3).as_subclass(Tagged).requires_grad_(),
-    "sparse COO": lambda: torch.eye(3).to_sparse(),
+    "sparse": lambda: torch.eye(3).to_sparse(),
     "sparse CSR": lambda: torch.eye(3).to_sparse_csr(),
     "sparse CSC": lambda: torch.eye(3).to_sparse_csc(),
     "sparse BSR": lambda: torch.eye(4).to_sparse_bsr((2, 2)),

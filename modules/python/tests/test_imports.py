@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from reference import dense_strides
 from exporters import Dict, Struct, Tensor, doubles, exporter, with_table
 
 import gridbuf
@@ -141,8 +142,47 @@ def test_read_only_memory_stays_so():
     assert gridbuf.as_buffer(b"abc").readonly
 
 
+LARGE = 2**62
+JUNK = {
+    "one of a slice": np.arange(16.0)[::3][:1],
+    "one backwards": np.zeros((1, 10, 20))[::-1],
+    "one of rows": np.arange(24.0).reshape(4, 6)[1:2, ::2],
+    "nothing of a slice": np.zeros((4, 6))[::2, 6:],
+    "nothing backwards": np.zeros((0, 5, 1))[::-1],
+    "0-d": np.array(3.0),
+    "large": np.lib.stride_tricks.as_strided(np.arange(3.0), (1, 3, 1), (LARGE, 8, -LARGE)),
+    "large, of nothing": np.lib.stride_tricks.as_strided(np.zeros(1), (0, 3), (LARGE, LARGE)),
+    "column-major": np.zeros((1, 3, 4), order="F"),
+    "repeated": np.broadcast_to(np.arange(3.0), (1, 4, 3))[:, ::-1],
+    "records": np.zeros((1, 4), [("a", "i4"), ("b", "f8")])[::-1, ::2],
+}
+
+
+@pytest.mark.parametrize("door", DOORS)
+@pytest.mark.parametrize("values", JUNK.values(), ids=JUNK.keys())
+def test_strides_without_meaning_are_those_of_a_dense_array(door, values):
+    if door in (OnlyDlpack, OnlyStruct) and values.dtype.names:
+        door = memoryview
+    wanted = dense_strides(values)
+    for made in [
+        gridbuf.as_buffer(door(values)),
+        gridbuf.as_numpy(door(values)),
+        gridbuf.storage.as_storage(door(values)),
+        gridbuf.storage.as_storage(door(values)).to_ndarray(),
+        gridbuf.as_buffer(gridbuf.as_buffer(door(values))[...]),
+    ]:
+        assert made.strides == wanted
+        np.testing.assert_array_equal(np.asarray(made), values)
+    found = gridbuf.as_numpy(door(values))
+    assert found.flags.writeable == values.flags.writeable
+    assert np.shares_memory(found, values) or not values.size
+
+
 def test_as_numpy_of_an_ndarray_is_itself():
     assert gridbuf.as_numpy(VALUES) is VALUES
+    objects = np.array([[object()]])[::-1]
+    assert gridbuf.as_numpy(objects)[0, 0] is objects[0, 0]
+    assert gridbuf.as_numpy(objects).strides == (8, 8)
     buffer = gridbuf.allocate((2, 3))
     assert gridbuf.as_buffer(buffer) is buffer
     assert gridbuf.as_numpy(buffer).base is buffer

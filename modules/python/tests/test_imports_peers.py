@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import importlib.util
+import subprocess
+import sys
 import weakref
 from typing import Any
 
@@ -54,6 +56,31 @@ def test_pytorch_memory_lives_while_the_import_does():
     del tensor
     gc.collect()
     np.testing.assert_array_equal(buffer.to_numpy(), np.arange(1000.0))
+
+
+def test_pytorch_takes_strides_without_meaning():
+    torch = pytest.importorskip("torch")
+    for values in (np.zeros((1, 10, 20))[::-1], np.arange(16.0)[::-3][:1], np.zeros((0, 3))[::-1]):
+        for array in (gridbuf.as_numpy(values), gridbuf.as_buffer(values).to_numpy()):
+            assert tuple(torch.from_numpy(array).shape) == values.shape
+
+
+def test_pytorch_ends_alike_for_negative_strides_of_numpy_and_of_gridbuf():
+    """PyTorch 2.13 aborts, for any exporter (limits.md)."""
+    torch = pytest.importorskip("torch")
+    program = (
+        "import gridbuf.storage as gs, numpy as np, torch; torch.from_dlpack({}((3, 4))[::-1])"
+    )
+    ends = [
+        subprocess.run(
+            [sys.executable, "-c", program.format(zeros)], capture_output=True, check=False
+        ).returncode
+        for zeros in ("np.zeros", "gs.zeros")
+    ]
+    assert ends[0] == ends[1]
+    backwards = gs.storage(np.arange(6.0).reshape(3, 2))[::-1]
+    for function in (torch.from_dlpack, torch.as_tensor, torch.tensor):
+        assert function(backwards.copy()).tolist() == backwards.to_numpy().tolist()
 
 
 def test_pytorch_copyto():

@@ -6,11 +6,12 @@ import ctypes
 from typing import Any
 
 import gridbuf
+import gridbuf.storage as gs
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import fill_bytes, requests
+from reference import dense_strides, fill_bytes, requests
 
 BIG = 2**70
 
@@ -52,10 +53,9 @@ def test_indexing_is_numpys(request: dict[str, Any], data: st.DataObject) -> Non
         return
     assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
     seen = found.to_numpy()
+    assert seen.strides == found.strides == dense_strides(expected)
     if found.size:
         assert seen.ctypes.data == expected.ctypes.data
-        for axis, extent in enumerate(found.shape):
-            assert extent == 1 or seen.strides[axis] == expected.strides[axis]
     assert found.base is buffer
     assert sorted(found.layout) == list(range(found.ndim))
     assert len(set(found.dims)) == found.ndim
@@ -199,7 +199,7 @@ def test_transpose_is_numpys(request: dict[str, Any], data: st.DataObject) -> No
         (buffer.transpose(None), array.T),
         (buffer.T, array.T),
     ]:
-        assert (found.shape, found.strides) == (expected.shape, expected.strides)
+        assert (found.shape, found.strides) == (expected.shape, dense_strides(expected))
     moved = buffer.transpose(axes)
     for name in ("dims", "layout", "aligned_index"):
         assert getattr(moved, name) == tuple(getattr(buffer, name)[axis] for axis in axes)
@@ -226,6 +226,42 @@ def test_transpose_is_numpys(request: dict[str, Any], data: st.DataObject) -> No
 def test_what_are_no_axes(axes: tuple[Any, ...], error: type[Exception]) -> None:
     with pytest.raises(error):
         gridbuf.allocate((2, 3, 4)).transpose(*axes)
+
+
+@given(requests(max_ndim=4), st.data())
+@settings(max_examples=300)
+def test_strides_without_meaning_are_those_of_a_dense_array_in_every_view(
+    request: dict[str, Any], data: st.DataObject
+) -> None:
+    buffer = gridbuf.zeros(**request).base
+    storage = gs.as_storage(buffer)
+    for _ in range(2):
+        axes = data.draw(st.permutations(range(buffer.ndim)))
+        key = tuple(
+            slice(
+                data.draw(st.sampled_from([None, 1, 2])),
+                None,
+                data.draw(st.sampled_from([1, -1, 3])),
+            )
+            for _ in range(buffer.ndim)
+        )
+        expected = storage.to_ndarray().transpose(axes)[key]
+        buffer, storage = buffer.transpose(axes)[key], storage.transpose(axes)[key]
+        for made, wanted in [
+            (buffer, expected),
+            (storage, expected),
+            (buffer.T, expected.T),
+            (storage.T, expected.T),
+            (buffer[None], expected[None]),
+            (storage[..., None], expected[..., None]),
+            (storage.domain_view, expected),
+            (
+                buffer.broadcast_to((2, *buffer.shape)),
+                np.broadcast_to(expected, (2, *buffer.shape)),
+            ),
+        ]:
+            assert made.strides == dense_strides(wanted)
+            assert made.to_numpy().strides == made.strides
 
 
 def test_broadcast_to_repeats_without_copying() -> None:

@@ -16,6 +16,7 @@ import numpy as np
 
 from .. import _core
 from ._picture import picture
+from ._values import differ
 
 __all__ = ["html", "text"]
 
@@ -69,7 +70,8 @@ def _memory(storage: Any, side: str) -> dict[str, Any]:
         dims=storage.dims,
     )
     padding = tuple(padded - extent for padded, extent in zip(plan.padded_shape, storage.shape))
-    found = {"padding": padding} if plan.strides == strides else {"strides": strides}
+    is_view = differ(storage, plan.strides, strides)
+    found = {"strides": strides} if is_view else {"padding": padding}
     return {side + name: value for name, value in {**found, "alignment_size": alignment}.items()}
 
 

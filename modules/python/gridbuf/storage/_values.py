@@ -16,7 +16,7 @@ from .._pickles import restore_storage
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["Values"]
+__all__ = ["Values", "differ"]
 
 _REDUCTION = """Return {text}, as `numpy.{name}`.
 
@@ -63,6 +63,12 @@ def _reduction(name: str, text: str) -> Callable[..., Any]:
     return method
 
 
+def differ(storage: Any, strides: Any, others: Any) -> bool:
+    """Whether strides differ that have a meaning: of a storage with elements, and not of an extent of 1."""
+    triples = zip(storage.shape, strides, others, strict=True)
+    return storage.size > 0 and any(extent > 1 and one != other for extent, one, other in triples)
+
+
 class Values(_core.StorageBase):
     """The attributes of storages that are written in Python."""
 
@@ -76,8 +82,8 @@ class Values(_core.StorageBase):
     def _has_two_layouts(self) -> bool:
         """Whether the sides differ in order, padding or alignment."""
         return self.managed == "gt4py" and (
-            (self.layout, self.alignment_size, self.strides)
-            != (self.device_layout, self.device_alignment_size, self.device_strides)
+            (self.layout, self.alignment_size) != (self.device_layout, self.device_alignment_size)
+            or differ(self, self.strides, self.device_strides)
         )
 
     @property

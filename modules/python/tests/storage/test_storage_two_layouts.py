@@ -69,6 +69,21 @@ def moved(work: Callable[[], Any]) -> tuple[int, int]:
 # ---- Making. ----
 
 
+@pytest.mark.parametrize(
+    "shape", [(1, 3, 4), (3, 1, 4), (3, 4, 1), (1, 1, 1), (0, 3, 1), (3, 0, 4)]
+)
+def test_strides_without_meaning_do_not_make_two_layouts(shape: tuple[int, ...]) -> None:
+    made = gs.zeros(shape, layout=FORTRAN, device="gpu", managed="gt4py")
+    assert made.strides == made.device_strides == gridbuf.plan(shape, layout=FORTRAN).strides
+    wrapped = gs.as_storage(np.zeros(shape, order="F"), device="gpu", layout=FORTRAN)
+    wrapped[...] = 3.0
+    assert (on_device(wrapped) == 3.0).all()
+    for field in (made, wrapped, made[::-1], wrapped[:, ::-1]):
+        assert "device_" not in repr(field)
+        assert not field._has_two_layouts
+    assert "padding" in repr(made) and "padding" in repr(wrapped)
+
+
 @pytest.mark.parametrize("name", ["empty", "zeros", "ones"])
 def test_new_storages_have_a_layout_for_each_side(name: str) -> None:
     field = getattr(gs, name)(SHAPE, halo=HALO, **TWO)

@@ -308,6 +308,20 @@ def test_copy_false_wraps_or_allocates() -> None:
         gs.storage(shape=(2, 3))
 
 
+@pytest.mark.parametrize(
+    ("dtype", "same"),
+    [("q", "l"), ("M8[s]", "datetime64[s]"), ("S3", "S3"), (">f8", ">f8"), ("V5", "V5")],
+)
+def test_types_of_one_meaning_are_one_type(dtype: str, same: str) -> None:
+    array = np.zeros((2, 3), dtype)
+    made = gs.storage(array, dtype=np.dtype(same), copy=False)
+    assert np.shares_memory(made.to_numpy(), array)
+    assert made.astype(np.dtype(same), copy=False) is made
+    copied = made.astype(np.dtype(same))
+    assert copied.dtype.char == np.dtype(same).char
+    assert not np.shares_memory(copied.to_numpy(), array)
+
+
 def test_as_storage_of_a_storage_is_a_view_with_parameters_of_its_own() -> None:
     for kind in KINDS:
         storage = gs.zeros((4, 5), halo=(1, 1), **KINDS[kind])
