@@ -351,6 +351,8 @@ def _kept(value: Any, first: Any, owner: Any, side: Side) -> Any:
 
 def _of_kind(field: _core.Parameters, call: _Call, target: Operand) -> _core.Parameters:
     """`field`, for a storage that can be written on the side of the call: all arrays decide on it, not only those with names."""
+    if len(call.arrays) == 1 and target is None:
+        return field
     return _core._join(decider([*call.arrays, target])._parameters, [field], [])
 
 
@@ -428,8 +430,9 @@ def _reduces(call: _Call) -> Any:
             if is_named(call.arrays[i]) or call.owners[i] == "where":
                 fit_mask(call.arrays[i], array)
         left = _of_kind(array._parameters.reduced(axes, keepdims), call, target)
-        shape = (*np.shape(call.arguments.get("q", 0)), *left.shape)
-        value = call.evaluate(side, array.dims, array.shape, room(target, shape))
+        more = np.shape(call.arguments["q"]) if "q" in call.arguments else ()
+        place = room(target, (*more, *left.shape))
+        value = call.evaluate(side, array.dims, array.shape, place)
         made = reduced(value, left, side, target is None)
         return delivered(made, call.out, target, side)
 

@@ -85,7 +85,7 @@ def test_integers_of_python_beyond_the_type_compare_under_a_mask(ufunc: np.ufunc
 
 @pytest.mark.parametrize("device", [None, "gpu"])
 def test_wrapped_indices_end(device: Any) -> None:
-    """NumPy adds the extent until the index is in bounds: for ever if the extent is 0."""
+    """NumPy adds the extent until the index is in bounds, which never ends if the extent is 0."""
     with gridbuf.testing.emulated_device():
         empty = gridbuf.storage.zeros((4, 0, 0), device=device)
         for indices in (0, [1, -1], np.array([5]), []):
