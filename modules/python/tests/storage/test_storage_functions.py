@@ -787,6 +787,77 @@ def test_an_output_by_position_may_be_a_storage_and_an_input(kind: str) -> None:
             np.testing.assert_array_equal(read(out), expected)
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_clip_takes_the_options_of_ufuncs(kind: str) -> None:
+    """Its mask and bounds are paired by name, and what the mask leaves out is not written."""
+    a, lowest = numbered(kind, (3, 3), dims="IJ"), numbered(kind, (3, 3), dims="JI")
+    values, bounds = read(a), read(lowest).T
+    mask = np.array([[True, False, False], [True, True, False], [False, True, False]])
+    where = make(mask.T, kind, dims="JI")
+    out = make(np.full((2, 3, 3), 7.0), kind, dims="KIJ")
+    assert np.clip(a, lowest, 8, out=out, where=where) is out
+    np.testing.assert_array_equal(
+        read(out), np.broadcast_to(np.where(mask, np.clip(values, bounds, 8), 7), (2, 3, 3))
+    )
+    made = np.clip(a, max=lowest, dtype="f4", casting="same_kind")
+    assert made.dims == ("I", "J")
+    np.testing.assert_array_equal(read(made), np.clip(values, max=bounds, dtype="f4"))
+    np.testing.assert_array_equal(read(np.clip(a, None, None)), values)
+    with pytest.raises(TypeError, match="safe"):
+        np.clip(a, 1, 2, dtype="f4", casting="safe")
+    for wrong in ({"a_min": 1}, {"a_max": 1}, {"a_min": 1, "a_max": 2, "max": 3}):
+        with pytest.raises((TypeError, ValueError), match="clip|forbidden"):
+            np.clip(a, **wrong)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("dtype", ["f8", "c8", "i4"])
+def test_nan_to_num_writes_in_place_if_it_is_told_to(kind: str, dtype: str) -> None:
+    values = np.array([[1.0, 2, 3], [4, 5, 6]]).astype(dtype)
+    if dtype != "i4":
+        values[0, ::2] = np.nan, np.inf
+    storage = make(values, kind)
+    view = storage[:, ::-1]
+    assert np.nan_to_num(view, copy=False, nan=9) is view
+    np.testing.assert_array_equal(read(storage), np.nan_to_num(values, nan=9))
+    made = np.nan_to_num(storage, nan=9)
+    assert not np.shares_memory(read(made), read(storage))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_broadcast_arrays_gives_new_memory_or_read_only_without_a_warning(kind: str) -> None:
+    storage, row = numbered(kind, (2, 3)), numbered(kind, (3,))
+    before = read(storage), read(row)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for one in np.broadcast_arrays(storage, row):
+            assert one.shape == (2, 3)
+            if one.flags.writeable:
+                one[...] = 0
+    np.testing.assert_array_equal(read(storage), before[0])
+    np.testing.assert_array_equal(read(row), before[1])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "nancumsum", "sort", "take", "repeat"])
+def test_functions_along_an_axis_make_a_vector_of_no_dimensions(kind: str, name: str) -> None:
+    storage, plain = make(2.5, kind), np.array(2.5)
+    options: dict[str, Any] = {"take": {"indices": [0, 0]}, "repeat": {"repeats": 2}}.get(name, {})
+    function = getattr(np, name)
+    if name == "sort":
+        with pytest.raises(np.exceptions.AxisError):
+            function(storage)
+        return
+    expected = function(plain, axis=0, **options)
+    found = function(storage, axis=0, **options)
+    assert isinstance(found, np.ndarray)
+    np.testing.assert_array_equal(found, expected)
+    if name != "repeat":
+        out = make(np.zeros(expected.shape), kind)
+        assert function(storage, axis=0, out=out, **options) is out
+        np.testing.assert_array_equal(read(out), expected)
+
+
 def test_like_functions_take_no_order_and_no_other_shape() -> None:
     a = numbered(halo=(1, 1, 0))
     assert np.zeros_like(a, shape=(2, 3, 4)).halo == a.halo

@@ -115,6 +115,38 @@ def test_wrapped_indices_end(device: Any) -> None:
             np.take(storage, [1.5], axis=0, mode="wrap")
 
 
+@pytest.mark.parametrize("dtype", ["f8", "i4", ">f4"])
+@pytest.mark.parametrize(
+    "name",
+    ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "nancumprod", "nancumsum"],
+)
+def test_outputs_of_accumulations_have_the_shape_of_the_result(name: str, dtype: str) -> None:
+    """NumPy writes beyond an output, or leaves it as it is, where the extents of the result are 1."""
+    function = getattr(np, name)
+    for shape in [(), (1,), (3,), (1, 2), (1, 1, 2), (0, 1)]:
+        plain = np.full(shape, 1.5)
+        storage = gridbuf.storage.storage(plain)
+        for axis in range(max(1, len(shape))):
+            expected = function(plain, axis=axis)
+            for other in [
+                *((2, *expected.shape[:axis]), expected.shape[:-1], (0,) * expected.ndim),
+                tuple(2 if extent == 1 else extent for extent in expected.shape),
+                tuple(extent + 1 for extent in expected.shape),
+            ]:
+                if other == expected.shape:
+                    continue
+                for out in (np.full(other, 7, dtype), gridbuf.storage.full(other, 7, dtype)):
+                    is_wider = not isinstance(out, np.ndarray) and set(out.dims) > set(storage.dims)
+                    if is_wider and out.shape[: len(shape)] == expected.shape:
+                        continue  # repeated along the dimension that is new
+                    with pytest.raises(ValueError, match="out"):
+                        function(storage, axis=axis, out=out)
+                    assert (np.asarray(out) == 7).all()
+            out = gridbuf.storage.full(expected.shape, 7, "f8")
+            function(storage, axis=axis, out=out)
+            np.testing.assert_array_equal(out.to_numpy(), expected)
+
+
 @pytest.mark.parametrize("ufunc", [np.less, np.add, np.logaddexp])
 @pytest.mark.parametrize("n", [6, 100, 9000])
 def test_a_mask_holds_where_output_and_inputs_overlap(ufunc: np.ufunc, n: int) -> None:
