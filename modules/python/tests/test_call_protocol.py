@@ -274,7 +274,9 @@ FIELD = {
 
 
 def rules():
-    return gridbuf._core._make_rules(name="s", on_device=False, writes_are_declared=False)
+    return gridbuf._core._make_rules(
+        name="s", on_device=False, writes_are_declared=False, allow_alias=False
+    )
 
 
 @pytest.mark.parametrize(
