@@ -183,7 +183,7 @@ def test_one_object_for_two_fields_is_acquired_and_released_for_each():
     log = []
     fake = Fake("a", log)
     array = np.zeros(SHAPE)
-    make_stencil(log, ())(fake, fake, array)
+    make_stencil(log, (), writes="c")(fake, fake, array)
     assert [step for step, _ in log].count("acquire") == 2
     assert [step for step, _ in log].count("release") == 2
     assert log.index(("read again", "a")) > log.index(("acquire", "a"))
