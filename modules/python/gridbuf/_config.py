@@ -62,7 +62,7 @@ def _memory() -> dict[str, str]:
 def _kept() -> str:
     limit = _core._memory_options()["cache_limit_bytes"]
     found = _core._memory_statistics()
-    rule = "follows the machine" if limit is None else f"{limit} bytes"
+    rule = "follows the program and the machine" if limit is None else f"{limit} bytes"
     return (
         f"{found['cached_bytes']} bytes in {found['cached_blocks']} blocks; limit: {rule};"
         f" {found['hits']} hits, {found['misses']} misses"

@@ -8,22 +8,27 @@ import numpy as np
 
 from . import _core
 
-__all__ = ["buffer_of", "owns"]
+__all__ = ["owner_of", "owns"]
 
 
-def buffer_of(array: Any) -> _core.Buffer | None:
-    """The Buffer of the whole allocation behind an array or a view, or None."""
+def owner_of(array: Any) -> Any:
+    """What has the memory of an array or a view: a Buffer, an ndarray, or another object; None without an array."""
     found = array
-    while not isinstance(found, _core.Buffer):
-        if isinstance(found, np.ndarray):
-            found = found.base
+    while True:
+        if isinstance(found, _core.Buffer):
+            # A Buffer has no plan if gridbuf did not allocate for it.
+            keeper = found.base if found.base is not None else _core._memory_keeper(found)
+        elif isinstance(found, np.ndarray):
+            keeper = found.base
         elif isinstance(found, memoryview):
-            found = found.obj
+            keeper = found.obj
+        elif isinstance(getattr(found, "ndarray", None), np.ndarray):  # a field of gt4py.next
+            keeper = found.ndarray
         else:
-            found = getattr(found, "ndarray", None)  # a field of gt4py.next
-            if not isinstance(found, np.ndarray):
-                return None
-    return found if found.base is None else found.base
+            keeper = None
+        if keeper is None:
+            return found
+        found = keeper
 
 
 def owns(array: object) -> bool:
@@ -37,14 +42,16 @@ def owns(array: object) -> bool:
     Returns
     -------
     bool
-        True for arrays of gridbuf and for views of them. False for memory of another library, for
-        CuPy's arrays, whose memory is from CuPy's allocator, for arrays that NumPy made with
-        `gridbuf.memory.numpy_allocator`, and for objects that are not arrays.
+        True for arrays of gridbuf, for arrays that NumPy made with
+        `gridbuf.memory.numpy_allocator`, and for views of them. False for memory of another
+        library, for CuPy's arrays, whose memory is from CuPy's allocator, and for objects that are
+        not arrays.
 
     Notes
     -----
-    NumPy's views name what they are a view of. A storage, and a Buffer of `as_buffer`, do not: for
-    these, and for views of them, the answer is False. Rules: docs/spec.md 12.94.
+    NumPy's views name what they are a view of, and a Buffer of `as_buffer` names the array that it
+    was made from. A storage does not: for a storage, and for views of it, the answer is False.
+    Rules: docs/spec.md 12.94.
 
     Examples
     --------
@@ -53,6 +60,7 @@ def owns(array: object) -> bool:
     >>> gridbuf.owns(gridbuf.zeros((3, 4))[1:]), gridbuf.owns(numpy.zeros((3, 4)))
     (True, False)
     """
-    buffer = buffer_of(array)
-    # A Buffer has no plan if gridbuf did not allocate for it.
-    return buffer is not None and buffer.plan is not None
+    owner = owner_of(array)
+    if isinstance(owner, _core.Buffer):
+        return owner.plan is not None
+    return _core._numpy_block_info(owner) is not None

@@ -35,7 +35,7 @@ py::dict statistics() {
                   "misses"_a = found.misses, "refusals"_a = found.refusals);
 }
 
-/// None means "follows the machine" and "no limit".
+/// None means "follows the program and the machine" and "no limit".
 py::dict options() {
   const HostOptions found = host_resource().options();
   std::optional<std::int64_t> limit = found.limit_bytes;
@@ -64,6 +64,7 @@ void configure(py::handle cache_limit, py::handle limit, py::handle huge_pages, 
        .limit_bytes = to_limit(limit.ptr(), "limit_bytes").value_or(system::kUnlimitedBytes),
        .huge_pages = to_huge_pages(huge_pages.ptr()),
        .poison = to_flag(poison.ptr(), "poison")}));
+  free_numpy_spares();
 }
 
 std::int64_t trim(py::handle keep) {
@@ -72,6 +73,7 @@ std::int64_t trim(py::handle keep) {
     raise(ErrorClass::kValue,
           Problem{"keep_bytes", std::to_string(keep_bytes), "0 or more", "pass 0 to keep nothing"});
   }
+  free_numpy_spares();
   return run_without_gil([keep_bytes] { return host_resource().trim(keep_bytes); });
 }
 
@@ -110,6 +112,14 @@ py::object block_info(py::handle object) {
                       from_integers(array.layout().aligned_index().span())});
 }
 
+/// What keeps the memory of a Buffer that gridbuf did not allocate: the object it was made from;
+/// None if that is not known.
+py::object memory_keeper(py::handle buffer) {
+  if (!is_buffer(buffer.ptr()) || has_plan(buffer.ptr())) return py::none();
+  PyObject* const keeper = object_in(array_in(buffer.ptr()).memory().owner);
+  return keeper == nullptr ? py::none() : py::reinterpret_borrow<py::object>(keeper);
+}
+
 /// (resident_bytes, huge_bytes) of a range, or None.
 std::optional<std::pair<std::int64_t, std::int64_t>> mapped_pages(std::uintptr_t address,
                                                                   std::int64_t length_bytes) {
@@ -144,6 +154,7 @@ void add_memory_functions(PyObject* module) {
       .def("_memory_trim", trim)
       .def("_memory_pages", [] { return host_resource().page_text(); })
       .def("_block_info", block_info)
+      .def("_memory_keeper", memory_keeper)
       .def("_memory_mapped_pages", mapped_pages)
       .def("_memory_threads", [] { return std::pair(thread_count(), thread_count_origin()); })
       .def("_memory_set_threads", set_threads)

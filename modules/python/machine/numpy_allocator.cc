@@ -36,8 +36,9 @@ constexpr char kCapsuleName[] = "mem_handler";
 constexpr std::int64_t kLeastAlignmentBytes = 16;
 
 /// Freed blocks of up to 2 KiB, a few of each length, as NumPy's own handler has them: malloc would
-/// make an array of a few elements a tenth slower. NumPy calls a handler with the GIL, which guards
-/// them; without a GIL, and with AddressSanitizer, none are kept.
+/// make an array of a few elements a tenth slower. Those of all handlers together have the
+/// resource's limit. NumPy calls a handler with the GIL, which guards them; without a GIL, and with
+/// AddressSanitizer, none are kept.
 class SpareBlocks {
  public:
 #ifdef Py_GIL_DISABLED
@@ -46,17 +47,28 @@ class SpareBlocks {
   static constexpr bool kUsed = !poison_is_fatal();
 #endif
 
+  explicit SpareBlocks(Heap& heap) : heap_(heap) {}
+
   void* take(std::size_t bytes) {
     if (!kUsed || bytes >= kLengths) return nullptr;
     Bucket& bucket = buckets_[bytes];
-    return bucket.count == 0 ? nullptr : bucket.blocks[--bucket.count];
+    if (bucket.count == 0) return nullptr;
+    total_bytes -= cost(bytes);
+    return bucket.blocks[--bucket.count];
   }
   bool give(void* data, std::size_t bytes) {
     if (!kUsed || bytes >= kLengths) return false;
+    if (total_bytes + cost(bytes) > heap_.resource().spare_limit_bytes()) return false;
     Bucket& bucket = buckets_[bytes];
     if (bucket.count == std::size(bucket.blocks)) return false;
+    total_bytes += cost(bytes);
     bucket.blocks[bucket.count++] = data;
     return true;
+  }
+  void clear() {
+    for (std::size_t bytes = 0; bytes < kLengths; ++bytes) {
+      while (void* const data = take(bytes)) heap_.release(data);
+    }
   }
 
  private:
@@ -65,6 +77,13 @@ class SpareBlocks {
     void* blocks[7];
   };
   static constexpr std::size_t kLengths = 2048;
+  static inline std::int64_t total_bytes = 0;  // of all handlers
+
+  std::int64_t cost(std::size_t bytes) const {
+    return static_cast<std::int64_t>(bytes) + heap_.options().alignment_bytes;
+  }
+
+  Heap& heap_;
   Bucket buckets_[kLengths] = {};
 };
 
@@ -73,7 +92,7 @@ struct Handler {
 
   Heap heap;
   PyDataMem_Handler record;
-  SpareBlocks spare;
+  SpareBlocks spare{heap};
 };
 
 Handler& handler_in(void* context) { return *static_cast<Handler*>(context); }
@@ -105,8 +124,7 @@ void* reallocate(void* context, void* data, std::size_t bytes) {
 // NumPy's length is not that of the block in some places, so it is not used.
 void release(void* context, void* data, std::size_t /*bytes*/) {
   Handler& handler = handler_in(context);
-  if (SpareBlocks::kUsed && data != nullptr && handler.heap.resource().keeps_blocks() &&
-      handler.spare.give(data, Heap::bytes_of(data))) {
+  if (SpareBlocks::kUsed && data != nullptr && handler.spare.give(data, Heap::bytes_of(data))) {
     return;
   }
   handler.heap.release(data);
@@ -116,18 +134,29 @@ Handler::Handler(const Heap::Options& options)
     : heap(host_resource(), options),
       record{"gridbuf", 1, {this, &allocate, &allocate_zeros, &reallocate, &release}} {}
 
-/// The one handler with these options.
-Handler& handler_with(std::int64_t alignment_bytes, bool huge_pages, bool keep) {
-  using Key = std::tuple<std::int64_t, bool, bool>;
-  static auto& handlers = *new std::map<Key, std::unique_ptr<Handler>>;  // arrays outlive all else
-  static PythonMutex mutex;
-  const PythonLock lock(mutex);
-  std::unique_ptr<Handler>& found = handlers[{alignment_bytes, huge_pages, keep}];
-  if (found == nullptr) {
-    found = std::make_unique<Handler>(
-        Heap::Options{.alignment_bytes = alignment_bytes, .huge_pages = huge_pages, .keep = keep});
+/// The handlers by their options.
+class Handlers {
+ public:
+  Handler& with(const Heap::Options& options) {
+    const PythonLock lock(mutex_);
+    std::unique_ptr<Handler>& found =
+        handlers_[{options.alignment_bytes, options.huge_pages, options.keep}];
+    if (found == nullptr) found = std::make_unique<Handler>(options);
+    return *found;
   }
-  return *found;
+  void clear_spares() {
+    const PythonLock lock(mutex_);
+    for (const auto& [key, handler] : handlers_) handler->spare.clear();
+  }
+
+ private:
+  std::map<std::tuple<std::int64_t, bool, bool>, std::unique_ptr<Handler>> handlers_;
+  PythonMutex mutex_;
+};
+
+Handlers& handlers() {
+  static auto& all = *new Handlers;  // arrays outlive all else
+  return all;
 }
 
 py::object make_handler(py::handle alignment, py::handle huge_pages, py::handle keep) {
@@ -139,8 +168,9 @@ py::object make_handler(py::handle alignment, py::handle huge_pages, py::handle 
                   "a power of two from 16 to " + std::to_string(kMaxAlignmentBytes),
                   "pass 64, a cache line"});
   }
-  Handler& handler =
-      handler_with(bytes, to_flag(huge_pages.ptr(), "huge_pages"), to_flag(keep.ptr(), "keep"));
+  Handler& handler = handlers().with({.alignment_bytes = bytes,
+                                      .huge_pages = to_flag(huge_pages.ptr(), "huge_pages"),
+                                      .keep = to_flag(keep.ptr(), "keep")});
   return steal(PyCapsule_New(&handler.record, kCapsuleName, nullptr));
 }
 
@@ -164,6 +194,8 @@ py::object block_info(py::handle object) {
 }
 
 }  // namespace
+
+void free_numpy_spares() { handlers().clear_spares(); }
 
 void add_numpy_allocator_functions(PyObject* module) {
   check(PyArray_ImportNumPyAPI());

@@ -345,6 +345,13 @@ std::shared_ptr<const void> share_object(std::shared_ptr<const void> inner, PyOb
   return {new SharedObject{std::move(inner), Py_NewRef(object)}, drop_shared};
 }
 
+PyObject* object_in(const std::shared_ptr<const void>& shared) {
+  using Drop = decltype(&drop_shared);
+  const Drop* const drop = std::get_deleter<Drop>(shared);
+  if (drop == nullptr) return nullptr;
+  return static_cast<const SharedObject*>(shared.get())->object;
+}
+
 std::string_view utf8(PyObject* text) {
   Py_ssize_t length = 0;
   const char* characters = PyUnicode_AsUTF8AndSize(text, &length);

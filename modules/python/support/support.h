@@ -194,6 +194,8 @@ py::object make_text(std::string_view text);
 /// object keeps alive. Any thread may drop the last share. With the GIL the reference goes at once;
 /// without it, when the main thread next runs Python; after the interpreter's end, never.
 std::shared_ptr<const void> share_object(std::shared_ptr<const void> inner, PyObject* object);
+/// The object of a share, borrowed; null if it has none.
+PyObject* object_in(const std::shared_ptr<const void>& shared);
 
 /// Shorter work takes less time than handing the GIL to another thread and back.
 inline constexpr std::int64_t kLongBytes = std::int64_t{1} << 20;

@@ -234,9 +234,31 @@ def test_the_facts_of_an_array() -> None:
         assert info["allocation_bytes"] is not None
         assert large.nbytes <= info["allocation_bytes"] <= large.nbytes + 2 * MIB + 128 * 1024 + 256
         assert info["note"] == ""
+    for array in (large, small):
+        buffer = gridbuf.as_buffer(array)
+        assert gridbuf.alloc_info(buffer) == gridbuf.alloc_info(array)
+        assert gridbuf.alloc_info(buffer.to_numpy()) == gridbuf.alloc_info(array)
     info = gridbuf.alloc_info(small)
     assert (info["pages"], info["from_cache"], info["total_bytes"]) == ("shared", False, 24)
     assert gridbuf.alloc_info(np.zeros(3))["resource"] is None
+
+
+def test_owners_are_found_through_views_and_buffers() -> None:
+    def all_views(array: np.ndarray[Any, Any]) -> list[Any]:
+        buffer = gridbuf.as_buffer(array)
+        views = [array, array[1:], array.T[::2], array.view(np.uint8), memoryview(array)]
+        views += [buffer, buffer[1], buffer.T, buffer.to_numpy(), memoryview(buffer)]
+        return [*views, gridbuf.as_buffer(array[1:]), gridbuf.as_buffer(buffer)]
+
+    with numpy_allocator():
+        ours = [np.zeros(shape) for shape in ((3, 4), LARGE)]
+    for array in (*ours, gridbuf.zeros((3, 4)), gridbuf.zeros(LARGE)):
+        for view in all_views(array):
+            assert gridbuf.owns(view), view
+            assert gridbuf.alloc_info(view)["resource"] == "host"
+            assert gridbuf.alloc_info(view)["note"] == ""
+    for view in (*all_views(np.zeros((3, 4))), gridbuf.as_buffer(bytearray(8)), b"8", 1, None):
+        assert not gridbuf.owns(view)
 
 
 def test_large_zeros_stay_lazy() -> None:
@@ -251,6 +273,103 @@ def test_large_zeros_stay_lazy() -> None:
             zeros[...] = 1
             del zeros
         assert memory.statistics()["cached_bytes"] < 2 * 70 * MIB
+
+
+@pytest.mark.parametrize("alignment", [16, 64, 1 << 20])
+@pytest.mark.parametrize("huge_pages", [True, False])
+def test_growing_arrays_are_not_copied(alignment: int, huge_pages: bool) -> None:
+    """A copy at each step would move half a terabyte."""
+    with numpy_allocator(alignment, huge_pages=huge_pages):
+        array = np.ones(64 * MIB, np.uint8)
+    before = memory.statistics()
+    for _ in range(4000):
+        array.resize(array.size + 1024, refcheck=False)
+        assert address(array) % alignment == 0
+    after = memory.statistics()
+    assert (after["misses"], after["live_blocks"]) == (before["misses"], before["live_blocks"])
+    assert array.nbytes <= after["live_bytes"] <= before["live_bytes"] + 6 * MIB
+    assert (array[: 64 * MIB] == 1).all()
+    assert not array[64 * MIB :].any()
+    array.resize(5 * MIB, refcheck=False)
+    assert memory.statistics()["live_bytes"] < before["live_bytes"] - 50 * MIB
+    assert (array == 1).all()
+
+
+def test_text_of_any_length_is_read(tmp_path: Path) -> None:
+    """NumPy does not know how many numbers come, and resizes the array."""
+    path = tmp_path / "numbers.txt"
+    path.write_text("1 2 3 4 " * 100_000)
+    with numpy_allocator(256):
+        found = np.fromfile(path, sep=" ")
+    assert is_ours(found) and address(found) % 256 == 0
+    assert (found.reshape(-1, 4) == [1, 2, 3, 4]).all()
+
+
+def test_what_is_kept_follows_what_is_used() -> None:
+    """Random lengths, a few alive: the memory of the process stays near the arrays', and goes back in the end."""
+    memory.configure(cache_limit_bytes="auto")
+    if memory.statistics()["cache_limit_bytes"] == 0 and "ASAN_OPTIONS" in os.environ:
+        pytest.skip("with the sanitizer nothing is kept")
+    memory.trim()
+    start, draw = resident_bytes(), random.Random(7)
+    arrays: list[np.ndarray[Any, Any] | None] = [None] * 8
+    peak = most = 0
+    with numpy_allocator():
+        for _ in range(200):
+            place = draw.randrange(8)
+            arrays[place] = None
+            arrays[place] = np.ones(draw.randrange(1024, 32 * MIB), np.uint8)
+            peak = max(peak, sum(array.nbytes for array in arrays if array is not None))
+            most = max(most, resident_bytes() - start)
+            found = memory.statistics()
+            assert found["cached_bytes"] <= found["cache_limit_bytes"]
+    assert most <= 1.25 * peak + 16 * MIB
+    arrays.clear()
+    assert resident_bytes() - start <= peak / 3 + 16 * MIB
+
+
+def test_small_blocks_of_large_alignments_are_not_kept() -> None:
+    run_code("""
+import pathlib, resource
+used = int(pathlib.Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (2 << 30), used + (2 << 30)))
+numpy_allocator(1 << 20).install()
+for size in range(1, 2048):
+    arrays = [np.empty(size, np.uint8) for _ in range(8)]
+    del arrays
+for _ in range(3):
+    large = np.ones(1 << 29, np.uint8)
+""")
+
+
+def test_trim_frees_small_blocks() -> None:
+    """Spare blocks go back to the C library, which then serves arrays of another length with them."""
+    run_code("""
+import ctypes
+in_use = ctypes.CDLL(None).mallinfo2
+class Info(ctypes.Structure):
+    _fields_ = [(f"field{i}", ctypes.c_size_t) for i in range(10)]
+in_use.restype = Info
+memory.configure(cache_limit_bytes=1 << 30)
+allocator = numpy_allocator()
+def make():
+    with allocator:
+        for size in range(1100, 2048):
+            arrays = [np.empty(size, np.uint8) for _ in range(7)]
+            del arrays
+make()
+memory.trim()
+before = in_use().field7
+make()
+kept = in_use().field7
+assert 200_000 < kept - before <= (1 << 20) + 200_000, kept - before
+memory.trim()
+assert in_use().field7 - before < 50_000
+memory.configure(cache_limit_bytes=100_000)
+before = in_use().field7
+make()
+assert in_use().field7 - before < 150_000
+""")
 
 
 def test_poison_fills_what_is_fresh() -> None:
@@ -467,14 +586,11 @@ time.sleep(0.05)
 
 def test_install_is_for_new_threads_too() -> None:
     run_code("""
-import sys, threading
+import threading
 from concurrent.futures import ThreadPoolExecutor
-calls = []
-threading.setprofile(lambda *event: calls.append(event))
 numpy_allocator().install()
 with ThreadPoolExecutor(4) as pool:
     assert {*pool.map(lambda _: get_handler_name(), range(20))} == {"gridbuf"}
-    assert calls and sys.getprofile() is None
     numpy_allocator(4096).install()
     made = []
     thread = threading.Thread(target=lambda: made.append(np.ones(3)))
@@ -485,6 +601,48 @@ assert memory.alloc_info(np.ones(3))["alignment_size"] == 4096
 with numpy_allocator(128):
     assert memory.alloc_info(np.ones(3))["alignment_size"] == 128
 assert memory.alloc_info(np.ones(3))["alignment_size"] == 4096
+""")
+
+
+def test_install_survives_what_programs_do_to_threading() -> None:
+    run_code("""
+import sys, threading
+from concurrent.futures import ThreadPoolExecutor
+names = []
+note = lambda *_: names.append(get_handler_name())
+def new_threads():
+    class Own(threading.Thread):
+        def run(self):
+            note()
+    made = [threading.Thread(target=note), Own(), threading.Timer(0, note), threading.Thread()]
+    made[3].run = note
+    for thread in made:
+        thread.start()
+    for thread in made:
+        thread.join()
+    assert "run" not in vars(made[0]) and made[3].run is note
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(note).result()
+    found = [*names]
+    names.clear()
+    return {*found}, len(found)
+numpy_allocator().install()
+assert new_threads() == ({"gridbuf"}, 5)
+calls = []
+for profile in (lambda *event: calls.append(event), None):
+    threading.setprofile(profile)
+    threading.settrace(profile)
+    assert new_threads() == ({"gridbuf"}, 5)
+assert calls and sys.getprofile() is None
+thread = threading.Thread(target=note)
+thread.start()
+thread.join()
+try:
+    thread.start()
+except RuntimeError:
+    assert "run" not in vars(thread)
+else:
+    raise AssertionError
 """)
 
 
@@ -525,6 +683,36 @@ def test_a_program_that_does_not_know_gridbuf(program: Path) -> None:
     path = {"PYTHONPATH": f"{PYTHONPATH}:{program.parent}"}
     done = run_python(*run, "-m", "program", "--flag", "-m", "x", **path)
     assert (done.stdout, done.stderr, done.returncode) == (expected, "", 5)
+
+
+ARGUMENTS = """
+import sys
+print(sys.argv, __file__, __name__, __spec__, sys.path[0], sys.modules["__main__"].__file__)
+"""
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["--"], ["--", "x"], ["x", "--", "-m"], ["-h"], ["--help", "--"], ["-m", "run"]],
+)
+def test_a_program_gets_its_arguments_as_python_gives_them(
+    tmp_path: Path, arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "directory").mkdir()
+    for name in ("script.py", "directory/__main__.py"):
+        (tmp_path / name).write_text(ARGUMENTS)
+    run = ("-m", "gridbuf.memory", "run")
+    for script in ("script.py", "./script.py", str(tmp_path / "script.py")):
+        expected = run_python(script, *arguments)
+        assert (expected.returncode, expected.stderr) == (0, "")
+        found = run_python(*run, script, *arguments)
+        assert (found.stdout, found.stderr) == (expected.stdout, "")
+    found = run_python(*run, "directory", *arguments)
+    assert str(arguments)[1:-1] in found.stdout
+    assert f"{tmp_path}/directory/__main__.py" in found.stdout
+    found = run_python(*run, "-m", "script", *arguments, PYTHONPATH=f"{PYTHONPATH}:{tmp_path}")
+    assert str(arguments)[1:-1] in found.stdout
 
 
 def test_a_program_that_is_missing_is_an_error() -> None:

@@ -12,6 +12,7 @@ from typing import Any
 from .. import _core
 from .._dims import Dim
 from ..storage import Storage
+from ..storage._others import with_ranges
 from ._library import common, constructors, definitions, nd_array_field
 
 __all__ = ["Given", "as_field", "resolve_domain"]
@@ -173,6 +174,7 @@ def _starts(field: Any) -> tuple[int, ...]:
 
 
 nd_array_field.NdArrayField._gridbuf_starts = property(_starts)
+with_ranges.append(nd_array_field.NdArrayField)
 if not hasattr(nd_array_field.NdArrayField, "__gt_data_interface__"):
     nd_array_field.NdArrayField.__gt_data_interface__ = property(_data_interface)
     nd_array_field.NdArrayField.__gt_dims__ = property(_dims)

@@ -21,7 +21,7 @@ from typing import Any, Final, Literal, SupportsIndex, TypedDict, cast
 import numpy as np
 
 from .. import _core
-from .._owns import buffer_of
+from .._owns import owner_of
 from ._numpy import numpy_allocator
 
 __all__ = [
@@ -59,7 +59,7 @@ class Statistics(TypedDict):
     cached_blocks, cached_bytes : int
         Freed blocks that are kept for the next arrays, and their bytes.
     cache_limit_bytes : int
-        How many bytes are kept at most.
+        How many bytes are kept at most now.
     hits, misses : int
         How often the cache had a block, and how often not.
     refusals : int
@@ -203,7 +203,8 @@ def trim(keep_bytes: SupportsIndex = 0) -> int:
 
     Notes
     -----
-    gridbuf also does so when there is not enough memory. Rules: docs/spec.md 2.21 and 2.24.
+    It also frees the small blocks that this thread and `numpy_allocator` keep, which the result does
+    not count. gridbuf does so when there is not enough memory. Rules: docs/spec.md 2.21 and 2.24.
 
     Examples
     --------
@@ -223,15 +224,6 @@ def _foreign_info(array: Any) -> AllocationInfo:
         "note": "not gridbuf's memory: its allocator is not known",
     }
     return cast(AllocationInfo, info)
-
-
-def _numpy_block_info(array: Any) -> dict[str, Any] | None:
-    """The block of `numpy_allocator` behind an array or a view, or None."""
-    while isinstance(array, memoryview) or (
-        isinstance(array, np.ndarray) and array.base is not None
-    ):
-        array = array.obj if isinstance(array, memoryview) else array.base
-    return _core._numpy_block_info(array)
 
 
 def alloc_info(array: Any) -> AllocationInfo:
@@ -264,8 +256,11 @@ def alloc_info(array: Any) -> AllocationInfo:
     >>> info["resource"], info["total_bytes"]
     ('host', 4194304)
     """
-    buffer = buffer_of(array)
-    facts = _numpy_block_info(array) if buffer is None else _core._block_info(buffer)
+    owner = owner_of(array)
+    if isinstance(owner, _core.Buffer):
+        facts = _core._block_info(owner)
+    else:
+        facts = _core._numpy_block_info(owner)
     if facts is None:
         if not hasattr(array, "__array_interface__") and not _exports_buffer(array):
             raise TypeError(
@@ -335,9 +330,12 @@ def configure(
     Parameters
     ----------
     cache_limit_bytes : int or "auto", optional
-        How many bytes of freed memory are kept for the next arrays. 0 keeps nothing, not even the
-        few small blocks of a thread. "auto" is a quarter of the memory that could be committed (of
-        the system or the tightest cgroup) when an array last got new pages.
+        How many bytes of freed memory are kept for the next arrays. 0 keeps nothing, not even a few
+        small blocks. "auto" follows the program: memory in use and kept memory together are at most
+        the peak of the memory in use in the last seconds. A third of that peak is kept, and more if
+        the program took as much again after it had freed it. "auto" is also at most a quarter of
+        the memory that could be committed (of the system or the tightest cgroup) when an array last
+        got new pages.
     limit_bytes : int or None, optional
         How many bytes may be in use and kept together. Beyond it allocation is a MemoryError. None
         means no limit.

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import functools
 import inspect
-import sys
 import threading
 from collections.abc import Callable
 from contextvars import ContextVar
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Any, SupportsIndex, TypeVar, cast
 
 from .. import _core
@@ -114,8 +113,8 @@ class numpy_allocator:
         Notes
         -----
         `python -m gridbuf.memory run script.py` calls it before a script, and so does the variable
-        GRIDBUF_NUMPY_ALLOCATOR=1 when gridbuf is imported. The hook for threads is
-        `threading.setprofile`, and a function that was set there before still runs. Rules: docs/spec.md 2.32.
+        GRIDBUF_NUMPY_ALLOCATOR=1 when gridbuf is imported. For new threads it replaces
+        `threading.Thread.start`. Rules: docs/spec.md 2.32.
         """
         global _installed
         _core._set_numpy_handler(self._handler)
@@ -129,10 +128,27 @@ _installed: Any = None
 
 def _set_in_new_threads() -> None:
     """NumPy's setting is a context variable, and a new thread has an empty context."""
-    profile = threading.getprofile()
+    start = threading.Thread.start
 
-    def begin(frame: FrameType, event: str, argument: Any) -> None:
-        _core._set_numpy_handler(_installed)
-        sys.setprofile(profile)
+    @functools.wraps(start)
+    def start_with_allocator(thread: threading.Thread) -> None:
+        run, attributes = thread.run, vars(thread)
+        before = {"run": attributes["run"]} if "run" in attributes else {}
 
-    threading.setprofile(begin)
+        def restore() -> None:
+            attributes.pop("run", None)
+            attributes.update(before)
+
+        def begin() -> None:
+            restore()
+            _core._set_numpy_handler(_installed)
+            run()
+
+        attributes["run"] = begin
+        try:
+            start(thread)
+        except BaseException:
+            restore()
+            raise
+
+    threading.Thread.start = start_with_allocator  # type: ignore[method-assign]

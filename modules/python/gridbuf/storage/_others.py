@@ -19,7 +19,17 @@ import numpy as np
 
 from .. import _core
 
-__all__ = ["BOTH", "DEVICE", "HOST", "Other", "Side", "check_starts", "sides_of", "taken"]
+__all__ = [
+    "BOTH",
+    "DEVICE",
+    "HOST",
+    "Other",
+    "Side",
+    "check_starts",
+    "sides_of",
+    "taken",
+    "with_ranges",
+]
 
 Side = Literal["host", "device"]
 HOST: tuple[Side, ...] = ("host",)
@@ -31,6 +41,10 @@ _KEYS: dict[Side, str | None] = {"host": None, "device": "gpu"}
 
 # The device types of DLPack that gridbuf knows: host, CUDA, pinned, managed.
 _DLPACK_SIDES: dict[int, tuple[Side, ...]] = {1: HOST, 2: DEVICE, 3: HOST, 13: BOTH}
+
+
+with_ranges: list[type] = []
+"""Classes whose arrays know at which index they begin, as storages made of them do; mostly none."""
 
 
 class Other:
@@ -95,7 +109,9 @@ class Other:
         entry = entries.get(_KEYS[side]) if isinstance(entries, dict) else None
         if isinstance(entry, dict) and entry.get("dims") is not None:
             return self._held.dims  # type: ignore[no-any-return]  # as the import has read them
-        return _core.get_dims(source) if hasattr(source, "ndim") else None
+        # A field of gt4py.next has names and no `ndim`.
+        named = hasattr(source, "ndim") or hasattr(source, "__gt_dims__")
+        return _core.get_dims(source) if named else None
 
     def close(self) -> None:
         """Releases the memory, and its data interface."""

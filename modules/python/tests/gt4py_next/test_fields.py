@@ -189,6 +189,7 @@ def test_owns() -> None:
     assert gridbuf.owns(memoryview(array)) and gridbuf.owns(np.asarray(memoryview(buffer)))
     assert gridbuf.owns(gridbuf.gt4py.next.zeros({Cell: 3}))
     assert gridbuf.owns(gridbuf.gt4py.as_field(array, (Cell, K)))
+    assert gridbuf.owns(gridbuf.as_buffer(array))
     plain = np.zeros((4, 5))
     for other in (plain, array.copy(), gridbuf.as_buffer(plain), gtx.zeros({Cell: 3}), [1], None):
         assert not gridbuf.owns(other)
