@@ -181,8 +181,8 @@ struct BufferDescriptor {
   inline std::int64_t nbytes() const { return gridbuf::nbytes(view); }
 };
 
-/// A checked descriptor, without strides that have no meaning. Error kValue: a malformed view, a hull beyond 64 bits, an itemsize other
-/// than the element type's, a null block with elements.
+/// A checked descriptor. Strides without meaning are replaced. Error kValue: a malformed view, a
+/// hull beyond 64 bits, an itemsize other than the element type's, a null block with elements.
 absl::StatusOr<BufferDescriptor> describe(BufferDescriptor descriptor);
 
 // ---- Foreign descriptors. ----

@@ -159,6 +159,7 @@ StorageSource source_of_memory(const WrapArguments& given, const Sides& sides) {
 }
 
 void check_layout(std::string_view parameter, const LayoutMap& wanted, const StridedView& view) {
+  if (is_empty(view.shape)) return;  // Its strides have no meaning.
   for (int i = 0; i < view.ndim(); ++i) {
     for (int j = 0; j < view.ndim(); ++j) {
       const bool matters = view.shape[i] > 1 && view.shape[j] > 1 && wanted[i] < wanted[j];
