@@ -213,7 +213,7 @@ _KINDS = [
     [("half", "vertical"), ("K", "vertical"), ("I", "horizontal"), ("J", "horizontal")],
     [("tracer", "data"), ("10", "data"), ("2", "data"), ("Cell", "horizontal")],
     [("C2E2C", "local"), ("C2E", "local"), ("Cell", "horizontal")],
-    [("K", "horizontal"), ("I", "vertical")],
+    [("depth", "horizontal"), ("across", "vertical")],
 ]
 
 

@@ -74,7 +74,7 @@ VALUES: list[Any] = [
     (1, 1), (2**62, 2**62), ((1, 2), (3, 4)), ((1,), 2), [], [[]], {}, {"a": 1}, object(), Hostile(), Changing([1, 1]),
     Self(), np.zeros((2, 3)), np.zeros(0), np.float64(3), slice(None), ..., int, len, lambda *a: a, lambda dims: (1, 0),
     gs.SyncState(), memoryview(b"abc"), range(3), iter([1, 2]), np.ma.masked_array([1, 2], [0, 1]),
-    {"I": (1, 1)}, {"I": Hostile()}, {Hostile(): 1}, gridbuf.Dim("I", "local"), SimpleNamespace(value="I", kind=Hostile()),
+    {"I": (1, 1)}, {"I": Hostile()}, {Hostile(): 1}, gridbuf.Dim("E2C", "local"), SimpleNamespace(value="I", kind="local"), SimpleNamespace(value="I", kind=Hostile()),
     [SimpleNamespace(value=5, kind="local")], (SimpleNamespace(value="I", kind="up"),), ("I", Hostile()), ("Cell", "K"),
 ]  # fmt: skip
 
