@@ -4,6 +4,8 @@ module;
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
+#include <numeric>
 #include <optional>
 #include <span>
 #include <string>
@@ -255,6 +257,100 @@ absl::Status bind_field(const FieldRule& rule, const FieldArgument& argument, Bo
   return check_data_extents(rule, field);
 }
 
+// ---- Shared memory. ----
+
+/// `stride_bytes` times each number from 0 to `most`. Unsigned, because the sums of two arrays need
+/// one bit more.
+struct Term {
+  std::uint64_t stride_bytes;
+  std::uint64_t most;
+};
+
+/// Adds the bytes of the view's elements as terms of positive strides.
+void add_terms(const StridedView& view, std::vector<Term>& terms) {
+  terms.push_back({1, static_cast<std::uint64_t>(view.itemsize_bytes - 1)});
+  for (int axis = 0; axis < view.ndim(); ++axis) {
+    if (view.strides_bytes[axis] == 0 || view.shape[axis] == 1) continue;
+    terms.push_back({static_cast<std::uint64_t>(std::abs(view.strides_bytes[axis])),
+                     static_cast<std::uint64_t>(view.shape[axis] - 1)});
+  }
+}
+
+/// Whether a sum with one number of each term is `distance`. Requires terms by falling stride. The
+/// answer is yes when `steps` run out. They last where each stride is at least the length of
+/// all smaller ones together, as in every array that was allocated.
+bool is_sum(std::span<const Term> terms, std::uint64_t distance, int& steps) {
+  if (distance == 0) return true;
+  std::uint64_t total = 0;
+  std::uint64_t divisor = 0;
+  for (const Term& term : terms) {
+    total += term.stride_bytes * term.most;
+    divisor = std::gcd(divisor, term.stride_bytes);
+  }
+  if (distance > total || distance % divisor != 0) return false;
+  if (--steps < 0) return true;
+  const Term& first = terms.front();
+  const std::uint64_t rest = total - first.stride_bytes * first.most;
+  std::uint64_t left =
+      distance - first.stride_bytes * std::min(first.most, distance / first.stride_bytes);
+  for (; left <= rest && left <= distance; left += first.stride_bytes) {
+    if (is_sum(terms.subspan(1), left, steps)) return true;
+  }
+  return false;
+}
+
+/// Whether two fields have a byte in common.
+bool share_memory(const BufferDescriptor& a, const BufferDescriptor& b) {
+  const auto hull_a = byte_hull(a.view);
+  const auto hull_b = byte_hull(b.view);
+  if (a.is_empty() || b.is_empty() || !hull_a || !hull_b) return false;
+  const std::byte* const lowest_a = a.block + hull_a->lowest_bytes;
+  const std::byte* const highest_b = b.block + hull_b->highest_bytes;
+  if (lowest_a >= highest_b || b.block + hull_b->lowest_bytes >= a.block + hull_a->highest_bytes) {
+    return false;
+  }
+  // The lowest byte of `a` plus a sum of its terms is the last byte of `b` minus a sum of its
+  // terms.
+  std::vector<Term> terms;
+  add_terms(a.view, terms);
+  add_terms(b.view, terms);
+  std::ranges::sort(terms, std::greater(), &Term::stride_bytes);
+  std::size_t count = 1;
+  for (std::size_t i = 1; i < terms.size(); ++i) {
+    if (terms[i].stride_bytes == terms[count - 1].stride_bytes) {
+      terms[count - 1].most += terms[i].most;
+    } else {
+      terms[count++] = terms[i];
+    }
+  }
+  constexpr int kMostSteps = 10'000;
+  int steps = kMostSteps;
+  return is_sum(std::span(terms).first(count), static_cast<std::uint64_t>(highest_b - lowest_a - 1),
+                steps);
+}
+
+absl::Status check_apart(std::span<const FieldRule> rules,
+                         std::span<const FieldArgument> arguments) {
+  const auto is_written = [&](std::size_t f) {
+    return rules[f].is_written && !arguments[f].memory.readonly;
+  };
+  for (std::size_t f = 1; f < rules.size(); ++f) {
+    for (std::size_t other = 0; other < f; ++other) {
+      if (arguments[f].is_absent || arguments[other].is_absent) continue;
+      if (!is_written(f) && !is_written(other)) continue;
+      if (!share_memory(arguments[f].memory, arguments[other].memory)) continue;
+      const std::size_t written = is_written(f) ? f : other;
+      const std::size_t shared = written == f ? other : f;
+      return value_error(place(rules[written]) + ", all dimensions", "its memory",
+                         "also that of field '" + rules[shared].name + "'",
+                         "that of one field, as the stencil may write it",
+                         "pass a copy, name the fields that are written with writes=, or allow it "
+                         "with allow_alias=True");
+    }
+  }
+  return absl::OkStatus();
+}
+
 // ---- Memory. ----
 
 /// A broken rule of memory: its place, and the parts of its message.
@@ -384,6 +480,9 @@ absl::StatusOr<BoundCall> bind_call(std::span<const FieldRule> rules,
         place_origin(rules[f], arguments[f], said, domain, request.origin, call.fields[f]));
   }
   GRIDBUF_RETURN_IF_ERROR(bind_domain(rules, arguments, request.domain, domain, call));
+  if (!request.allow_alias) {
+    GRIDBUF_RETURN_IF_ERROR(check_apart(rules, arguments));
+  }
   return call;
 }
 

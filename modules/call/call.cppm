@@ -17,8 +17,9 @@
 // order), else the lower halo, else 0. Domain: that of the call, else in each dimension the
 // smallest of extent - origin - upper halo over all fields. Undefined behaviour is an error:
 // another element type, missing or unexpected dimensions, points outside the memory, a layout or
-// alignment on which compiled code does not work. Memory that only makes the stencil slow gives a
-// text (`slow_memory`), and the stencil runs.
+// alignment on which compiled code does not work, a field that is written and shares elements with
+// another field (views of disjoint elements of one array do not). Memory that only makes the
+// stencil slow gives a text (`slow_memory`), and the stencil runs.
 //
 // Every message names the field, the dimension, the value wanted and the value found. All counts
 // are points (elements), except for names that end in _bytes.
@@ -66,6 +67,7 @@ struct FieldRule {
   Halo reach = {};            // points read before and beyond the domain; empty: none
   MemoryRule relied_on = {};  // other memory is an error
   MemoryRule preferred = {};  // other memory is slow
+  bool is_written = true;     // the stencil may write it, unless the memory is read-only
 };
 
 /// The argument for a field, in its state at the begin of the call.
@@ -83,6 +85,7 @@ struct CallRequest {
   std::vector<std::optional<Extents>> origins = {};  // by field; empty: none
   std::optional<Extents> origin = std::nullopt;  // for other fields: an entry per domain dimension
   std::optional<Extents> domain = std::nullopt;  // an entry per domain dimension
+  bool allow_alias = false;  // a field that is written may share elements with others
 };
 
 /// One field of a call, in the annotation's order.
@@ -107,7 +110,7 @@ Dims domain_dims(std::span<const FieldRule> rules);
 absl::Status check_annotation_order(const Dims& dims);
 
 /// Binds every field. Requires an argument per rule. Errors: kType for another element type, else
-/// kValue. It checks the fields in order, then the domain.
+/// kValue. It checks the fields in order, then the domain, then whether fields share elements.
 absl::StatusOr<BoundCall> bind_call(std::span<const FieldRule> rules,
                                     std::span<const FieldArgument> arguments,
                                     const CallRequest& request = {});
@@ -183,6 +186,7 @@ class Field {
     made.name = std::move(name);
     made.dims = Dims{Axis::kDim...};
     made.dtype = DType::from_name(element_name<std::remove_const_t<T>>()).value();
+    made.is_written = !std::is_const_v<T>;
     return made;
   }
 

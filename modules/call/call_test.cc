@@ -1,7 +1,12 @@
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <optional>
+#include <random>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -25,12 +30,13 @@ FieldRule rule_of(std::string name, const Dims& dims = kIJK) {
   return rule;
 }
 
-/// An array in C order at an address that is a multiple of 64.
+/// An array in C order, apart from all others, at an address that is a multiple of 64.
 FieldArgument argument_of(const Extents& shape, const Dims& dims = {}, const Halo& halo = {}) {
   const Layout layout =
       make_plan({.shape = shape, .itemsize_bytes = 8, .dims = dims, .halo = halo}).value();
   BufferDescriptor memory;
-  memory.block = reinterpret_cast<std::byte*>(0x10000);
+  static std::uintptr_t address = 0;
+  memory.block = reinterpret_cast<std::byte*>(address += 0x100'0000);
   memory.view = layout.view();
   return {.memory = memory, .dims = layout.dims(), .halo = layout.halo()};
 }
@@ -40,6 +46,92 @@ std::string message_of(const std::vector<FieldRule>& rules,
                        const CallRequest& request = {}) {
   const auto call = bind_call(rules, arguments, request);
   return call.ok() ? "" : std::string(call.status().message());
+}
+
+/// The bytes of the view's elements, as offsets.
+std::set<std::int64_t> bytes_of(const StridedView& view) {
+  std::set<std::int64_t> offsets{view.offset_bytes};
+  for (int axis = 0; axis < view.ndim(); ++axis) {
+    std::set<std::int64_t> along;
+    for (const std::int64_t offset : offsets) {
+      for (std::int64_t i = 0; i < view.shape[axis]; ++i) {
+        along.insert(offset + i * view.strides_bytes[axis]);
+      }
+    }
+    offsets = std::move(along);
+  }
+  std::set<std::int64_t> bytes;
+  for (const std::int64_t offset : offsets) {
+    for (std::int64_t i = 0; i < view.itemsize_bytes; ++i) bytes.insert(offset + i);
+  }
+  return bytes;
+}
+
+// Views of one block against the sets of their bytes: of any shape and strides, as of one array.
+TEST(BindCall, AFieldThatIsWrittenSharesNoByteWithAnother) {
+  std::mt19937_64 random(20261128);
+  const auto pick = [&](std::int64_t bound) {
+    return static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(bound));
+  };
+  int shared = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    const std::int64_t itemsize_bytes = std::int64_t{1} << pick(4);
+    const StridedView whole = make_plan({.shape = {1 + pick(5), 1 + pick(5), 1 + pick(5)},
+                                         .itemsize_bytes = itemsize_bytes})
+                                  ->view();
+    std::vector<FieldRule> rules;
+    std::vector<FieldArgument> fields;
+    for (const std::string name : {"a", "b"}) {
+      StridedView view = whole;
+      for (int axis = view.ndim() - 1; axis >= 0; --axis) {
+        if (random() % 4 == 0) {
+          view.offset_bytes += pick(view.shape[axis]) * view.strides_bytes[axis];
+          view.shape.erase(axis);
+          view.strides_bytes.erase(axis);
+          continue;
+        }
+        const std::int64_t step = 1 + pick(3);
+        const std::int64_t first = pick(view.shape[axis]);
+        view.offset_bytes += first * view.strides_bytes[axis];
+        view.shape[axis] = pick(8) == 0 ? 0 : 1 + pick((view.shape[axis] - first - 1) / step + 1);
+        view.strides_bytes[axis] *= step;
+        if (view.shape[axis] > 0 && random() % 3 == 0) {
+          view.offset_bytes += (view.shape[axis] - 1) * view.strides_bytes[axis];
+          view.strides_bytes[axis] *= -1;
+        } else if (random() % 6 == 0) {
+          view.strides_bytes[axis] = pick(2) * pick(20);  // of no array that was allocated
+        }
+      }
+      FieldArgument field;
+      field.memory.block = reinterpret_cast<std::byte*>(0x10000);
+      field.memory.view = view;
+      field.memory.readonly = random() % 4 == 0;
+      fields.push_back(field);
+      rules.push_back(rule_of(name, default_dims(view.ndim())));
+      rules.back().is_written = random() % 3 > 0;
+    }
+    std::vector<std::int64_t> common;
+    const std::set<std::int64_t> a = bytes_of(fields[0].memory.view);
+    const std::set<std::int64_t> b = bytes_of(fields[1].memory.view);
+    std::ranges::set_intersection(a, b, std::back_inserter(common));
+    const auto is_written = [&](std::size_t f) {
+      return rules[f].is_written && !fields[f].memory.readonly;
+    };
+    const bool is_error = !common.empty() && (is_written(0) || is_written(1));
+    const CallRequest call{.domain = Extents(domain_dims(rules).size(), 0)};
+    const std::string message = message_of(rules, fields, call);
+    ASSERT_EQ(message.empty(), !is_error)
+        << message << to_string(fields[0].memory.view) << to_string(fields[1].memory.view);
+    if (is_error) {
+      const std::string written = is_written(1) ? "b" : "a";
+      EXPECT_NE(message.find("field '" + written + "', all dimensions: its memory is also that of"),
+                std::string::npos)
+          << message;
+      EXPECT_EQ(message_of(rules, fields, {.domain = call.domain, .allow_alias = true}), "");
+      ++shared;
+    }
+  }
+  EXPECT_GT(shared, 1000);
 }
 
 // [example]

@@ -5,6 +5,8 @@ module;
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
+#include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -44,10 +46,31 @@ absl::Status too_many_dims() {
                                          .advice = "give dimensions with one meaning one name"});
 }
 
-// InvalidArgument if `dims` has the name of `dim` with another kind.
-absl::Status check_kinds(Dim dim, const Dims& dims) {
+// Whether one is the staggered half of the other, as GT4Py names it: its points lie between.
+bool are_halves(Dim a, Dim b) {
+  if (!a.is_named() && !b.is_named()) return false;
+  static constexpr std::string_view kPrefix = "_Staggered";
+  const std::string name = to_string(a);
+  const std::string other = to_string(b);
+  const std::string& longer = name.size() > other.size() ? name : other;
+  const std::string& shorter = name.size() > other.size() ? other : name;
+  return longer.size() == kPrefix.size() + shorter.size() && longer.starts_with(kPrefix) &&
+         longer.ends_with(shorter);
+}
+
+// InvalidArgument if `dims` has the name of `dim` with another kind, or its staggered half.
+absl::Status check_meaning(Dim dim, const Dims& dims) {
   for (const Dim other : dims) {
-    if (dim != other && have_one_name(dim, other)) return different_kinds(dim, other);
+    if (dim == other) continue;
+    if (have_one_name(dim, other)) return different_kinds(dim, other);
+    if (are_halves(dim, other)) {
+      return make_error(
+          ErrorClass::kValue,
+          {.name = absl::StrCat("a dimension beside \"", to_string(other), "\""),
+           .found = absl::StrCat("\"", to_string(dim), "\""),
+           .bound = "another than its staggered half, whose points lie between",
+           .advice = "interpolate one operand to the points of the other, and name it so"});
+    }
   }
   return absl::OkStatus();
 }
@@ -55,7 +78,7 @@ absl::Status check_kinds(Dim dim, const Dims& dims) {
 // Adds the names of `array` to those of `all`.
 absl::Status add_names(const Dims& dims, const Extents& shape, NamedShape& all) {
   for (int axis = 0; axis < dims.size(); ++axis) {
-    GRIDBUF_RETURN_IF_ERROR(check_kinds(dims[axis], all.dims));
+    GRIDBUF_RETURN_IF_ERROR(check_meaning(dims[axis], all.dims));
     const int known = position_of(dims[axis], all.dims);
     if (known < 0) {
       if (all.dims.size() == kMaxNdim) return too_many_dims();
@@ -230,7 +253,7 @@ absl::StatusOr<LayoutRequest> join(std::span<const LayoutRequest> fields,
 
 absl::StatusOr<IndexMap> named_map(const NamedShape& array, const Dims& target) {
   for (const Dim dim : array.dims) {
-    GRIDBUF_RETURN_IF_ERROR(check_kinds(dim, target));
+    GRIDBUF_RETURN_IF_ERROR(check_meaning(dim, target));
     if (position_of(dim, target) < 0) return missing_dim(dim, target);
   }
   Axes axes;

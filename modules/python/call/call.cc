@@ -39,7 +39,6 @@ using namespace pybind11::literals;
 struct FieldSpec {
   py::object name;
   DTypePtr dtype;
-  bool is_written = true;
   bool is_optional = false;  // None: the call has no such field
 };
 
@@ -48,6 +47,7 @@ struct StencilRules {
   std::string name;
   Side side = Side::kHost;
   bool writes_are_declared = false;
+  bool allow_alias = false;
   std::vector<FieldRule> rules = {};
   std::vector<FieldSpec> fields = {};
 };
@@ -73,8 +73,9 @@ void add_field(StencilRules& stencil, const std::string& name, py::handle dims, 
   FieldRule rule{.name = name};
   rule.dims = to_dims(dims.ptr(), static_cast<int>(py::len(dims)));
   check(check_annotation_order(rule.dims));
-  FieldSpec field{py::str(name), to_dtype(dtype.ptr()).record, is_written, is_optional};
+  FieldSpec field{py::str(name), to_dtype(dtype.ptr()).record, is_optional};
   rule.dtype = field.dtype->type;
+  rule.is_written = is_written;
   rule.data_extents = to_integers(data_shape.ptr(), "data_shape");
   if (rule.data_extents.size() > rule.dims.size()) {
     raise(ErrorClass::kValue, "a field has more data extents than dimensions");
@@ -96,7 +97,7 @@ py::object item(py::handle sequence, std::size_t i) {
 /// `origins` is None or has an entry per field, `origin` is for the others; None: not given.
 CallRequest to_request(const StencilRules& stencil, py::handle origins, py::handle origin,
                        py::handle domain) {
-  CallRequest request;
+  CallRequest request{.allow_alias = stencil.allow_alias};
   if (!origins.is_none()) {
     request.origins.resize(stencil.rules.size());
     for (std::size_t i = 0; i < stencil.rules.size(); ++i) {
@@ -316,7 +317,7 @@ class BoundStencil {
 
   const FieldRule& rule(std::size_t i) const { return rules_->rules[i]; }
   bool is_wrong(const PassedField& field) const { return field.side != rules_->side; }
-  bool is_written(std::size_t i) const { return passed_[i].object && rules_->fields[i].is_written; }
+  bool is_written(std::size_t i) const { return passed_[i].object && rule(i).is_written; }
 
   void acquire(PassedField& field) const {
     if (field.storage == nullptr) return;
@@ -340,6 +341,7 @@ class BoundStencil {
     memory.block = fields.first_element;
     memory.view = {fields.shape, fields.strides_bytes, 0, dtype->type.itemsize_bytes()};
     memory.dtype = dtype->type;
+    memory.readonly = fields.readonly;
     check_declared(i, fields.readonly, dtype);
     if (rules_->side == Side::kDevice) {
       field.side = Side::kHost;
@@ -443,7 +445,7 @@ std::unique_ptr<BoundStencil> bind(const std::shared_ptr<StencilRules>& rules, p
 
 /// bind_plain(fields): the arrays if the call needs nothing else, also not after it; else the call.
 py::object bind_plain(const std::shared_ptr<StencilRules>& rules, py::handle fields) {
-  std::unique_ptr<BoundStencil> call = started(rules, fields, {});
+  std::unique_ptr<BoundStencil> call = started(rules, fields, {.allow_alias = rules->allow_alias});
   if (call->is_plain && call->written.empty()) return std::move(call->arrays);
   return py::cast(std::move(call));
 }
@@ -458,10 +460,10 @@ std::optional<UseHooks> hooks_of(const py::object& field, bool on_device) {
   return hooks;
 }
 
-std::shared_ptr<StencilRules> make_rules(std::string name, bool on_device,
-                                         bool writes_are_declared) {
+std::shared_ptr<StencilRules> make_rules(std::string name, bool on_device, bool writes_are_declared,
+                                         bool allow_alias) {
   const Side side = on_device ? Side::kDevice : Side::kHost;
-  return std::make_shared<StencilRules>(std::move(name), side, writes_are_declared);
+  return std::make_shared<StencilRules>(std::move(name), side, writes_are_declared, allow_alias);
 }
 
 py::object refuse_call(PyObject*, PyObject*) {
@@ -503,7 +505,7 @@ void add_call_functions(PyObject* module) {
       .def_readonly("release", &UseHooks::release, doc("FieldHooks.release"));
   close_class<refuse_call>(hooks, "gridbuf._core");
   core.def("_make_rules", make_rules, py::kw_only(), "name"_a, "on_device"_a,
-           "writes_are_declared"_a)
+           "writes_are_declared"_a, "allow_alias"_a)
       .def("_field_hooks", hooks_of)
       .def("_array_of", array_of);
 }

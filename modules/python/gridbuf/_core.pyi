@@ -1854,7 +1854,8 @@ class StorageBase:
         Returns
         -------
         Storage
-            All other parameters are those of this storage.
+            All other parameters are those of this storage. For `object` a new ndarray, because no
+            storage has Python objects.
 
         Raises
         ------
@@ -2842,6 +2843,8 @@ class FieldHooks:
     def release(self) -> Callable[[], object] | None:
         """Hook to call after the stencil, or None."""
 
-def _make_rules(*, name: str, on_device: bool, writes_are_declared: bool) -> StencilRules: ...
+def _make_rules(
+    *, name: str, on_device: bool, writes_are_declared: bool, allow_alias: bool
+) -> StencilRules: ...
 def _field_hooks(field: object, on_device: bool, /) -> FieldHooks | None: ...
 def _array_of(buffer: Buffer, /) -> Any: ...

@@ -196,6 +196,13 @@ Storage named_like(const StorageObject& source, const Storage& target) {
                                    {.dims = target.dims(), .shape = target.shape()})));
 }
 
+/// ValueError if the arrays begin at different indices of a dimension, where both say it.
+void check_starts(PyObject* target, PyObject* source) {
+  if (!starts_of(target) || !starts_of(source)) return;
+  const py::object module = steal(PyImport_ImportModule("gridbuf.storage._others"));
+  steal(PyObject_CallMethod(module.ptr(), "check_starts", "((OO))", source, target));
+}
+
 // ---- copyto. ----
 
 /// The mask as an ndarray of bool; none for True.
@@ -243,6 +250,7 @@ void copy_to_host(const CopyArguments& given, const py::object& target, const Co
 
 /// Between arrays that are not storages.
 void copy_any(const CopyArguments& given) {
+  check_starts(given.target, given.source);
   Meaning meaning;
   py::object target = share(given.target);
   if (!is_exact_ndarray(given.target)) {
@@ -293,7 +301,17 @@ py::object readable_on_host(PyObject* value) {
                            : on_host(open_value(value, DeviceType::kHost, meaning));
 }
 
+py::object starts_of(PyObject* array) {
+  if (is_exact_ndarray(array) || is_scalar(array)) return py::object();
+  static AttributeName name("_gridbuf_starts");
+  py::object starts = optional_attribute(array, name);
+  return starts && !starts.is_none() ? std::move(starts) : py::object();
+}
+
 void assign(const StorageObject& object, const Storage& view, PyObject* value, bool by_name) {
+  if (by_name && object.starts && view.shape() == object.storage().shape()) {
+    check_starts(object.self(), value);
+  }
   Side side = target_side(view, value);
   Value found;
   if (is_storage(value)) {

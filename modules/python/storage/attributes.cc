@@ -68,6 +68,11 @@ py::object copy(const StorageObject& object) {
 
 py::object as_type(const StorageObject& object, py::handle dtype, py::handle casting,
                    py::handle copied) {
+  // No storage has Python objects. xarray converts booleans to them where values are missing.
+  if (object.storage().has(Side::kHost) && is_object_dtype(dtype.ptr())) {
+    return host_elements(object, object.storage())
+        .attr("astype")(dtype, py::arg("casting") = casting);
+  }
   const RequestedDType wanted = to_dtype(dtype.ptr());
   if (!wanted.subarray.empty()) {
     raise(ErrorClass::kType,
@@ -119,11 +124,24 @@ void check_has(const StorageObject& object, Side side, const char* interface) {
   throw PythonError();
 }
 
+/// NumPy reads an array by the buffer protocol, else by these two, and then by `__array__`. The end
+/// of a use of the two cannot be seen. So a type without a buffer format does not have them where
+/// both sides must be kept equal, and NumPy reads it by `__array__` (5.28).
+void check_numpy_has_another_way(const StorageObject& object, const char* interface) {
+  const Storage& storage = object.storage();
+  if (storage.sync_state() == nullptr || object.dtype->type.format() != nullptr) return;
+  PyErr_Format(PyExc_AttributeError,
+               "this storage has no %s: its end could not be seen; use that of to_numpy()",
+               interface);
+  throw PythonError();
+}
+
 template <Side side>
 py::object interface_dict(const StorageObject& object) {
   constexpr const char* kName =
       side == Side::kHost ? "__array_interface__" : "__cuda_array_interface__";
   check_has(object, side, kName);
+  if (side == Side::kHost) check_numpy_has_another_way(object, kName);
   // What the memory cannot be described by must not count as an export.
   py::object dict = own_buffer(object.storage(), object.dtype, side).attr(kName);
   up_to_date(object.storage(), side);
@@ -135,6 +153,7 @@ py::object interface_dict(const StorageObject& object) {
 py::object array_struct(const StorageObject& object) {
   static constexpr char kName[] = "__array_struct__";
   check_has(object, Side::kHost, kName);
+  check_numpy_has_another_way(object, kName);
   // Absent for some dtypes, which is found out before anything is shown. The capsule holds its
   // Buffer, and with it the share: its life is known.
   const py::object probe = own_buffer(object.storage(), object.dtype, Side::kHost).attr(kName);
@@ -349,6 +368,10 @@ void add_properties(Attributes& type) {
       .get("__gt_dims__", dims, doc("StorageBase.__gt_dims__"))
       .get("__gt_origin__", origin, doc("StorageBase.__gt_origin__"))
       .get("default_origin", origin, doc("StorageBase.default_origin"))
+      .get(
+          "_gridbuf_starts",
+          [](const StorageObject& object) { return object.starts ? object.starts : py::none(); },
+          "The indices of the first points, or None where they are not known.")
       .get("_is_emulated", value<&Storage::is_emulated>, "Whether its device is the emulated one.")
       .get("_readonly", value<&Storage::readonly>, "Whether its elements cannot be written.");
 }

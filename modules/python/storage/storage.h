@@ -74,6 +74,9 @@ struct StorageObject {
   // name, so that arithmetic and assignment may take it for the dimension at its place
   // (spec 11.34).
   std::uint64_t new_axes = 0;
+  // The index of the first point of each dimension, where the wrapped or copied array says it; else
+  // none. Views and results do not have it.
+  py::object starts;
 
   PyObject* self() const { return const_cast<PyObject*>(&head.ob_base); }
   const Storage& storage() const { return *current.load(std::memory_order_acquire); }
@@ -99,6 +102,7 @@ py::object make_object(StorageKind kind, const DTypePtr& dtype, const Make& make
     std::construct_at(&object->shown);
     std::construct_at(&object->parameters);
     object->new_axes = 0;
+    std::construct_at(&object->starts);
   });
 }
 
@@ -178,6 +182,9 @@ py::object readable_on_host(PyObject* value);
 /// declare names, are paired by the names of dimensions, unless by_name is false. (A Buffer and an
 /// ndarray are not: their names are defaults more often than not.)
 void assign(const StorageObject& object, const Storage& view, PyObject* value, bool by_name = true);
+
+/// The attribute `_gridbuf_starts` of a storage or of another array, a tuple; none without it.
+py::object starts_of(PyObject* array);
 
 /// ValueError for a storage that is read-only.
 void check_writable(const StorageObject& object);

@@ -59,6 +59,16 @@ bool is_managed(const py::object& buffer) {
   return memory_of(buffer).device.type == DeviceType::kCudaManaged;
 }
 
+/// The storage begins at the indices at which the array begins, if that says them.
+void keep_starts(PyObject* array, const py::object& made) {
+  const py::object starts = starts_of(array);
+  if (!starts) return;
+  const Extents found = to_integers(starts.ptr(), "_gridbuf_starts");
+  if (found.size() == storage_of(made.ptr()).ndim()) {
+    object_of(made.ptr())->starts = from_integers(found.span());
+  }
+}
+
 Sides import_sides(const WrapArguments& given) {
   Sides sides;
   PyObject* const dims = given.keywords.shared.dims;
@@ -315,6 +325,7 @@ py::object wrap(const WrapArguments& given) {
   } else if (sides.touch.host || sides.touch.device) {
     touch = std::make_shared<const TouchHooks>(std::move(sides.touch));
   }
+  keep_starts(given.main(), made);
   return made;
 }
 
@@ -344,6 +355,7 @@ py::object copied(const WrapArguments& given) {
   }
   py::object made = allocate_storage(resolve_storage_like(source, given.dtype, given.keywords));
   assign(*object_of(made.ptr()), storage_of(made.ptr()), current, /*by_name=*/false);
+  keep_starts(current, made);
   return made;
 }
 

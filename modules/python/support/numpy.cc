@@ -263,6 +263,15 @@ RequestedDType to_dtype(PyObject* object) {
           to_integers(subarray.shape, "dtype")};
 }
 
+bool is_object_dtype(PyObject* object) {
+  PyArray_Descr* converted = nullptr;
+  if (object == Py_None || PyArray_DescrConverter(object, &converted) == 0) {
+    PyErr_Clear();
+    return false;
+  }
+  return descr_of(steal(reinterpret_cast<PyObject*>(converted)).ptr())->type_num == NPY_OBJECT;
+}
+
 py::object make_ndarray(const DTypeRecord& dtype, const StridedView& view, std::byte* first_element,
                         bool readonly, PyObject* base) {
   Py_INCREF(dtype.numpy.ptr());  // Stolen by the next call.

@@ -413,6 +413,9 @@ void load_numpy();
 /// that are not a dtype; TypeError for types of Python objects and those without a fixed size.
 RequestedDType to_dtype(PyObject* object);
 
+/// Whether NumPy takes it for the type of Python objects.
+bool is_object_dtype(PyObject* object);
+
 /// The record of a numpy.dtype object.
 DTypePtr record_of(PyObject* dtype);
 /// The same; none for a type for which that raises TypeError or ValueError.

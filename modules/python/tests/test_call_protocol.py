@@ -183,7 +183,7 @@ def test_one_object_for_two_fields_is_acquired_and_released_for_each():
     log = []
     fake = Fake("a", log)
     array = np.zeros(SHAPE)
-    make_stencil(log, ())(fake, fake, array)
+    make_stencil(log, (), writes="c")(fake, fake, array)
     assert [step for step, _ in log].count("acquire") == 2
     assert [step for step, _ in log].count("release") == 2
     assert log.index(("read again", "a")) > log.index(("acquire", "a"))
@@ -274,7 +274,9 @@ FIELD = {
 
 
 def rules():
-    return gridbuf._core._make_rules(name="s", on_device=False, writes_are_declared=False)
+    return gridbuf._core._make_rules(
+        name="s", on_device=False, writes_are_declared=False, allow_alias=False
+    )
 
 
 @pytest.mark.parametrize(

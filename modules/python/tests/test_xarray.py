@@ -584,3 +584,32 @@ def test_a_data_array_in_arithmetic_is_treated_by_its_data_interface() -> None:
     np.testing.assert_array_equal(np.asarray(result), numbers((2, 3)) + values.T)
     np.multiply(a, 2, out=a)
     assert np.subtract(a, array, out=a) is a
+
+
+TYPES = ["?", "u1", "i4", "f4", "f8", "c8", "M8[s]", "m8[ms]"]
+MISSING: dict[str, Callable[[Any], Any]] = {
+    "shift": lambda d: d.shift(I=1),
+    "shift back": lambda d: d.shift(I=-1, J=1),
+    "shift with a value": lambda d: d.shift(I=1, fill_value=d.values.flat[0]),
+    "rolling": lambda d: d.rolling(J=2).construct("w"),
+    "rolling in the middle": lambda d: d.rolling(J=3, center=True).construct("w"),
+    "rolling of two": lambda d: d.rolling(I=2, J=2).construct(I="a", J="b"),
+    "rolling with a value": lambda d: d.rolling(J=2).construct("w", fill_value=d.values.flat[0]),
+    "roll": lambda d: d.roll(I=1),
+    "pad": lambda d: d.pad(I=1),
+    "pad with the edge": lambda d: d.pad(I=1, mode="edge"),
+    "reindex": lambda d: d.assign_coords(I=[0, 1]).reindex(I=[0, 1, 2]),
+    "where": lambda d: d.where(d == d.values.flat[0]),
+    "isnull": lambda d: d.isnull(),
+    "unstack": lambda d: d.stack(z=("I", "J")).isel(z=[0, 1, 5]).unstack("z"),
+}
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("function", MISSING)
+def test_missing_values_of_every_type_are_those_over_an_ndarray(function: str, dtype: str) -> None:
+    """Booleans with missing values are Python objects in xarray."""
+    array = numbers((2, 3)).astype(dtype)
+    plain = xarray.DataArray(array, dims=("I", "J"), name="t")
+    found = MISSING[function](gx.to_data_array(gs.storage(array), name="t"))
+    xarray.testing.assert_identical(found.as_numpy(), MISSING[function](plain))

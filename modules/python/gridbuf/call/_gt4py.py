@@ -28,7 +28,7 @@ _MOST = 3
 
 
 def declaration(compiled: Any) -> dict[str, Any]:
-    """The arguments of `Stencil`, except `on_wrong_device`."""
+    """The arguments of `Stencil`, except `on_wrong_device` and `allow_alias`."""
     infos: Mapping[str, Any] = compiled.field_info
     used = {name: info for name, info in infos.items() if _access(info) != 0}
     parameters = [

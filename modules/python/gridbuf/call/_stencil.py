@@ -74,6 +74,8 @@ class Stencil:
         Fields that the function writes; None is all.
     on_wrong_device : {"copy", "raise"}
         What to do about a field that only the other side has.
+    allow_alias : bool, default False
+        Whether a field that is written may share elements with another field.
     reach : mapping of str to tuple, optional
         Points that the function reads around the domain, as (lower, upper) per dimension, by field.
 
@@ -107,6 +109,7 @@ class Stencil:
         device: Literal["gpu"] | None,
         writes: Sequence[str] | None,
         on_wrong_device: str,
+        allow_alias: bool = False,
         reach: Mapping[str, tuple[tuple[int, int], ...]] | None = None,
     ) -> None:
         update_wrapper(self, function)
@@ -133,7 +136,10 @@ class Stencil:
         is_plain = order == list(fields) and len(order) in self._complete and not passes_more
         self._plain_count = len(order) if is_plain else -1
         self._rules = _core._make_rules(
-            name=name, on_device=device == "gpu", writes_are_declared=writes is not None
+            name=name,
+            on_device=device == "gpu",
+            writes_are_declared=writes is not None,
+            allow_alias=allow_alias,
         )
         for key, kind in fields.items():
             self._rules.add_field(
@@ -335,6 +341,7 @@ def stencil(
     backend: str | None = None,
     writes: str | Iterable[str] | None = None,
     on_wrong_device: Literal["copy", "raise"] = "copy",
+    allow_alias: bool = False,
 ) -> Callable[[Callable[..., Any]], Stencil]: ...
 @overload
 def stencil(
@@ -344,6 +351,7 @@ def stencil(
     backend: str | None = None,
     writes: str | Iterable[str] | None = None,
     on_wrong_device: Literal["copy", "raise"] = "copy",
+    allow_alias: bool = False,
 ) -> Stencil: ...
 
 
@@ -354,6 +362,7 @@ def stencil(
     backend: str | None = None,
     writes: str | Iterable[str] | None = None,
     on_wrong_device: Literal["copy", "raise"] = "copy",
+    allow_alias: bool = False,
 ) -> Stencil | Callable[[Callable[..., Any]], Stencil]:
     """Make a stencil of a function whose parameters are annotated with `Field[...]`.
 
@@ -375,6 +384,10 @@ def stencil(
         What to do about a field that only the other side has. "copy" copies it there, and back if
         it is written, with one ExpensiveCopyWarning per call site. "raise" is a
         GTNoSuchBufferError.
+    allow_alias : bool, default False
+        Whether a field that is written may share elements with another field of the call. Such a
+        call is a ValueError, because a stencil that reads neighbours then reads values that it
+        has just written. Allow it where the function is correct in place.
 
     Returns
     -------
@@ -404,13 +417,19 @@ def stencil(
     48.0
     """
     if func is None:
-        return partial(stencil, backend=backend, writes=writes, on_wrong_device=on_wrong_device)
+        return partial(
+            stencil,
+            backend=backend,
+            writes=writes,
+            on_wrong_device=on_wrong_device,
+            allow_alias=allow_alias,
+        )
     if on_wrong_device not in ("copy", "raise"):
         raise ValueError(
             f'on_wrong_device is {on_wrong_device!r}, but must be "copy" or "raise"; "copy" is the default'
         )
     if all(hasattr(func, name) for name in ("field_info", "parameter_info", "freeze")):
-        return _of_gt4py(func, backend, writes, on_wrong_device)
+        return _of_gt4py(func, backend, writes, on_wrong_device, allow_alias)
     _require_plain(func)
     name = getattr(func, "__name__", type(func).__name__)
     signature, fields = _declaration(func, name)
@@ -423,11 +442,16 @@ def stencil(
         device=None if backend is None else device_of(backend),
         writes=_checked_writes(writes, fields, name),
         on_wrong_device=on_wrong_device,
+        allow_alias=allow_alias,
     )
 
 
 def _of_gt4py(
-    func: Any, backend: str | None, writes: str | Iterable[str] | None, on_wrong_device: str
+    func: Any,
+    backend: str | None,
+    writes: str | Iterable[str] | None,
+    on_wrong_device: str,
+    allow_alias: bool,
 ) -> Stencil:
     from ._gt4py import declaration
 
@@ -436,7 +460,7 @@ def _of_gt4py(
             f"the stencil object of GT4Py knows its backend, {func.backend!r}, and what it writes, but backend= is "
             f"{backend!r} and writes= is {writes!r}; leave both out"
         )
-    return Stencil(**declaration(func), on_wrong_device=on_wrong_device)
+    return Stencil(**declaration(func), on_wrong_device=on_wrong_device, allow_alias=allow_alias)
 
 
 # ---- What a function declares. ----

@@ -12,6 +12,7 @@ from typing import Any
 from .. import _core
 from .._dims import Dim
 from ..storage import Storage
+from ..storage._others import with_ranges
 from ._library import common, constructors, definitions, nd_array_field
 
 __all__ = ["Given", "as_field", "resolve_domain"]
@@ -167,6 +168,13 @@ def _data_interface(field: Any) -> dict[str | None, dict[str, Any]]:
     return {None if is_on_host else "gpu": entry}
 
 
+def _starts(field: Any) -> tuple[int, ...]:
+    """The index of the first point of each dimension, by which gridbuf refuses to pair other fields."""
+    return tuple(r.start for r in field.domain.ranges)
+
+
+nd_array_field.NdArrayField._gridbuf_starts = property(_starts)
+with_ranges.append(nd_array_field.NdArrayField)
 if not hasattr(nd_array_field.NdArrayField, "__gt_data_interface__"):
     nd_array_field.NdArrayField.__gt_data_interface__ = property(_data_interface)
     nd_array_field.NdArrayField.__gt_dims__ = property(_dims)

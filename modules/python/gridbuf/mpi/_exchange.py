@@ -70,8 +70,9 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
     TypeError
         A field is not a storage.
     ValueError
-        Extents, halos or dtypes do not fit the decomposition, or differ between ranks. The message
-        has the field, the dimension, the wanted and the found value.
+        Extents, halos or dtypes do not fit the decomposition, or differ between ranks. A field with
+        dimensions of the decomposition has no halo along any of them. The message has the field,
+        the dimension, the wanted and the found value.
     ImportError
         `engine` is "ghex", and there is no GHEX.
     HaloExchangeError
@@ -301,6 +302,7 @@ def _offer(
         _fields.check_writable(field, spec.number)
         _fields.check_extents(grid, spec)
         _fields.check_widths(grid, spec)
+        _fields.check_has_halo(grid, spec)
     reason = (
         "engine='mpi4py'" if engine == "mpi4py" else _ghex.why_not(grid, specs, fields, corners)
     )

@@ -20,6 +20,7 @@ __all__ = [
     "Spec",
     "check_extents",
     "check_field",
+    "check_has_halo",
     "check_ranks_agree",
     "check_widths",
     "check_writable",
@@ -136,6 +137,21 @@ def check_widths(grid: Decomposition, spec: Spec) -> None:
                 f"field {spec.number}, dimension {dim!r}: the halo must be at most {least}, the points of the smallest part, but "
                 f"is {(lower, upper)}; use fewer ranks along {dim!r} or a narrower halo"
             )
+
+
+def check_has_halo(grid: Decomposition, spec: Spec) -> None:
+    """There is a halo to fill, if the field has a dimension of the decomposition.
+
+    Raises:
+      ValueError: naming field, dimensions, wanted and found. Equal on every rank, however many there are.
+    """
+    cut = {dim: pair for dim, pair in zip(spec.dims, spec.halo, strict=True) if dim in grid.sizes}
+    if cut and not any(map(any, cut.values())):
+        dims = ", ".join(map(repr, cut))
+        raise ValueError(
+            f"field {spec.number}, dimensions {dims}: the halo must have at least 1 point, which the exchange fills, but is "
+            f"{tuple(cut.values())}; make the field with halo= and the extents of Decomposition.local_shape(shape, halo=…)"
+        )
 
 
 def check_field(wanted: Spec, found: Spec) -> None:

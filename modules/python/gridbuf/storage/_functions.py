@@ -10,7 +10,7 @@ from __future__ import annotations
 import inspect
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -348,7 +348,11 @@ def _along(call: _Call) -> Any:
         return _plain(call)
     is_flat = call.row.rule != "keeps" and call.argument("axis") is None and first.ndim != 1
     call.name_axes(first.dims)
-    with _pairing(call, first) as (side, target):
+    joined = None
+    if call.row.rule == "joins":
+        with suppress(TypeError, IndexError):  # NumPy's errors say more.
+            joined = first.dims[call.argument("axis")]
+    with _pairing(call, first, joined) as (side, target):
         value = call.evaluate(side, first.dims)
         if is_flat:
             return _placed(value, call.out)
@@ -373,11 +377,11 @@ def _stacks(call: _Call) -> Any:
 
 
 @contextmanager
-def _pairing(call: _Call, first: Any) -> Iterator[tuple[Side, Operand]]:
+def _pairing(call: _Call, first: Any, joined: str | None = None) -> Iterator[tuple[Side, Operand]]:
     """The side and the output of a call whose paired arrays must all have the dimensions of `first`."""
     target = output(call.out)
     side = side_of(call.arrays, [target])
-    with taken(side, call.arrays, [target]):
+    with taken(side, call.arrays, [target], joined):
         for i in call.paired:
             found = call.arrays[i]
             if is_named(found) and set(found.dims) != set(first.dims):

@@ -10,7 +10,7 @@ storage. An ndarray has no names, and joins by its shape.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from traceback import clear_frames
 from typing import Any, Literal
@@ -19,7 +19,17 @@ import numpy as np
 
 from .. import _core
 
-__all__ = ["BOTH", "DEVICE", "HOST", "Other", "Side", "sides_of", "taken"]
+__all__ = [
+    "BOTH",
+    "DEVICE",
+    "HOST",
+    "Other",
+    "Side",
+    "check_starts",
+    "sides_of",
+    "taken",
+    "with_ranges",
+]
 
 Side = Literal["host", "device"]
 HOST: tuple[Side, ...] = ("host",)
@@ -31,6 +41,10 @@ _KEYS: dict[Side, str | None] = {"host": None, "device": "gpu"}
 
 # The device types of DLPack that gridbuf knows: host, CUDA, pinned, managed.
 _DLPACK_SIDES: dict[int, tuple[Side, ...]] = {1: HOST, 2: DEVICE, 3: HOST, 13: BOTH}
+
+
+with_ranges: list[type] = []
+"""Classes whose arrays know at which index they begin, as storages made of them do; mostly none."""
 
 
 class Other:
@@ -53,6 +67,10 @@ class Other:
     @property
     def name(self) -> str:
         return type(self.source).__name__
+
+    @property
+    def _gridbuf_starts(self) -> tuple[int, ...] | None:
+        return getattr(self.source, "_gridbuf_starts", None)
 
     def open(self, side: Side, *, writing: bool = False) -> None:
         """Acquires the memory on `side`. Memory of the host is copied to the device, unless it is an output."""
@@ -91,7 +109,9 @@ class Other:
         entry = entries.get(_KEYS[side]) if isinstance(entries, dict) else None
         if isinstance(entry, dict) and entry.get("dims") is not None:
             return self._held.dims  # type: ignore[no-any-return]  # as the import has read them
-        return _core.get_dims(source) if hasattr(source, "ndim") else None
+        # A field of gt4py.next has names and no `ndim`.
+        named = hasattr(source, "ndim") or hasattr(source, "__gt_dims__")
+        return _core.get_dims(source) if named else None
 
     def close(self) -> None:
         """Releases the memory, and its data interface."""
@@ -119,12 +139,18 @@ class Other:
 
 
 @contextmanager
-def taken(side: Side, inputs: Sequence[Any], outputs: Sequence[Any]) -> Iterator[None]:
-    """Acquires the memory of all operands of other libraries on `side`, for a `with` block."""
+def taken(
+    side: Side, inputs: Sequence[Any], outputs: Sequence[Any], joined: str | None = None
+) -> Iterator[None]:
+    """Acquires the memory of all operands of other libraries on `side`, for a `with` block.
+
+    The points of all dimensions are paired, except along the dimension `joined`.
+    """
     others = [value for value in (*inputs, *outputs) if isinstance(value, Other)]
     try:
         for value in others:
             value.open(side, writing=any(value is output for output in outputs))
+        check_starts((*inputs, *outputs), joined)
         yield
     except BaseException as error:
         if others:
@@ -133,6 +159,27 @@ def taken(side: Side, inputs: Sequence[Any], outputs: Sequence[Any]) -> Iterator
     finally:
         for value in others:
             value.close()
+
+
+def check_starts(arrays: Iterable[Any], joined: str | None = None) -> None:
+    """Dimensions of one name begin at one index, in the arrays that know it: fields of `gt4py.next`, and storages made of them.
+
+    Raises ValueError with the dimension and both ranges.
+    """
+    known: dict[str, tuple[int, int]] = {}
+    for array in arrays:
+        starts = getattr(array, "_gridbuf_starts", None)
+        if starts is None:
+            continue
+        dims = array.dims if hasattr(array, "dims") else _core.get_dims(array)
+        for dim, start, extent in zip(dims or (), starts, array.shape):
+            first, end = known.setdefault(dim, (start, start + extent))
+            if first != start and dim != joined:
+                raise ValueError(
+                    f'the range of dimension "{dim}" is {start}:{start + extent}, but must begin as that of another operand, '
+                    f"{first}:{end}, because gridbuf pairs points by position; restrict both fields to their common points, or "
+                    "pass field.ndarray, which has no range"
+                )
 
 
 # ---- Interfaces of other libraries. ----

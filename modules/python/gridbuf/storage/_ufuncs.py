@@ -22,6 +22,7 @@ from ._operands import (
     sample,
     side_of,
 )
+from ._others import check_starts, with_ranges
 
 __all__ = ["call_again", "call_ufunc", "in_order"]
 
@@ -102,6 +103,8 @@ def call_again(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> Any:
         result = call_ufunc(ufunc, inputs, () if out is None else (out,))
         _remember(key, inputs, out, result)
         return result
+    if with_ranges:
+        check_starts(operands)  # Parameters do not have them.
     reads, make, dims, is_on_host, call = plan
     if not is_on_host:
         side = side_of(inputs, (out,))

@@ -89,3 +89,88 @@ def test_names_kinds_and_memory_go_there_and_back() -> None:
     with pytest.raises(ValueError, match="has no names"):
         gridbuf.gt4py.as_field(np.zeros(3))
     assert gridbuf.gt4py.as_field(gs.zeros(())).domain.dims == ()
+
+
+# ---- Ranges. ----
+
+
+def ranged(*starts: int, extents: tuple[int, ...] = (4, 3)) -> Any:
+    """A field over Cell and K that begins at these indices."""
+    dims = (DIMENSIONS[0], DIMENSIONS[-1])
+    ranges = {d: (s, s + n) for d, s, n in zip(dims, starts, extents)}
+    return gtx.as_field(gtx.domain(ranges), np.arange(float(np.prod(extents))).reshape(extents))
+
+
+PAIRS: dict[str, Callable[[Any, Any], Any]] = {
+    "storages": lambda a, b: gs.storage(a) + gs.storage(b),
+    "wrapped": lambda a, b: gs.as_storage(a) * gs.as_storage(b),
+    "storage and field": lambda a, b: np.add(gs.storage(a), b),
+    "field and storage": lambda a, b: np.add(a, gs.as_storage(b)),
+    "out": lambda a, b: np.add(gs.storage(a), 1, out=gs.storage(b)),
+    "out is a storage without a range": lambda a, b: np.add(a, b, out=gs.zeros(a.shape, dims=gridbuf.get_dims(a))),
+    "where": lambda a, b: np.where(gs.storage(a) > 1, gs.storage(a), gs.storage(b)),
+    "mask": lambda a, b: np.add(gs.storage(a), 1, where=gs.storage(b, dtype=bool), out=gs.storage(a)),
+    "assignment": lambda a, b: gs.storage(a).__setitem__(..., b),
+    "assignment of a storage": lambda a, b: gs.storage(a).__setitem__(..., gs.storage(b)),
+    "copyto": lambda a, b: gridbuf.copyto(gs.storage(a), gs.storage(b)),
+    "copyto of a field": lambda a, b: gridbuf.copyto(gs.storage(a), b),
+    "copyto between fields": lambda a, b: gridbuf.copyto(a, b),
+    "np.copyto": lambda a, b: np.copyto(gs.storage(a), gs.storage(b)),
+    "concatenate": lambda a, b: np.concatenate([gs.storage(a), gs.storage(b)], axis="K"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("pair", PAIRS)
+def test_fields_of_different_ranges_are_not_paired_by_position(pair: str) -> None:
+    """GT4Py takes the common points; an error until gridbuf does, in either order, above and below 0."""
+    for starts, others, name in (
+        ((0, 0), (1, 0), "Cell"),
+        ((0, 2), (0, 0), "K"),
+        ((-1, 0), (0, 0), "Cell"),
+        ((0, 0), (0, -2), "K"),
+        ((3, 3), (3, 4), "K"),
+    ):
+        one, other = ranged(*starts), ranged(*others)
+        if pair == "concatenate" and name == "K":
+            assert PAIRS[pair](one, other).shape == (4, 6)
+            continue
+        with pytest.raises(ValueError, match=f'range of dimension "{name}" is .*must begin as'):
+            PAIRS[pair](one, other)
+        PAIRS[pair](one, ranged(*starts))
+    message = r'range of dimension "Cell" is 1:5, but must begin as that of another operand, 0:4,'
+    with pytest.raises(ValueError, match=message):
+        gs.storage(ranged(0, 0)) + gs.storage(ranged(1, 0))
+
+
+def test_arrays_without_a_range_are_paired_by_position() -> None:
+    field = ranged(2, 1)
+    dims = gridbuf.get_dims(field)
+    plain = gs.ones(field.shape, dims=dims)
+    expected = field.asnumpy() + 1
+    for total in (
+        plain + field,
+        gs.storage(field) + plain,
+        gs.storage(field) + gs.as_storage(field.ndarray, dims=dims) * 0 + 1,
+        gs.storage(field)[:] + gs.storage(ranged(0, 0)) * 0 + 1,  # a view has no range
+    ):
+        np.testing.assert_array_equal(np.asarray(total), expected)
+    plain[...] = field
+    np.testing.assert_array_equal(np.asarray(plain), field.asnumpy())
+
+
+def test_a_dimension_and_its_staggered_half_are_refused() -> None:
+    """The names are those of GT4Py 1.2; GT4Py 1.1 has none."""
+    kind = gtx.DimensionKind.VERTICAL
+    whole, half = gtx.Dimension("K", kind=kind), gtx.Dimension("_StaggeredK", kind=kind)
+    assert not hasattr(gtx, "flip_staggered") or gtx.flip_staggered(whole) == half
+    fields = [gtx.as_field([dim], np.arange(4.0)) for dim in (whole, half)]
+    for one, other in (fields, fields[::-1]):
+        names = f'"{other.domain.dims[0].value}".*"?{one.domain.dims[0].value}"?'
+        with pytest.raises(ValueError, match="staggered half"):
+            gs.storage(one) + gs.storage(other)
+        with pytest.raises(ValueError, match="staggered half"):
+            np.multiply(gs.as_storage(one), other)
+        with pytest.raises(ValueError, match="staggered half"):
+            gs.storage(one)[...] = other
+        with pytest.raises(ValueError, match=names):
+            gridbuf.copyto(gs.storage(one), gs.storage(other))

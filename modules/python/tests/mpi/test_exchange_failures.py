@@ -94,6 +94,35 @@ def test_wrong_arguments_say_what_is_right() -> None:
         gridbuf.mpi.HaloExchange(grid)
 
 
+@on_ranks(4, engine=("mpi4py", "ghex", None))
+def test_a_field_without_a_halo_is_refused_on_any_number_of_ranks(engine) -> None:
+    """Nothing could be filled. A field without a cut dimension is whole on every rank, and may have no halo."""
+    from mpi4py import MPI
+
+    for world in (MPI.COMM_WORLD, MPI.COMM_SELF):
+        for periodic in ("", "IJ"):
+            grid = gridbuf.mpi.Decomposition({"I": 10, "J": 9}, periodic=periodic, comm=world)
+            for dims, shape in (("IJK", SHAPE), ("KJ", (3, 9)), ("I", (10,))):
+                cut = [axis for axis, dim in enumerate(dims) if dim in "IJ"]
+                for filled in (None, *cut):
+                    halo = [(0, 0) if dim in "IJ" else (1, 1) for dim in dims]
+                    if filled is not None:
+                        halo[filled] = (0, 1)
+                    local = grid.local_shape(shape, dims=dims, halo=halo)
+                    field = gridbuf.storage.zeros(local, dims=dims, halo=halo)
+                    if filled is not None:
+                        gridbuf.mpi.HaloExchange(grid, field, engine="mpi4py").close()
+                        continue
+                    names = ", ".join(repr(dims[axis]) for axis in cut)
+                    words = (
+                        f"field 0, dimensions {names}: the halo must have at least 1 point.*but is"
+                    )
+                    with pytest.raises(ValueError, match=words):
+                        gridbuf.mpi.HaloExchange(grid, field, engine=engine)
+            column = gridbuf.storage.zeros((3,), dims="K")
+            gridbuf.mpi.HaloExchange(grid, column, engine="mpi4py")(column)
+
+
 @on_ranks(4, engine=ENGINES)
 def test_a_rank_that_fails_at_an_exchange_leaves_no_rank_waiting(engine) -> None:
     """Its neighbours raise as well, nothing is left behind, and the next exchange is as if nothing had been."""

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
-from collections.abc import Iterator
+import gc
+import io
+import pickle
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import gridbuf
 import gridbuf.storage as gs
 import numpy as np
 import pytest
-from foreign import KINDS, OnHost, emulated
+from foreign import KINDS, Foreign, OnHost, emulated, through
 
 SHAPE = (3, 4, 5)
 CLEAN, HOST, DEVICE = (
@@ -291,6 +295,76 @@ def test_a_live_writable_export_is_presumed_to_write() -> None:
     storage.synchronize()
     assert (device_values(storage) == 2).all()
     assert storage.sync_state.state == CLEAN, "no export is held any more"
+
+
+DTYPES = [
+    "f8", "f2", "i8", "u1", "?", "c16", "M8[ns]", "M8[D]", "m8[s]", "S3", "U2",
+    [("time", "M8[s]"), ("value", "f8")],
+    [("value", "f4"), ("inner", [("flag", "?"), ("step", "m8[ms]")])],
+    np.dtype([("value", "f8"), ("short", "i2")], align=True),
+    np.dtype([("short", "i2"), ("value", "f8"), ("time", "M8[s]")], align=True),
+]  # fmt: skip
+
+
+def same(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether the elements are equal bit by bit, but for the padding of records."""
+    if a.dtype.names:
+        return all(same(a[name], b[name]) for name in a.dtype.names)
+    return a.tobytes() == b.tobytes()
+
+
+def read_by_memoryview(storage: Any) -> None:
+    with contextlib.suppress(BufferError):  # types that have no buffer format
+        memoryview(storage).release()
+
+
+READERS: dict[str, Callable[[Any], Any]] = {
+    "array": np.array,
+    "asarray": lambda s: np.asarray(s).copy(),
+    "asarray of a view": lambda s: np.asarray(s[1:, ::-1]).copy(),
+    "save": lambda s: np.save(io.BytesIO(), s),
+    "pickle": pickle.dumps,
+    "tolist": lambda s: s.tolist(),
+    "memoryview": read_by_memoryview,
+    "copyto": lambda s: np.copyto(np.empty(s.shape, s.dtype), s),
+    "assignment": lambda s: np.empty(s.shape, s.dtype).__setitem__(..., s),
+    "repr": repr,
+    "str": str,
+    "to_numpy": lambda s: s.to_numpy().copy(),
+    "copy": lambda s: s.copy(),
+    "hasattr": lambda s: hasattr(s, "__array_struct__"),
+}
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+@pytest.mark.parametrize("reader", READERS)
+def test_a_read_of_any_type_is_over_when_it_is_over(reader: str, dtype: Any) -> None:
+    """It is not a writable export for ever: of the device's values, which its holder then writes, none is lost."""
+    dtype = np.dtype(dtype)
+    numbers = np.random.default_rng(16).integers(0, 2, (4, 3, 5, dtype.itemsize), np.uint8)
+    if dtype.kind == "U":
+        numbers.view("u4")[...] &= 1
+    first = numbers.view(dtype)[..., 0]
+    second = first[::-1].copy()
+    made = gs.storage(first, dims="IJK", **KINDS["synced"])
+    READERS[reader](made)
+    gc.collect()
+    pointer = made.device_data
+    device = Foreign(pointer.ptr, made.shape, made.device_strides, made.dtype, 1, pointer)
+    assert same(device.read(), first)
+    device.write(second)
+    assert same(np.array(made), second)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_an_array_of_any_type_over_a_storage_is_an_export_while_it_lives(dtype: Any) -> None:
+    zeros = np.zeros((4, 3, 5), dtype)
+    ones = np.ones((4, 3, 5, zeros.dtype.itemsize), np.uint8).view(dtype)[..., 0]
+    made = gs.storage(zeros, **KINDS["synced"])
+    array = np.asarray(made)
+    array[...] = ones
+    on_device = through(made, "gpu", Foreign.read, writes=False)
+    assert same(on_device.view(dtype), ones)
 
 
 def test_memoryviews_count_while_they_live_and_read_only_views_never() -> None:

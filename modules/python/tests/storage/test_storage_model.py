@@ -112,9 +112,7 @@ def slices(draw: st.DrawFn) -> slice:
     return slice(draw(bound), draw(bound), step)
 
 
-KEYS = st.lists(
-    st.one_of(slices(), st.integers(-2, 1), st.just(Ellipsis), st.none()), max_size=3
-)
+KEYS = st.lists(st.one_of(slices(), st.integers(-2, 1), st.just(Ellipsis), st.none()), max_size=3)
 
 
 class Model(RuleBasedStateMachine):

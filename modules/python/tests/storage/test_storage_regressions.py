@@ -264,3 +264,33 @@ def test_kokkos_8277_one_memory_has_nothing_to_synchronise(kind: str) -> None:
     for side in storage.__gt_data_interface__:
         shown = through(storage, side, Foreign.read, writes=False)
         np.testing.assert_array_equal(shown, np.arange(storage.size).reshape(SHAPE))
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (2, 1, 3)], ids=str)
+@pytest.mark.parametrize(
+    "write",
+    [
+        lambda view: view.__setitem__(..., 5),
+        lambda view: view.fill(5),
+        lambda view: np.copyto(view, 5),
+        lambda view: gridbuf.copyto(view, np.zeros(view.shape)),
+        lambda view: np.add(view, 1, out=view),
+        lambda view: entry(view, None)["touch"](),
+        lambda view: view.set_host_modified(),
+        lambda view: np.asarray(view),
+        lambda view: memoryview(view),
+        lambda view: view.__array_interface__,
+    ],
+    ids=["assign", "fill", "np.copyto", "copyto", "out", "touch", "mark", "asarray", "memoryview", "interface"],
+)  # fmt: skip
+def test_a_write_of_no_element_marks_nothing(write: Any, shape: tuple[int, ...]) -> None:
+    """An empty view of an array without dimensions counted for its one element, and the host's old value came back."""
+    storage = gridbuf.storage.ones(shape, **KINDS["synced"])
+    through(storage, "gpu", lambda elements: elements.write(13), writes=True)
+    before = storage.sync_state.state
+    for view in (storage[None][0:0], storage[..., None][..., 0:0], storage[None, None][:, 1:]):
+        write(view)
+        assert storage.sync_state.state == before
+    assert (storage.copy().to_numpy() == 13).all()
+    assert (on_device(storage) == 13).all()
+    assert (np.asarray(storage) == 13).all()

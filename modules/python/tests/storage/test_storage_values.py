@@ -132,11 +132,25 @@ def test_astype_keeps_everything_but_the_type(storage: Any) -> None:
     assert storage.astype(np.float32, copy=False) is storage
     with pytest.raises(TypeError, match="safe"):
         storage.astype("i2", casting="safe")
-    for wrong in ("no dtype", "O", ("f4", (2,))):
+    for wrong in ("no dtype", ("f4", (2,))):
         with pytest.raises(TypeError):
             storage.astype(wrong)
     with pytest.raises(TypeError, match="dtype"):
         storage.astype()
+
+
+def test_astype_of_python_objects_is_an_array(storage: Any) -> None:
+    if isinstance(storage, gs.GPUStorage):
+        with pytest.raises(TypeError, match="without Python objects"):
+            storage.astype(object)
+        return
+    for wanted in (object, "O", np.dtype(object)):
+        found = storage.astype(wanted)
+        assert type(found) is np.ndarray and found.dtype == object and found.flags.writeable
+        assert (found == pattern()).all()
+    assert np.astype(storage, object).dtype == object
+    with pytest.raises(TypeError, match="no"):
+        storage.astype(object, casting="no")
 
 
 # ---- Copies. ----
