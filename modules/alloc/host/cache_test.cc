@@ -285,6 +285,12 @@ TEST(Demand, IsNotTheFirstRise) {
   EXPECT_EQ(demand.worth_keeping(), 333);
 }
 
+TEST(Demand, IsNotASmallRiseFarBelow) {
+  Demand demand;
+  for (const std::int64_t live : {5, 0, 5, 600, 1000, 500, 1000, 0}) demand.note(live, 0);
+  EXPECT_EQ(demand.worth_keeping(), 333);
+}
+
 TEST(Demand, ForgetsAfterTwoEpochs) {
   Demand demand;
   for (const std::int64_t live : {90, 0, 90, 0}) demand.note(live, 0);

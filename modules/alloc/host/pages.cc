@@ -285,9 +285,10 @@ bool Demand::note(std::int64_t live_bytes, std::int64_t seconds) {
   }
   const std::int64_t before = std::exchange(live_bytes_, live_bytes);
   const std::int64_t peak = std::max(current_.peak, previous_.peak);
-  if (live_bytes > before && trough_ < peak) {
-    current_.reused = std::max(current_.reused, std::min(live_bytes, peak) - trough_);
-    current_.lowest = std::min(current_.lowest, before);
+  const std::int64_t again = std::min(live_bytes, peak) - trough_;
+  if (live_bytes > before && again > current_.reused) {
+    current_.reused = again;
+    current_.lowest = trough_;
   }
   current_.peak = std::max(current_.peak, live_bytes);
   trough_ = live_bytes > peak ? live_bytes : std::min(trough_, live_bytes);
@@ -296,9 +297,11 @@ bool Demand::note(std::int64_t live_bytes, std::int64_t seconds) {
 
 std::int64_t Demand::worth_keeping() const {
   const std::int64_t peak = std::max(current_.peak, previous_.peak);
-  const bool was_here = live_bytes_ >= std::min(current_.lowest, previous_.lowest);
-  const std::int64_t reused = was_here ? std::max(current_.reused, previous_.reused) : 0;
-  return std::min(peak - live_bytes_, std::max(peak / kKeptDivisor, reused));
+  std::int64_t worth = peak / kKeptDivisor;
+  for (const Epoch& epoch : {current_, previous_}) {
+    if (live_bytes_ >= epoch.lowest) worth = std::max(worth, epoch.reused);
+  }
+  return std::min(peak - live_bytes_, worth);
 }
 
 // ---- The cache of mappings. ----
