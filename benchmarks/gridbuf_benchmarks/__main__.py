@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from gridbuf_benchmarks import (
+    memory_loops,
     next_fields,
     next_layouts,
     numpy_allocator,
@@ -140,6 +141,13 @@ def _parser() -> argparse.ArgumentParser:
     add("--rounds", type=int, default=9, help="processes of each, default 9")
     add("--only", nargs="+", default=[], metavar="TEXT", help="only cases whose id has a TEXT")
     add("--json", type=_path, metavar="PATH", help="write the record of the page's chart")
+    text = "time and memory of loops that make and free large arrays"
+    add = commands.add_parser(
+        "memory-loops", help=text, description=memory_loops.__doc__
+    ).add_argument
+    add("--rounds", type=int, default=9, help="processes of each, default 9")
+    add("--only", nargs="+", default=[], metavar="TEXT", help="only loops whose id has a TEXT")
+    add("--json", type=_path, metavar="PATH", help="write the record of the page's chart")
     return parser
 
 
@@ -167,6 +175,8 @@ def _run(options: argparse.Namespace) -> int:
         return next_fields.run(options.rounds)
     if options.command == "numpy-allocator":
         return numpy_allocator.run(options.rounds, options.json, options.only)
+    if options.command == "memory-loops":
+        return memory_loops.run(options.rounds, options.json, options.only)
     if options.command == "compare":
         old, new = results.read(options.old), results.read(options.new)
         report.show_markdown(report.comparison(old, new))

@@ -5,7 +5,8 @@ Run `python docs/images/make.py`. After a new survey, record its result first:
     gridbuf-conformance survey --report survey.json
     python docs/images/make.py --record survey.json
 
-The record of numpy-allocator.svg is written by `./bazelw run //benchmarks:numpy_allocator -- --json docs/images/numpy-allocator.json`.
+The record of numpy-allocator.svg is written by `./bazelw run //benchmarks:numpy_allocator -- --json docs/images/numpy-allocator.json`, and
+that of memory-loops.svg by `./bazelw run //benchmarks:memory_loops -- --json docs/images/memory-loops.json`.
 
 docs/test_pages.py checks that the committed pictures are those of this file. Pages show them 720 pixels wide or wider.
 """
@@ -21,6 +22,7 @@ from pathlib import Path
 HERE = Path(__file__).parent
 SURVEY = HERE / "survey.json"
 ALLOCATOR = HERE / "numpy-allocator.json"
+MEMORY_LOOPS = HERE / "memory-loops.json"
 
 WIDTH, MARGIN, TEXT, SMALL = 720, 24, 14, 12
 INK, GREY, PAPER, BORDER = "#1f2933", "#52606d", "#ffffff", "#cbd2d9"
@@ -464,9 +466,57 @@ def numpy_allocator() -> Picture:
     return picture
 
 
+KINDS = {
+    "allocator": ("NumPy with numpy_allocator", "#0072B2"), "array": ("gridbuf.empty", "#D55E00"),
+    "storage": ("storage.empty", "#009E73"),
+}  # fmt: skip
+
+
+def memory_loops() -> Picture:
+    """Time and peak of each loop, divided by NumPy's."""
+    recorded = json.loads(MEMORY_LOOPS.read_text("utf-8"))
+    loops = recorded["loops"]
+    top, row, columns = 130, 40, {"seconds": ("time", 330, 500), "peak_bytes": ("peak", 530, 700)}
+    bottom = top + row * len(loops)
+    picture = Picture(
+        "Loops that make and free large arrays",
+        "For each loop the time and the peak of memory, divided by those of NumPy with its own allocator. Below 1, gridbuf takes less.",
+        bottom + 40,
+        f"Divided by those of NumPy with its own allocator, below 1: gridbuf takes less. {recorded['rounds']} rounds, quartiles.",
+    )
+    for n, (name, colour) in enumerate(KINDS.values()):
+        picture.add("circle", cx=MARGIN + 6 + 220 * n, cy=82, r=4, fill=colour)
+        picture.text(MARGIN + 18 + 220 * n, 87, name, size=13)
+    for name, left, right in columns.values():
+        picture.text((left + right) / 2, 112, name, size=13, bold=True, text_anchor="middle")
+        for half in range(4):
+            place = left + (right - left) * half / 3
+            picture.line(f"M {place:g} {top - 8} V {bottom}", INK if half == 2 else BORDER, 1)
+            picture.text(place, bottom + 18, f"{half / 2:g}", size=SMALL, text_anchor="middle")
+    for n, loop in enumerate(loops):
+        y = top + row * (n + 0.5)
+        picture.text(MARGIN, y - 1, loop["title"].replace("`", "").split(", ")[0], size=13)
+        rest = ", ".join(loop["title"].replace("`", "").split(", ")[1:])
+        picture.text(MARGIN, y + 13, rest, size=SMALL, fill=GREY)
+        for k, (kind, (_, colour)) in enumerate(KINDS.items()):
+            for quantity, (_, left, right) in columns.items():
+                if kind not in loop["kinds"]:
+                    continue
+                found = loop["kinds"][kind][quantity]
+
+                def x(ratio: float, left: float = left, right: float = right) -> float:
+                    return left + (right - left) * min(ratio, 1.5) / 1.5
+
+                height = y - 8 + 8 * k
+                low, high = x(found["lower_quartile"]), x(found["upper_quartile"])
+                picture.line(f"M {low:.1f} {height:g} H {high:.1f}", colour, 1)
+                picture.add("circle", cx=round(x(found["median"]), 1), cy=height, r=4, fill=colour)
+    return picture
+
+
 PICTURES = {
     "field.svg": field, "unstructured.svg": unstructured, "sync.svg": sync, "calls.svg": calls, "survey.svg": survey,
-    "numpy-allocator.svg": numpy_allocator,
+    "numpy-allocator.svg": numpy_allocator, "memory-loops.svg": memory_loops,
 }  # fmt: skip
 
 
