@@ -392,7 +392,7 @@ class Model(RuleBasedStateMachine):
         np.testing.assert_array_equal(*shown)
         if not self.may_be_dirty[target]:
             np.testing.assert_array_equal(shown[0], self.truth)
-        self.truth = np.ascontiguousarray(shown[0])
+        self.truth = np.array(shown[0], order="C")
         self.dirty = {HOST: set(), DEVICE: set()}
         self.may_be_dirty = dict.fromkeys(self.may_be_dirty, bool(self.exports))
         assert self.exports or state_of(self.base.storage) == 0
