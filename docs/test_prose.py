@@ -57,7 +57,7 @@ PHRASES = {
 }
 
 # Names of fields and arguments, and words that tests misspell.
-NOT_MISSPELLED = ("nd", "inout", "nin", "chek", "reson")
+NOT_MISSPELLED = ("nd", "inout", "nin", "chek", "reson", "fro")
 
 
 def findings(text: str) -> list[str]:

@@ -1,9 +1,9 @@
 """Time and memory of loops that make and free large arrays of equal, random and growing lengths.
 
-Each sample is a new process, in which one loop makes its arrays with one of four functions: `np.empty` with NumPy's own allocator, `np.empty`
+Each sample is a new process, in which one loop makes its arrays with one of four functions: `np.empty` with NumPy's allocator, `np.empty`
 with `gridbuf.memory.numpy_allocator`, `gridbuf.empty` and `gridbuf.storage.empty`. The four take turns. Every array is written completely. The
 table has NumPy's time on the processors and the peak of its resident memory, and the ratios of the others to them: time and peak, and what a process still has
-when all arrays are freed, as a part of its own peak. Below 1 gridbuf takes less.
+when all arrays are freed, as a part of its peak. Below 1 gridbuf takes less.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ def sample(loop: Loop, kind: str) -> dict[str, float]:
     """The loop in this process: seconds, and bytes of the peak and the rest beyond those at its start."""
     make = _maker(kind)
     _written(make, _KIB)
-    Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew
+    Path("/proc/self/clear_refs").write_text("5")  # the peak begins again
     before = _status_bytes("VmRSS")
     start = time.process_time()
     loop.run(make)

@@ -46,7 +46,7 @@ absl::Status too_many_dims() {
                                          .advice = "give dimensions with one meaning one name"});
 }
 
-// Whether one is the staggered half of the other, as GT4Py names it: its points lie between.
+// Whether one is the staggered half of the other, as GT4Py names it: its points are between.
 bool are_halves(Dim a, Dim b) {
   if (!a.is_named() && !b.is_named()) return false;
   static constexpr std::string_view kPrefix = "_Staggered";
@@ -66,9 +66,9 @@ absl::Status check_meaning(Dim dim, const Dims& dims) {
     if (are_halves(dim, other)) {
       return make_error(
           ErrorClass::kValue,
-          {.name = absl::StrCat("a dimension beside \"", to_string(other), "\""),
+          {.name = absl::StrCat("a dimension next to \"", to_string(other), "\""),
            .found = absl::StrCat("\"", to_string(dim), "\""),
-           .bound = "another than its staggered half, whose points lie between",
+           .bound = "another than its staggered half, whose points are between",
            .advice = "interpolate one operand to the points of the other, and name it so"});
     }
   }

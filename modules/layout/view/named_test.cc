@@ -263,10 +263,10 @@ TEST(Join, ADimensionAndItsStaggeredHalfAreNotInOneResult) {
   const Dim half = *parse_dim("_StaggeredI");
   const Dim own = *parse_dim("Staggered");
   const Dim half_of_own = *parse_dim("_StaggeredStaggered");
-  const char* const text = "a dimension beside \"I\" is \"_StaggeredI\", but must be another";
+  const char* const text = "a dimension next to \"I\" is \"_StaggeredI\", but must be another";
   expect_value_error(join_of({plain({kDimI}, {2}), plain({half}, {2})}).status(), text);
   expect_value_error(join_of({plain({half_of_own}, {2}), plain({own}, {2})}).status(),
-                     "a dimension beside \"_StaggeredStaggered\" is \"Staggered\"");
+                     "a dimension next to \"_StaggeredStaggered\" is \"Staggered\"");
   expect_value_error(named_map({{half}, {3}}, {kDimJ, kDimI}).status(), text);
   EXPECT_TRUE(join_of({plain({kDimJ}, {2}), plain({half}, {2})}).ok());
   EXPECT_TRUE(join_of({plain({half}, {2}), plain({half}, {2})}).ok());

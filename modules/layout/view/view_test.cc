@@ -46,11 +46,11 @@ TEST(View, OperationsDoWhatTheirNamesSay) {
   EXPECT_EQ(*reverse(kField, 0), (StridedView{{3, 4, 5}, {-8, 120, 24}, 16, 8}));
   EXPECT_EQ(*transpose(kField, {2, 0, 1}), (StridedView{{5, 3, 4}, {24, 8, 120}, 0, 8}));
   EXPECT_EQ(*transpose(kField), (StridedView{{5, 4, 3}, {24, 120, 8}, 0, 8}));
-  EXPECT_EQ(*new_axis(kField, 1), (StridedView{{3, 1, 4, 5}, {8, 0, 120, 24}, 0, 8}));
+  EXPECT_EQ(*new_axis(kField, 1), (StridedView{{3, 1, 4, 5}, {8, 160, 120, 24}, 0, 8}));
   EXPECT_EQ(*broadcast_to(kField, {2, 3, 4, 5}),
             (StridedView{{2, 3, 4, 5}, {0, 8, 120, 24}, 0, 8}));
   const std::vector<SubscriptItem> items{std::int64_t{1}, Ellipsis{}, NewAxis{}};
-  EXPECT_EQ(*subscript(kField, items), (StridedView{{4, 5, 1}, {120, 24, 0}, 8, 8}));
+  EXPECT_EQ(*subscript(kField, items), (StridedView{{4, 5, 1}, {120, 24, 8}, 8, 8}));
 }
 
 TEST(View, OperationsLeaveTheirArgumentAlone) {

@@ -208,7 +208,9 @@ os._exit(answer)
 def compiled_objects() -> list[object]:
     with testing.emulated_device():
         storage = gridbuf.storage.ones((2, 3), device="gpu")
-        rules = _core._make_rules(name="s", on_device=False, writes_are_declared=False)
+        rules = _core._make_rules(
+            name="s", on_device=False, writes_are_declared=False, allow_alias=False
+        )
         return [storage.sync_state, storage.device_data, rules]
 
 

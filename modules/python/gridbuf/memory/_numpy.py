@@ -151,4 +151,4 @@ def _set_in_new_threads() -> None:
             restore()
             raise
 
-    threading.Thread.start = start_with_allocator  # type: ignore[method-assign]
+    threading.Thread.start = start_with_allocator  # type: ignore[assignment, method-assign]

@@ -339,7 +339,7 @@ READERS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("dtype", DTYPES, ids=str)
 @pytest.mark.parametrize("reader", READERS)
 def test_a_read_of_any_type_is_over_when_it_is_over(reader: str, dtype: Any) -> None:
-    """It is not a writable export for ever: of the device's values, which its holder then writes, none is lost."""
+    """It is not a writable export afterwards: no value that the device writes later is lost."""
     dtype = np.dtype(dtype)
     numbers = np.random.default_rng(16).integers(0, 2, (4, 3, 5, dtype.itemsize), np.uint8)
     if dtype.kind == "U":

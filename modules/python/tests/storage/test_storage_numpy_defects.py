@@ -121,7 +121,7 @@ def test_wrapped_indices_end(device: Any) -> None:
     ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum", "nancumprod", "nancumsum"],
 )
 def test_outputs_of_accumulations_have_the_shape_of_the_result(name: str, dtype: str) -> None:
-    """NumPy writes beyond an output, or leaves it as it is, where the extents of the result are 1."""
+    """NumPy writes beyond an output, or leaves it unchanged, where the extents of the result are 1."""
     function = getattr(np, name)
     for shape in [(), (1,), (3,), (1, 2), (1, 1, 2), (0, 1)]:
         plain = np.full(shape, 1.5)
