@@ -223,12 +223,15 @@ def placed(value: Any, room: Room) -> Any:
     return value.astype(dtype)
 
 
-def delivered(made: Any, out: Any, target: Operand, side: Side) -> Any:
-    """`made`, or `out` with its elements, repeated along the dimensions that it does not have."""
+def delivered(made: Any, out: Any, target: Operand, side: Side, *, stretches: bool = False) -> Any:
+    """`made`, or `out` with its elements, repeated along the dimensions that it does not have.
+
+    NumPy stretches what a function of elements computes to the output (`stretches`), and no other result.
+    """
     if target is None:
         return made
     if is_named(target):
-        _core._join(made._parameters, [], [made, fixed(target)])
+        _core._join(made._parameters, [], [made if stretches else fixed(made), fixed(target)])
         _require_all_dims(made.dims, [target])
     else:
         _require_shape(target, made._parameters)

@@ -376,7 +376,7 @@ def _elementwise(call: _Call) -> Any:
         field = _of_kind(result_field(operands, True, [], order), call, target)
         value = call.evaluate(side, field.dims, made=room(target, field.shape))
         made = stored(value, field, field.dims, side)
-        return delivered(made, call.out, target, side)
+        return delivered(made, call.out, target, side, stretches=True)
 
 
 def _clip(call: _Call) -> Any:
