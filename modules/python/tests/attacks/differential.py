@@ -1933,6 +1933,7 @@ ROUNDED = frozenset(
     abs absolute acos acosh arccos arccosh arcsin arcsinh arctan arctan2 arctanh asin asinh atan atan2 atanh cbrt cos cosh exp exp2 expm1
     float_power hypot log log10 log1p log2 logaddexp logaddexp2 pow power sin sinh tan tanh sinc i0 angle
     average mean nanmean nanstd nanvar std var trapezoid linalg.norm linalg.vector_norm linalg.matrix_norm cov corrcoef
+    dot vdot inner matmul matvec vecmat vecdot tensordot einsum linalg.multi_dot linalg.matmul linalg.vecdot linalg.tensordot
     cumprod cumulative_prod nancumprod nanprod prod multiply divide true_divide sum nansum cumsum cumulative_sum nancumsum add
     """.split()
 )
@@ -2001,7 +2002,8 @@ ALLOWED = {
         lambda prepared, problem: (
             has_where_of_ufunc(prepared)
             and np.ndim(getattr(prepared.call.arguments["where"], "plain", 0)) == 0
-            and "does not raise TypeError: Cannot cast scalar" in problem
+            and "TypeError: Cannot cast" in problem
+            and "to dtype('bool')" in problem
         ),
     ),
     "mask of copyto": Allowed(
