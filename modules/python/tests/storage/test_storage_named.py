@@ -236,7 +236,12 @@ def test_an_axis_stretches_once_and_other_extents_of_1_do_not() -> None:
         field[:1] + field  # a slice
     with pytest.raises(ValueError, match='"K" is 1, but must be 4'):  # An output does not stretch.
         np.add(field, 1.0, out=field.mean("K", keepdims=True))
-    for function in (np.sum, np.mean, np.nanmax, np.add.reduce):  # Nor does what is reduced, into one.
+    for function in (
+        np.sum,
+        np.mean,
+        np.nanmax,
+        np.add.reduce,
+    ):  # Nor does what is reduced, into one.
         with pytest.raises(ValueError, match='"K" is 4, but must be 1|"K" is 1, but must be 4'):
             function(field, axis=2, keepdims=True, out=gridbuf.storage.zeros((2, 3, 4)))
     np.clip(field.max("K", keepdims=True), 0.0, 9.0, out=field)  # The operands of ufuncs do.
