@@ -505,6 +505,23 @@ def test_data_arrays_that_lack_dimensions_join_as_in_xarray(
         assert isinstance(found.data, type(whole.data)), dims
 
 
+@pytest.mark.parametrize("extent", [1, 2])
+def test_variables_of_one_extent_become_one_array(extent: int) -> None:
+    """xarray expands the variables that lack a dimension, also one of one element."""
+    data = xarray.Dataset(
+        {
+            "t": gx.to_data_array(gs.storage(numbers((2, extent)), dims=("lev", "time"))),
+            "ps": gx.to_data_array(gs.storage(numbers((extent,)), dims=("time",))),
+        }
+    )
+    plain = data.map(lambda array: array.as_numpy())
+    xarray.testing.assert_identical(data.to_dataarray().as_numpy(), plain.to_dataarray())
+    for dim in ("time", "lev"):
+        together = xarray.concat([data, data], dim)
+        expected = xarray.concat([plain, plain], dim)
+        xarray.testing.assert_identical(together.map(lambda array: array.as_numpy()), expected)
+
+
 @pytest.mark.parametrize("name", ["idxmax", "idxmin"])
 def test_the_coordinate_of_an_extreme(name: str) -> None:
     whole = field()

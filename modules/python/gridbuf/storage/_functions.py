@@ -195,7 +195,7 @@ class _Call:
         if isinstance(value, (type, np.dtype)) or callable(value) or owner in _AXES:
             return value
         if isinstance(value, (list, tuple, dict)):
-            is_paired = self.row.rule == "elementwise" and owner in self.row.paired
+            is_paired = self.row.rule in ("elementwise", "compares") and owner in self.row.paired
             if is_paired and not _holds_array(value):
                 return self._slot(Other(value), owner)
             return _each(value, lambda item: self._slots(item, owner))
