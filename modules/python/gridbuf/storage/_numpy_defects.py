@@ -113,7 +113,21 @@ def _wrapped(indices: Any, extent: int) -> Any:
     return np.remainder(indices, np.intp(extent)) if extent else np.zeros_like(indices)
 
 
-_AROUND: dict[Any, Callable[..., Any]] = {np.choose: _choose, np.take: _take}
+def _einsum(subscripts: Any, /, *operands: Any, out: Any = None, **options: Any) -> Any:
+    """NumPy's writes beyond the memory if an operand has no elements, but strides."""
+    arrays = [subscripts, *operands]
+    if not any(isinstance(array, np.ndarray) and array.size == 0 for array in arrays):
+        return np.einsum(*arrays, out=out, **options)
+    made = np.einsum(
+        *(np.zeros(a.shape, a.dtype) if isinstance(a, np.ndarray) else a for a in arrays), **options
+    )
+    if out is None:
+        return made
+    np.copyto(out, made, casting=options.get("casting", "safe"))
+    return out
+
+
+_AROUND: dict[Any, Callable[..., Any]] = {np.choose: _choose, np.einsum: _einsum, np.take: _take}
 
 # They write wrong elements, and beyond the memory, if `out` does not have the shape of the result.
 _ACCUMULATIONS: set[Any] = {

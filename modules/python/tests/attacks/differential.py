@@ -1280,6 +1280,8 @@ def e_ufunc(
         raise Skip  # NumPy 2.4.6 does not check the cast
     if call.name in COMPARISONS and where is not True and any(type(v) is int for v in inputs):
         # NumPy 2.4.6 crashes: the mask, and a number that the dtype does not have.
+        if np.ndim(where) and np.asarray(where).dtype != bool:
+            raise TypeError("Cannot cast array data to dtype('bool')")
         made = [ufunc(*inputs, **arguments)]
         if targets[0] is not None:
             np.copyto(
@@ -1542,6 +1544,8 @@ def e_plain(call: Call, out: Outputs | None) -> Expected:
     fields = call.fields()
     if call.name.startswith("fft.") and any(0 in np.shape(f.plain) for f in fields):
         raise Skip  # NumPy 2.4.6 returns memory that it has not written
+    if call.name == "einsum" and any(0 in np.shape(f.plain) for f in fields):
+        raise Skip  # NumPy 2.4.6 writes beyond the memory
     storages = call.storages
     arguments = call.arguments
     if len(storages) == 1:
@@ -1962,8 +1966,16 @@ def _is_found_in(prepared: Prepared, layout: str) -> bool:
     """The same for arrays of the host with the layout of a side."""
     call, out, right = prepared.call, prepared.out, prepared.right
     twins = [(field, field.plain) for field in call.storages]
+    others = [field for field in call.fields() if not field.is_storage]
+    twins += [(field, field.plain) for field in others]
     for field, _ in twins:
         host = field.given
+        if not field.is_storage:  # A mask gets the layout of the first storage.
+            first = call.storages[0].plain
+            if np.shape(field.plain) == first.shape:
+                axes = sorted(range(first.ndim), key=lambda axis: -abs(first.strides[axis]))
+                field.plain = field.plain.transpose(axes).copy().transpose(np.argsort(axes))
+            continue
         if field.kind != "cpu":
             order = getattr(host, layout) or host.layout
             host = gridbuf.storage.storage(host, device=None, layout=order)
@@ -2025,6 +2037,8 @@ def allowed(prepared: Prepared, problem: str) -> bool:
 
 def has_two_faults(call: Call, out: Outputs | None, raised: Exception) -> bool:
     """Whether the call without one of its arguments raises this: with two faults either may be told."""
+    if isinstance(raised, np.exceptions.AxisError):
+        return AXES.intersection(call.arguments) != set()
     everything = call.arguments
     twins = [(field.plain_base, field.plain_base.copy()) for field in call.draw.fields]
     attempts = [(n, out) for n in everything if n not in call.positional]

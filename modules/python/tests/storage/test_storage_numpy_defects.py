@@ -157,3 +157,15 @@ def test_a_mask_holds_where_output_and_inputs_overlap(ufunc: np.ufunc, n: int) -
     ufunc(out[::-1], out, out=out, where=mask, casting="unsafe")
     expected = np.where(mask, ufunc(values[::-1].copy(), values), values)
     np.testing.assert_array_equal(out.to_numpy(), expected.astype("f4"))
+
+
+@pytest.mark.parametrize("device", [None, "gpu"])
+def test_einsum_without_elements_writes_nothing(device: Any) -> None:
+    """NumPy writes beyond the memory of its result (valgrind)."""
+    with gridbuf.testing.emulated_device():
+        whole = gridbuf.storage.ones((3, 3, 3), device=device)
+        assert np.einsum("...ij->...i", whole[:, :0]).shape == (3, 0)
+        assert np.asarray(np.einsum("ijk->ij", whole[:, :, :0])).tolist() == [[0.0] * 3] * 3
+        out = gridbuf.storage.ones((3, 3), device=device)
+        np.einsum("ijk->ij", whole[:, :, :0], out=out)
+        assert out.sum() == 0.0
