@@ -14,7 +14,8 @@ INTRODUCTION = """# NumPy's functions on storages
 You can call these functions of NumPy on storages. NumPy computes on the host, CuPy on a device, on the side that is current. The values and
 dtypes are NumPy's. `axis` takes numbers or names. 
 Storages have these as methods, as in `storage.sum(axis="K")`: {methods}.
-Other functions are not methods: call `numpy.cumsum(storage, axis="K")`.
+`sort` and `partition` write in place. `reshape` and `ravel` give read-only views or new memory: assign through `storage.flat` or
+`storage.to_numpy()`. Attributes of NumPy's arrays that storages do not have are an AttributeError that names what to type.
 
 The halo counts as elements: `storage.mean()` is the mean of domain and halo, and `storage.domain_view.mean()` is that of the domain.
 
@@ -22,6 +23,10 @@ Dimensions are paired **by name** where the table says so: `numpy.where(mask, fi
 a `("K",)` storage. The halo follows the names. A dimension whose extent changes has no halo in the result.
 
 The functions of the [array API 2024.12](https://data-apis.org/array-api/2024.12/) are all in the table. The names in it are NumPy's.
+`storage.__array_namespace__()` gives them, and functions such as `zeros` and `asarray` that make storages, for libraries such as
+array-api-compat. It differs from the array API where names matter: arrays with different names are paired by name, an extent of 1 broadcasts
+only if `None` or `keepdims` has made it, and `device` is None on the host. xarray refuses to index arrays that have this attribute at
+points, so storages do not have it in a process that has imported xarray.
 
 """
 

@@ -36,11 +36,18 @@
 
 namespace gridbuf {
 
+namespace detail {
+/// Called before an `error` is thrown: bindings of Python prepare its translation.
+inline void (*before_error)() = nullptr;
+}  // namespace detail
+
 /// A failed call. `what` has the value, its bound and the remedy.
 class error : public std::runtime_error {
  public:
   error(gridbuf_status status, const std::string& text)
-      : std::runtime_error(text), status_(status) {}
+      : std::runtime_error(text), status_(status) {
+    if (detail::before_error != nullptr) detail::before_error();
+  }
   /// GRIDBUF_VALUE, …
   gridbuf_status status() const noexcept { return status_; }
 

@@ -4,12 +4,16 @@
 // An `argument<T, rank, memory>` takes any object with DLPack, and shares its memory for as long as
 // it lives. It is a `view<T, rank>`: a(i, j), a.extent(0), a.stride(0). `memory` is
 // GRIDBUF_MEMORY_HOST, or GRIDBUF_MEMORY_CUDA for memory that is ready on the legacy default
-// stream. `argument<const T>` takes read-only arrays, too. Any other array is a TypeError, whose
-// text says what is wrong. An `argument<void>` takes any type, and is a handle.
+// stream. An array on both sides, such as a storage, gives that side. `argument<const T>` takes
+// read-only arrays, too. Any other array is a TypeError, whose text says what is wrong. An
+// `argument<void>` takes any type, and is a handle.
 //
 // `share` makes an `array<T>` of an argument, which may outlive the call. A returned `array<T>` or
-// `argument<void>` becomes an object with DLPack that owns the memory: `numpy.from_dlpack(f())`
-// does not copy.
+// `argument<void>` becomes an object with DLPack that owns the memory: `numpy.from_dlpack(f())` and
+// `numpy.asarray(f())` do not copy. It has `shape` and `dtype`.
+//
+// A `gridbuf::error` of a function is a ValueError, TypeError, IndexError, MemoryError or
+// BufferError by its status, as gridbuf.h says, else a RuntimeError.
 //
 // Of several overloads, the first that fits is called. If none fits, the error is that of the first
 // with an `argument`. Arguments in std::optional, std::vector, std::map and std::variant are
@@ -21,6 +25,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <memory>
 #include <optional>
 #include <string>
@@ -92,8 +97,20 @@ PyObject* name() {
   return made;
 }
 inline constexpr char kExchange[] = "__dlpack_c_exchange_api__", kMethod[] = "__dlpack__",
-                      kMaxVersion[] = "max_version", kNegated[] = "is_neg",
+                      kDevice[] = "__dlpack_device__", kMaxVersion[] = "max_version",
+                      kDlDevice[] = "dl_device", kCopy[] = "copy", kNegated[] = "is_neg",
                       kStorage[] = "untyped_storage", kAddress[] = "data_ptr";
+
+/// Whether the object is NumPy's array, whose memory is the host's and has its values.
+inline bool is_ndarray(PyObject* object) {
+  return std::strcmp(Py_TYPE(object)->tp_name, "numpy.ndarray") == 0;
+}
+
+/// Whether the host reads memory of DLPack's device type.
+inline bool is_of_host(long memory) {
+  return memory == GRIDBUF_MEMORY_HOST || memory == GRIDBUF_MEMORY_PINNED ||
+         memory == GRIDBUF_MEMORY_MANAGED;
+}
 
 /// What the object's method of that name returns; null if it has no such method.
 template <const char* text>
@@ -109,6 +126,17 @@ reference call_or_none(PyObject* object) {
   reference answer(found == nullptr ? nullptr : PyObject_CallNoArgs(found));
   if (found != nullptr && !answer) throw error_is_set();
   return answer;
+}
+
+/// The DLPack device type of an object; that of the host if it does not say.
+inline long memory_of(PyObject* object) {
+  if (is_ndarray(object)) return GRIDBUF_MEMORY_HOST;
+  const reference device = call_or_none<kDevice>(object);
+  if (!device || !PyTuple_Check(device.get()) || PyTuple_GET_SIZE(device.get()) != 2)
+    return GRIDBUF_MEMORY_HOST;
+  const long type = PyLong_AsLong(PyTuple_GET_ITEM(device.get(), 0));
+  if (type == -1 && PyErr_Occurred()) throw error_is_set();
+  return type;
 }
 
 /// PyTorch's `__dlpack__` exports tensors whose values are not in their memory: lazily negated
@@ -141,12 +169,17 @@ inline owned_tensor with_version(dl_unversioned* tensor) {
   return owned_tensor(made);
 }
 
-/// The tensor by __dlpack__; null if the object has no such method.
-inline owned_tensor by_method(PyObject* object) {
+/// The tensor by __dlpack__; null if the object has no such method. `asks_host`: of a device's
+/// array, which may have memory of the host, too.
+inline owned_tensor by_method(PyObject* object, bool asks_host) {
   static PyObject* const version = Py_BuildValue("(ii)", 1, 1);
+  static PyObject* const host = Py_BuildValue("(ii)", GRIDBUF_MEMORY_HOST, 0);
   static PyObject* const names = PyTuple_Pack(1, name<kMaxVersion>());
-  PyObject* const arguments[] = {object, version};
-  reference capsule(PyObject_VectorcallMethod(name<kMethod>(), arguments, 1, names));
+  static PyObject* const all_names =
+      PyTuple_Pack(3, name<kMaxVersion>(), name<kDlDevice>(), name<kCopy>());
+  PyObject* const arguments[] = {object, version, host, Py_False};
+  reference capsule(PyObject_VectorcallMethod(name<kMethod>(), arguments, 1,
+                                              asks_host ? all_names : names));
   if (!capsule) {
     const bool before_1 = PyErr_ExceptionMatches(PyExc_TypeError) != 0;
     if (!before_1 && !PyErr_ExceptionMatches(PyExc_AttributeError)) throw error_is_set();
@@ -320,15 +353,27 @@ view<T, rank> elements_of(const dl_versioned& managed) {
 /// array that the argument does not take, and `error_is_set` for an exporter that fails.
 template <class T, int rank, int memory>
 std::optional<argument<T, rank, memory>> load(PyObject* object) {
-  owned_tensor tensor = by_method(object);
+  const auto refuse_memory = [](long found) {
+    refuse("memory", memory_name(static_cast<int>(found)), memory_name(memory), "copy it there");
+  };
+  const long first = memory == GRIDBUF_MEMORY_HOST ? memory_of(object) : long{GRIDBUF_MEMORY_HOST};
+  owned_tensor tensor;
+  try {
+    tensor = by_method(object, !is_of_host(first));
+  } catch (const error_is_set&) {
+    // The exporter has no memory of the host, and says so by an exception of its choice.
+    if (is_of_host(first) || !PyErr_ExceptionMatches(PyExc_Exception)) throw;
+    PyErr_Clear();
+    refuse_memory(first);
+  }
   if (!tensor) return {};
-  check_memory_has_values(object, tensor->tensor);
+  if (!is_ndarray(object)) check_memory_has_values(object, tensor->tensor);
   // Memory of a device is refused before gridbuf reads the tensor: there may be no driver for it.
   const int found_memory = tensor->tensor.device_type;
   const bool fits = memory == 0 || found_memory == memory ||
                     found_memory == GRIDBUF_MEMORY_MANAGED ||
-                    (memory == GRIDBUF_MEMORY_HOST && found_memory == GRIDBUF_MEMORY_PINNED);
-  if (!fits) refuse("memory", memory_name(found_memory), memory_name(memory), "copy it there");
+                    (memory == GRIDBUF_MEMORY_HOST && is_of_host(found_memory));
+  if (!fits) refuse_memory(found_memory);
   if constexpr (std::is_void_v<T>) {
     gridbuf_array* handle = nullptr;
     if (gridbuf_array_from_dlpack(reinterpret_cast<DLManagedTensorVersioned*>(tensor.release()),
@@ -371,12 +416,89 @@ inline PyObject* failed() {
   return nullptr;
 }
 
-inline PyObject* exported_device(PyObject* self, PyObject*) {
+/// Python's exception class for a status.
+inline PyObject* exception_of(gridbuf_status status) {
+  switch (status) {
+    case GRIDBUF_VALUE:
+      return PyExc_ValueError;
+    case GRIDBUF_TYPE:
+      return PyExc_TypeError;
+    case GRIDBUF_INDEX:
+      return PyExc_IndexError;
+    case GRIDBUF_MEMORY:
+      return PyExc_MemoryError;
+    case GRIDBUF_BUFFER:
+      return PyExc_BufferError;
+    default:
+      return PyExc_RuntimeError;
+  }
+}
+
+/// What an exported object is; none with Python's error set.
+inline std::optional<gridbuf_info> exported_info(PyObject* self) {
   gridbuf_info info;
   info.struct_bytes = sizeof info;
-  if (gridbuf_array_info(reinterpret_cast<exported_object*>(self)->array, &info) != GRIDBUF_OK)
-    return failed();
-  return Py_BuildValue("(ii)", info.memory, info.device_id);
+  if (gridbuf_array_info(reinterpret_cast<exported_object*>(self)->array, &info) == GRIDBUF_OK)
+    return info;
+  failed();
+  return {};
+}
+
+inline PyObject* exported_device(PyObject* self, PyObject*) {
+  const std::optional<gridbuf_info> info = exported_info(self);
+  return info ? Py_BuildValue("(ii)", info->memory, info->device_id) : nullptr;
+}
+
+inline PyObject* exported_shape(PyObject* self, void*) {
+  const std::optional<gridbuf_info> info = exported_info(self);
+  reference shape(info ? PyTuple_New(info->ndim) : nullptr);
+  for (int axis = 0; shape && axis < info->ndim; ++axis) {
+    PyObject* const extent = PyLong_FromLongLong(info->shape[axis]);
+    if (extent == nullptr) return nullptr;
+    PyTuple_SET_ITEM(shape.get(), axis, extent);
+  }
+  return shape.release();
+}
+
+/// NumPy's dtype; the name of a type that NumPy does not have.
+inline PyObject* exported_dtype(PyObject* self, void*) {
+  const std::optional<gridbuf_info> info = exported_info(self);
+  const reference numpy(info ? PyImport_ImportModule("numpy") : nullptr);
+  if (!numpy) return nullptr;
+  PyObject* const dtype = PyObject_CallMethod(numpy.get(), "dtype", "s", info->dtype);
+  if (dtype != nullptr || !PyErr_ExceptionMatches(PyExc_TypeError)) return dtype;
+  PyErr_Clear();
+  return PyUnicode_FromString(info->dtype);
+}
+
+inline PyObject* exported_repr(PyObject* self) {
+  const std::optional<gridbuf_info> info = exported_info(self);
+  const reference shape(exported_shape(self, nullptr));
+  if (!info || !shape) return nullptr;
+  return PyUnicode_FromFormat("<gridbuf.ExtensionArray: %s, shape %R, memory %s>", info->dtype,
+                              shape.get(), memory_name(info->memory).c_str());
+}
+
+/// NumPy's protocol: the memory as an ndarray.
+inline PyObject* exported_array(PyObject* self, PyObject* arguments, PyObject* keywords) {
+  static const char* const names[] = {"dtype", "copy", nullptr};
+  PyObject *dtype = Py_None, *copy = Py_None;
+  if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|OO:__array__", const_cast<char**>(names),
+                                   &dtype, &copy))
+    return nullptr;
+  const reference numpy(PyImport_ImportModule("numpy"));
+  reference shared(numpy ? PyObject_CallMethod(numpy.get(), "from_dlpack", "O", self) : nullptr);
+  if (!shared) return nullptr;
+  const int copied = copy == Py_None ? 0 : PyObject_IsTrue(copy);
+  if (copied < 0) return nullptr;
+  reference made(PyObject_CallMethod(numpy.get(), copied != 0 ? "array" : "asarray", "OO",
+                                     shared.get(), dtype));
+  if (made && copy != Py_None && copied == 0 && made.get() != shared.get()) {
+    PyErr_Format(PyExc_ValueError,
+                 "copy is False, but the elements must be converted to %R; leave copy out", dtype);
+    return nullptr;
+  }
+  return made.release();
 }
 
 inline PyObject* exported_dlpack(PyObject* self, PyObject* arguments, PyObject* keywords) {
@@ -535,9 +657,17 @@ inline PyTypeObject* exported_type() {
        METH_VARARGS | METH_KEYWORDS, "A DLPack capsule of the array, without a copy."},
       {"__dlpack_device__", exported_device, METH_NOARGS,
        "DLPack's device type and the device's number."},
+      {"__array__", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(exported_array)),
+       METH_VARARGS | METH_KEYWORDS, "The array as one of NumPy, without a copy."},
       {nullptr, nullptr, 0, nullptr}};
+  static PyGetSetDef properties[] = {
+      {"shape", exported_shape, nullptr, "The extents.", nullptr},
+      {"dtype", exported_dtype, nullptr, "The element type, of NumPy.", nullptr},
+      {nullptr, nullptr, nullptr, nullptr, nullptr}};
   static PyType_Slot slots[] = {
       {Py_tp_methods, methods},
+      {Py_tp_getset, properties},
+      {Py_tp_repr, reinterpret_cast<void*>(exported_repr)},
       {Py_tp_dealloc, reinterpret_cast<void*>(+[](PyObject* self) {
          gridbuf_array_release(reinterpret_cast<exported_object*>(self)->array);
          PyTypeObject* const type = Py_TYPE(self);

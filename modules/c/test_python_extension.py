@@ -229,6 +229,62 @@ def test_other_exporters(arrays) -> None:
         arrays.twice(NoCapsule())
 
 
+def test_a_storage_of_both_sides_gives_that_of_the_function(arrays) -> None:
+    storages = pytest.importorskip("gridbuf.storage")
+    testing = importlib.import_module("gridbuf.testing")
+    with testing.emulated_device():
+        field = storages.ones((4, 6), device="gpu")
+        field.host_to_device(force=True)
+        field += 1.0  # on the device
+        arrays.twice(field)
+        assert field.sum() == 96.0
+        field.host_to_device()
+        assert np.asarray(field.sum()) == 96.0
+        view = arrays.same(field[1:, ::2])
+        assert view.shape == (3, 3) and np.asarray(view)[0, 0] == 4.0
+        only = storages.ones((4, 6), device="gpu", managed=None)
+        with pytest.raises(TypeError, match="memory is a CUDA device's, but must be the host's"):
+            arrays.twice(only)
+        arrays.twice(storages.ones((4, 6), device="gpu", managed="cuda"))
+        del field, view, only
+        testing.synchronize()
+
+
+def test_errors_of_gridbuf_are_pythons(arrays, containers) -> None:
+    with pytest.raises(ValueError, match="shape"):
+        arrays.filled(-1, 3, 1.0)
+    with pytest.raises((ValueError, MemoryError)):
+        arrays.filled(2**40, 2**40, 1.0)
+    for status, kind in enumerate(
+        (ValueError, TypeError, IndexError, MemoryError, BufferError, *[RuntimeError] * 4), 1
+    ):
+        for _ in range(2):
+            with pytest.raises(kind, match="the text") as caught:
+                containers.raises(status)
+            assert type(caught.value) is kind
+    with pytest.raises(RuntimeError, match="not of gridbuf"):
+        containers.raises(0)
+
+
+def test_returned_arrays_say_what_they_are(arrays) -> None:
+    made = arrays.filled(2, 3, 1.5)
+    assert repr(made) == "<gridbuf.ExtensionArray: float32, shape (2, 3), memory the host's>"
+    assert made.shape == (2, 3) and made.dtype == np.dtype(np.float32)
+    array = np.asarray(made)
+    array[0] = 2.0
+    assert np.asarray(made)[0].tolist() == [2.0, 2.0, 2.0]
+    assert np.asarray(made, dtype=np.float64).dtype == np.float64
+    assert not np.shares_memory(np.array(made, copy=True), array)
+    if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
+        assert np.shares_memory(np.array(made, copy=False), array)
+        with pytest.raises(ValueError, match="copy is False, but the elements must be converted"):
+            np.array(made, dtype=np.float64, copy=False)
+    assert (np.sin(made) + made).shape == (2, 3)
+    del made
+    gc.collect()
+    assert array.tolist() == [[2.0] * 3, [1.5] * 3]
+
+
 def test_returned_arrays_have_an_exchange_table(arrays) -> None:
     made = arrays.filled(2, 3, 1.5)
     assert "dlpack_exchange_api" in repr(type(made).__dlpack_c_exchange_api__)
@@ -371,6 +427,10 @@ static std::optional<gridbuf::array<double>> optional_of(bool some) {
   if (!some) return {};
   return made(3);
 }
+static void raises(int status) {
+  if (status == 0) throw std::runtime_error("not of gridbuf");
+  throw gridbuf::error(status, "the text");
+}
 static std::tuple<gridbuf::array<double>, int> tuple_of() { return {made(4), 5}; }
 
 template <class Module>
@@ -382,6 +442,7 @@ void define(Module& module) {
   module.def("of_vector_of_tuple", &of_vector_of_tuple), module.def("of_pair", &of_pair);
   module.def("of_variant", &of_variant), module.def("of_any", &of_any);
   module.def("of_device", &of_device), module.def("vector_of", &vector_of);
+  module.def("raises", &raises);
   module.def("optional_of", &optional_of), module.def("tuple_of", &tuple_of);
 }
 """

@@ -173,7 +173,10 @@ class Calls:
             f"{function}{arguments} is {status}: {c_lib.gridbuf_last_error().decode()}"
         )
         if status != 0:
-            assert c_lib.gridbuf_last_error(), function
+            text = c_lib.gridbuf_last_error().decode()
+            assert text, function
+            python = re.search(r"\bNone\b|=\"|register_preset|presets\(\)|\bgridbuf\.\w", text)
+            assert not python, f"{function}: {text}"  # C has no such words.
             return
         if function.endswith("_release") and arguments[0] is not None:
             for kind in self.handles:

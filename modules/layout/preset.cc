@@ -160,14 +160,10 @@ absl::Status unknown_preset(std::string_view name) {
   const std::vector<std::string> names = preset_names();
   const std::vector<std::string> matches = close_matches(name, names);
   const std::string hint =
-      matches.empty()
-          ? absl::StrCat("there are ", absl::StrJoin(names.begin(), names.begin() + 7, ", "),
-                         " and others")
-          : absl::StrCat("did you mean \"", absl::StrJoin(matches, "\" or \""), "\"?");
-  return make_error(
-      ErrorClass::kValue,
-      absl::StrCat("unknown preset ", quoted_name(name), "; ", hint, (matches.empty() ? ";" : ""),
-                   " presets() lists all; register_preset adds one"));
+      matches.empty() ? absl::StrCat("there are ", absl::StrJoin(names, ", "))
+                      : absl::StrCat("did you mean \"", absl::StrJoin(matches, "\" or \""), "\"?");
+  return make_error(ErrorClass::kValue,
+                    absl::StrCat("unknown preset ", quoted_name(name), "; ", hint));
 }
 
 // The horizontal dimension that stands for I.

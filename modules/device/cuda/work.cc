@@ -225,7 +225,7 @@ DeviceInfo CudaDriver::info() {
 absl::Status find_cuda_device(const gridbuf_cuda_runtime* runtime) {
   if (runtime == nullptr) {
     return make_error(ErrorClass::kDeviceUnavailable,
-                      "this build has no CUDA code; install a build with CUDA, pass device=None, "
+                      "this build has no CUDA code; install a build with CUDA, use memory of the host, "
                       "or use the emulated device (GRIDBUF_DEVICE=emulated)");
   }
   int count = 0;
@@ -235,7 +235,7 @@ absl::Status find_cuda_device(const gridbuf_cuda_runtime* runtime) {
   return make_error(
       ErrorClass::kDeviceUnavailable,
       absl::StrCat("no CUDA device (", runtime->error_name(error), "); ", meaning_of(error).advice,
-                   ", pass device=None, or use the ", "emulated device (GRIDBUF_DEVICE=emulated)"));
+                   ", use memory of the host, or use the emulated device (GRIDBUF_DEVICE=emulated)"));
 }
 
 namespace {

@@ -1693,7 +1693,12 @@ class StorageBase:
         """
     @property
     def domain_view(self) -> Self:
-        """View without the halo: index (0, ..., 0) is the first point of the domain."""
+        """View without the halo: index (0, ..., 0) is the first point of the domain.
+
+        `domain_view = value` assigns to its elements, as `domain_view[...] = value`.
+        """
+    @domain_view.setter
+    def domain_view(self, value: object, /) -> None: ...
     @property
     def sync_state(self) -> SyncState | None:
         """SyncState that all views of a software-managed storage share; else None (docs/spec.md

@@ -102,6 +102,12 @@ py::object domain_view(const StorageObject& object) {
   return make_view(object, [&] { return object.storage().domain_view(); });
 }
 
+/// So that `field.domain_view += 1.0` works, which gives back the view that it has written.
+void set_domain_view(const StorageObject& object, py::handle value) {
+  check_writable(object);
+  assign(object, object.storage().domain_view(), value.ptr());
+}
+
 /// NumPy's own flags of an array of this shape, strides and address; nothing is dereferenced.
 py::object flags(const StorageObject& object) {
   const BufferDescriptor memory = object.storage().memory(reading_side(object.storage()));
@@ -348,7 +354,7 @@ void add_properties(Attributes& type) {
           "managed", [](const StorageObject& object) { return managed_by(object.storage()); },
           doc("StorageBase.managed"))
       .get("device_data", device_data, doc("StorageBase.device_data"))
-      .get("domain_view", domain_view, doc("StorageBase.domain_view"))
+      .get_set("domain_view", domain_view, set_domain_view, doc("StorageBase.domain_view"))
       .get(
           "sync_state", [](const StorageObject& object) { return object.storage().sync_state(); },
           doc("StorageBase.sync_state"))

@@ -25,7 +25,13 @@ def double(
 
 MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: gridbuf.zeros((2, 3), backend="gt:cpu_ifrst"), 'did you mean "gt:cpu_ifirst"'),
-    (lambda: gridbuf.zeros((2, 3), backend="x"), "presets() lists all"),
+    (lambda: gridbuf.zeros((2, 3), backend="x"), "there are C, F, gt:"),
+    (lambda: gridbuf.zeros(20, 20), "one tuple, such as (20, 20)"),
+    (lambda: gs.zeros(20, 20), "one tuple, such as (20, 20)"),
+    (lambda: gs.zeros((20, 20), periodic=True), 'gridbuf.storage.fill_halo(field, "periodic")'),
+    (lambda: gs.fill_halo(HOST, "wrap"), '"periodic", "edge"'),
+    (lambda: gs.fill_halo(np.zeros((4, 4)), "edge"), "as_storage(field, halo=...)"),
+    (lambda: gs.fill_halo(HOST, "edge", dims="K"), "('I', 'J')"),
     (lambda: gridbuf.zeros((2, 3), order="F"), 'backend="C" or "F"'),
     (lambda: gridbuf.zeros((2, 3), layout=(0, 2)), "0"),
     (lambda: gridbuf.zeros((2, 3), alignment_size=0), "1"),

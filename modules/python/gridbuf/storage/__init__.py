@@ -22,7 +22,8 @@ The functions below make them; the classes cannot be called.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, final
+import sys
+from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from .. import _core
 from .._core import (
@@ -43,6 +44,9 @@ from .._core import _storage_zeros as zeros
 from .._core import _storage_zeros_like as zeros_like
 from ._functions import array_function as _array_function
 from ._functions import array_ufunc as _array_ufunc
+from ._halo import fill_halo
+from ._methods import Methods as _Methods
+from ._namespace import namespace as _namespace
 from ._operators import Operators as _Operators
 from ._show import html as _html
 from ._show import text as _text
@@ -65,6 +69,7 @@ __all__ = [
     "asstorage",
     "empty",
     "empty_like",
+    "fill_halo",
     "from_c",
     "full",
     "full_like",
@@ -81,7 +86,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
-class Storage(_Values, _Operators):
+class Storage(_Values, _Methods, _Operators):
     """An array on a grid: the base class of all storages, for `isinstance`.
 
     The functions of this module make storages; the classes cannot be called. Operators and NumPy's
@@ -105,6 +110,15 @@ class Storage(_Values, _Operators):
     __array_function__ = _array_function
     __repr__ = _text
     _repr_html_ = _html
+
+    @property
+    def __array_namespace__(self) -> Any:
+        """The functions of the array API for storages (docs/spec.md 11.41). Not in a process that has imported xarray."""
+        if "xarray" in sys.modules:
+            raise AttributeError(
+                "storages do not have __array_namespace__ where xarray is imported, which then refuses to index at points; use numpy"
+            )
+        return _namespace
 
 
 @final

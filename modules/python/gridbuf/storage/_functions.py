@@ -83,6 +83,10 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **options
         return call_ufunc(ufunc, inputs, **options)
     if method == "reduce":
         return reduce(ufunc, *inputs, **options)
+    if method in ("accumulate", "outer", "reduceat") and not options.get("out"):
+        name = f"{ufunc.__name__}.{method}"
+        call = _Call(getattr(ufunc, method), name, Row("plain"), inputs, options)
+        return NotImplemented if call.is_for_others else _plain(call)
     return refused(f"numpy.{ufunc.__name__}.{method}", [*inputs, *options.get("out", ())])
 
 
@@ -433,6 +437,25 @@ def _reduces(call: _Call) -> Any:
         return delivered(made, call.out, target, side)
 
 
+# Functions that join along a dimension: it, and the least number of dimensions with names that have it.
+_JOINED = {"vstack": (0, 2), "hstack": (1, 2), "column_stack": (1, 2), "dstack": (2, 3)}
+
+
+def _joins(call: _Call) -> Any:
+    """`concatenate`, and the functions that are `concatenate` of arrays with enough dimensions."""
+    if call.name == "append":
+        arrays, axis = (call.arguments["arr"], call.arguments["values"]), call.argument("axis")
+        return _plain(call) if axis is None else np.concatenate(arrays, axis=axis)
+    if call.name not in _JOINED:
+        return _along(call)
+    (axis, least), options = _JOINED[call.name], dict(call.arguments)
+    arrays = tuple(options.pop("tup"))
+    ranks = set(map(np.ndim, arrays))
+    if call.name == "hstack" and ranks == {1}:
+        axis, least = 0, 1
+    return np.concatenate(arrays, axis=axis, **options) if min(ranks) >= least else _plain(call)
+
+
 def _along(call: _Call) -> Any:
     first = call.first
     if first is None:
@@ -492,7 +515,20 @@ def _pairing(call: _Call, first: Any, joined: str | None = None) -> Iterator[tup
         yield side, target
 
 
+# The key that gives an array of so many dimensions the number that the function's name has.
+_KEYS: dict[str, list[tuple[Any, ...]]] = {
+    "atleast_1d": [(None,)],
+    "atleast_2d": [(None, None), (None, ...)],
+    "atleast_3d": [(None, None, None), (None, ..., None), (..., None)],
+}
+
+
 def _view(call: _Call) -> Any:
+    if call.name in _KEYS:
+        arrays = call.arguments.get("arys", ())
+        keys = dict(enumerate(_KEYS[call.name]))
+        seen = [a[keys.get(a.ndim, ...)] if is_storage(a) else call.function(a) for a in arrays]
+        return tuple(seen) if len(seen) > 1 else seen[0]
     storage = call.first
     if storage is None:
         return _plain(call)
@@ -516,8 +552,13 @@ def _parts(call: _Call) -> Any:
     storage = call.first
     if storage is None:
         return _plain(call)
-    call.name_axes(storage.dims)
-    axis = axis_of(call.argument("axis"), storage.dims)
+    if call.name in ("vsplit", "hsplit", "dsplit"):
+        axis = ("vsplit", "hsplit", "dsplit").index(call.name) if storage.ndim > 1 else 0
+        call.function(np.broadcast_to(0, storage.shape), 1)  # refuses what NumPy refuses
+        call.function, call.signature = np.split, _signature_of(np.split)
+    else:
+        call.name_axes(storage.dims)
+        axis = axis_of(call.argument("axis"), storage.dims)
     call.values["axis"] = 0
     whole = (slice(None),) * axis
     parts = call.with_first(np.arange(storage.shape[axis]))
@@ -529,7 +570,8 @@ def _parts(call: _Call) -> Any:
 
 
 def _compares(call: _Call) -> bool:
-    side = side_of(call.arrays, [])
+    # A list is brought to where the arrays are.
+    side = side_of([a for a in call.arrays if not isinstance(getattr(a, "source", a), (list, tuple))], [])
     with taken(side, call.arrays, []):
         named = [array for array in call.arrays if is_named(array)]
         names = {frozenset(array.dims) for array in named}
@@ -556,14 +598,19 @@ def _like(call: _Call) -> Any:
     ]
     if not is_storage(storage):
         return _plain(call)
-    shape = call.arguments.get("shape")
-    if call.arguments.get("order") in ("C", "F") or (
-        shape is not None and tuple(shape) != storage.shape
-    ):
+    if call.arguments.get("order") in ("C", "F"):
         raise TypeError(
-            f"numpy.{call.name} of a storage takes no order and no other shape; pass the layout and the shape to a function "
-            "of gridbuf.storage"
+            f"numpy.{call.name} of a storage takes no order; use gridbuf.storage.zeros_like(storage, layout=storage.layout)"
         )
+    shape = call.arguments.get("shape")
+    if shape is not None:
+        shape = tuple(np.broadcast_shapes(shape))
+        if len(shape) != storage.ndim:
+            raise TypeError(
+                f"shape is {shape}, but must have {storage.ndim} extents for the names of the storage; use "
+                f"gridbuf.storage.zeros({shape})"
+            )
+        storage = storage._parameters._resized(shape).empty()
     if call.name in ("copy", "astype"):
         options = {
             name: call.arguments[name] for name in ("dtype", "copy") if name in call.arguments
@@ -627,7 +674,7 @@ _RULES: dict[str, Callable[[_Call], Any]] = {
     "keeps": _along,
     "along": _along,
     "view": _view,
-    "joins": _along,
+    "joins": _joins,
     "stacks": _stacks,
     "parts": _parts,
     "compares": _compares,

@@ -113,14 +113,13 @@ def _wrapped(indices: Any, extent: int) -> Any:
     return np.remainder(indices, np.intp(extent)) if extent else np.zeros_like(indices)
 
 
-def _einsum(subscripts: Any, /, *operands: Any, out: Any = None, **options: Any) -> Any:
+def _einsum(*operands: Any, out: Any = None, **options: Any) -> Any:
     """NumPy's writes beyond the memory if an operand has no elements, but strides."""
-    arrays = [subscripts, *operands]
+    arrays: list[Any] = list(operands)
     if not any(isinstance(array, np.ndarray) and array.size == 0 for array in arrays):
         return np.einsum(*arrays, out=out, **options)
-    made = np.einsum(
-        *(np.zeros(a.shape, a.dtype) if isinstance(a, np.ndarray) else a for a in arrays), **options
-    )
+    dense: list[Any] = [np.zeros(a.shape, a.dtype) if isinstance(a, np.ndarray) else a for a in arrays]
+    made = np.einsum(*dense, **options)
     if out is None:
         return made
     np.copyto(out, made, casting=options.get("casting", "safe"))

@@ -10,16 +10,20 @@ import numpy as np
 from ._operands import is_storage
 from ._table import REFUSED
 
-__all__ = ["refuse", "refused"]
+__all__ = ["instead_of", "refuse", "refused"]
+
+
+def instead_of(name: str) -> str:
+    """What to type instead of a function of NumPy's that storages do not have."""
+    if name.endswith(".at"):
+        return f"numpy.{name}(storage.to_numpy(), 0, 1)"
+    return REFUSED.get(name, f"numpy.{name}(storage.to_numpy()), or to_cupy() on a device")
 
 
 def refuse(name: str) -> NoReturn:
     """Raises the TypeError for `name`, such as "numpy.hstack"."""
-    instead = REFUSED.get(name.removeprefix("numpy."))
     raise TypeError(
-        f"storages do not have {name}; use {instead}"
-        if instead
-        else f"storages do not have {name}; use {name}(storage.to_numpy()), or to_cupy() on a device"
+        f"storages do not have {name}; use {instead_of(name.removeprefix('numpy.'))}"
     )
 
 

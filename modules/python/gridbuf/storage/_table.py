@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["REFUSED", "ROWS", "RULES", "Row", "row_of"]
+__all__ = ["MISSING", "REFUSED", "ROWS", "RULES", "Row", "row_of"]
 
 RULES = {
     "elementwise": "a storage; arrays are paired by name",
@@ -18,7 +18,7 @@ RULES = {
     "keeps": "a storage with the same dimensions",
     "along": "a storage with the same dimensions; a plain array if `axis` is None",
     "view": "a view, whose names follow the dimensions",
-    "joins": "a storage with the dimensions of the first; the others are paired by name",
+    "joins": "a storage with the dimensions of the first; the others are paired by name. A plain array where they lack the axis",
     "stacks": "a storage with one more dimension: the next free number, or the name that is `axis`",
     "parts": "views along one dimension",
     "compares": "a bool; arrays are paired by name",
@@ -57,24 +57,24 @@ _FUNCTIONS = {
         insert:arr nancumprod:a nancumsum:a partition:a repeat:a sort:a take:a take_along_axis:arr,indices""",
     "view": """
         expand_dims:a flip:m fliplr:m flipud:m linalg.matrix_transpose:x matrix_transpose:x moveaxis:a permute_dims:a rollaxis:a
-        rot90:m squeeze:a swapaxes:a transpose:a""",
-    "joins": "concat:arrays concatenate:arrays",
+        atleast_1d:arys atleast_2d:arys atleast_3d:arys rot90:m squeeze:a swapaxes:a transpose:a""",
+    "joins": "append:arr,values column_stack:tup concat:arrays concatenate:arrays dstack:tup hstack:tup vstack:tup",
     "stacks": "stack:arrays",
-    "parts": "array_split:ary split:ary unstack:x",
+    "parts": "array_split:ary dsplit:ary hsplit:ary split:ary unstack:x vsplit:ary",
     "compares": "allclose:a,b array_equal:a1,a2 array_equiv:a1,a2",
     "like": "astype:x copy:a empty_like:prototype full_like:a ones_like:a zeros_like:a",
     "properties": "can_cast common_type iscomplexobj isrealobj ndim result_type shape size",
     "host": """
         array2string array_repr array_str may_share_memory save savetxt savez savez_compressed shares_memory""",
     "plain": """
-        argwhere bincount broadcast_arrays broadcast_to convolve corrcoef correlate cov cross diag diagonal dot einsum
+        apply_along_axis apply_over_axes argwhere bincount block broadcast_arrays broadcast_to convolve corrcoef correlate cov cross diag diagonal diagflat dot ediff1d einsum
         extract fft.fft fft.fft2 fft.fftn fft.fftshift fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ifftshift fft.ihfft fft.irfft
-        fft.irfftn fft.rfft fft.rfftn flatnonzero histogram inner intersect1d kron lib.stride_tricks.sliding_window_view
+        fft.irfftn fft.rfft fft.rfftn flatnonzero histogram histogram2d histogram_bin_edges histogramdd inner intersect1d kron lib.stride_tricks.sliding_window_view
         linalg.cholesky linalg.cond linalg.cross linalg.det linalg.diagonal linalg.eig linalg.eigh linalg.eigvals
         linalg.eigvalsh linalg.inv linalg.lstsq linalg.matmul linalg.matrix_norm linalg.matrix_power linalg.matrix_rank
         linalg.outer linalg.pinv linalg.qr linalg.slogdet linalg.solve linalg.svd linalg.svdvals linalg.tensordot
-        linalg.trace linalg.vecdot matmul matvec meshgrid nonzero outer polyfit polyval ravel reshape setdiff1d setxor1d
-        tensordot trace union1d unique unique_all unique_counts unique_inverse unique_values vdot vecdot vecmat""",
+        lexsort linalg.trace linalg.vecdot matmul matvec meshgrid nonzero outer polyfit polyval ravel reshape resize setdiff1d setxor1d
+        tensordot trace trim_zeros union1d unique unique_all unique_counts unique_inverse unique_values vdot vecdot vecmat""",
     "writes": "copyto:dst,src,where",
     "no array": """
         arange asarray broadcast_shapes empty eye fft.fftfreq fft.rfftfreq finfo from_dlpack full iinfo isdtype linspace
@@ -88,21 +88,24 @@ ROWS: dict[str, Row] = {
 }
 
 REFUSED = {
-    "append": 'numpy.concatenate([storage, storage], axis="I")',
-    "atleast_1d": "numpy.atleast_1d(storage.to_numpy())",
-    "block": "numpy.concatenate([storage, storage], axis=0)",
-    "column_stack": "numpy.concatenate([storage, storage], axis=1)",
-    "dstack": "numpy.stack([storage, storage], axis=-1)",
     "fill_diagonal": "numpy.fill_diagonal(storage.to_numpy(), 0)",
-    "hstack": "numpy.concatenate([storage, storage], axis=1)",
     "piecewise": "numpy.where(storage > 0, storage, -storage)",
     "place": "numpy.copyto(storage, 0, where=storage > 0)",
     "put": "numpy.put(storage.to_numpy(), [0], 0)",
     "put_along_axis": "numpy.put_along_axis(storage.to_numpy(), indices, 0, axis=0)",
     "putmask": "numpy.copyto(storage, 0, where=storage > 0)",
-    "vstack": "numpy.concatenate([storage, storage], axis=0)",
 }
 """Functions that pair or write by position, and what to type instead: code, which a test runs."""
+
+MISSING = {
+    **{
+        name: f"storage.to_numpy().{name}"
+        for name in ("base", "byteswap", "ctypes", "dump", "dumps", "getfield", "setfield", "setflags", "tofile")
+    },
+    "put": REFUSED["put"],
+    "resize": "gridbuf.storage.zeros((2, 3))",
+}
+"""Attributes of NumPy's arrays that storages do not have, and what to type instead."""
 
 
 def row_of(name: str) -> Row | None:

@@ -45,7 +45,12 @@ def call_ufunc(
         samples = [sample(value) if is_array(value) else value for value in operands]
         given = [None if value is None else sample(value) for value in outputs]
         results = ufunc(*samples, **({"out": tuple(given)} if out else {}), **options)
-        return tuple(result.dtype for result in (results if ufunc.nout > 1 else (results,)))
+        found = tuple(result.dtype for result in (results if ufunc.nout > 1 else (results,)))
+        if not out and any(dtype.hasobject for dtype in found):
+            raise TypeError(
+                f"{ufunc.__name__} gives Python objects, which storages do not hold; use storage.to_numpy()"
+            )
+        return found
 
     made = compute(_work(ufunc, options), dtypes, operands, mask, outputs)
     results = [new if old is None else old for new, old in zip(made, out or outputs)]

@@ -18,51 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["Values", "differ"]
 
-_REDUCTION = """Return {text}, as `numpy.{name}`.
-
-Parameters
-----------
-axis : int, str, or a tuple of them, optional
-    Dimensions, by number or name. Default: all. The halo counts, too: `storage.domain_view.{name}()` leaves it out.
-*arguments, **options
-    Those of `numpy.{name}`, such as `keepdims`.
-
-Returns
--------
-Storage or scalar
-    A storage without the reduced dimensions. A scalar if none is left.
-
-Raises
-------
-TypeError
-    Several names outside of a tuple.
-
-Notes
------
-Rules: docs/spec.md 11.16 to 11.21.
-
-Examples
---------
->>> import gridbuf.storage
->>> field = gridbuf.storage.ones((2, 3))
->>> field.{name}(axis="J").dims
-('I',)
-"""
-
-
-def _reduction(name: str, text: str) -> Callable[..., Any]:
-    def method(self: Any, /, axis: Any = None, *arguments: Any, **options: Any) -> Any:
-        if isinstance(axis, str) and any(type(x) is str and x in self.dims for x in arguments):
-            raise TypeError(
-                f"{name} takes one axis; name several in a tuple: {name}({(axis, *arguments)})"
-            )
-        return getattr(np, name)(self, axis, *arguments, **options)
-
-    method.__name__, method.__qualname__ = name, f"Storage.{name}"
-    method.__doc__ = _REDUCTION.format(name=name, text=text)
-    return method
-
-
 def differ(storage: Any, strides: Any, others: Any) -> bool:
     """Whether strides differ that have a meaning: of a storage with elements, and not of an extent of 1."""
     triples = zip(storage.shape, strides, others, strict=True)
@@ -149,18 +104,6 @@ class Values(_core.StorageBase):
                 "gridbuf.storage.storage(s, device=None)"
             )
         return _core.as_buffer(self).__array__(dtype, copy)
-
-    all = _reduction("all", "whether all elements are true")
-    any = _reduction("any", "whether an element is true")
-    argmax = _reduction("argmax", "the index of the largest element")
-    argmin = _reduction("argmin", "the index of the smallest element")
-    max = _reduction("max", "the largest element")
-    mean = _reduction("mean", "the mean of the elements")
-    min = _reduction("min", "the smallest element")
-    prod = _reduction("prod", "the product of the elements")
-    std = _reduction("std", "the standard deviation of the elements")
-    sum = _reduction("sum", "the sum of the elements")
-    var = _reduction("var", "the variance of the elements")
 
     def conj(self) -> Any:
         """Return the complex conjugates of the elements, as `numpy.conj`.

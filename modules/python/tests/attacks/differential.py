@@ -420,6 +420,10 @@ rollaxis: a=A axis=axis_n | start=start
 rot90: m=A | k=digits axes=two_axes
 squeeze: a=A | axis=axes
 swapaxes: a=A axis1=axis_n axis2=axis_n
+diagflat: v=N | k=digits
+ediff1d: ary=N
+histogram_bin_edges: a=R | bins=few1
+resize: a=N new_shape=tiled
 concat concatenate: arrays=joined / | axis=axis out=out dtype=dtype casting=casting
 stack: arrays=stacked | axis=stack_axis out=out dtype=dtype casting=casting
 array_split split: ary=A indices_or_sections=sections | axis=axis_n
@@ -843,6 +847,7 @@ GENERATORS: dict[str, Callable[[Draw], Any]] = {
     "indexing": g_choice("xy", "ij"),
     "order": g_choice("C", "F"),
     "reshape": g_reshape,
+    "tiled": g_choice((), (2,), (3, 2), 5),
 }  # fmt: skip
 
 
@@ -1114,6 +1119,8 @@ def placed(
 ) -> Any:
     """An array without names: docs/spec.md 11.22."""
     own = np.shape(field.plain)
+    if isinstance(field.plain, np.ndarray) and not own:
+        return field.plain[()]  # a number
     if len(own) == len(shape) and all(a in (1, b) for a, b in zip(own, shape)):
         return field.plain
     found = {f.dims for f in named if f.plain.shape == own}
@@ -2046,6 +2053,8 @@ def has_two_faults(call: Call, out: Outputs | None, raised: Exception) -> bool:
         call.arguments = {n: v for n, v in everything.items() if n != name}
         try:
             RULES[call.rule](call, target)
+            if out is not None and target is None and isinstance(raised, (TypeError, ValueError)):
+                return True  # The output is the fault.
         except Refused as other:
             # Which sides compute can depend on the output, so that this says nothing.
             if isinstance(raised, other.classes) or (target is None and str(other) == "sides"):

@@ -211,14 +211,22 @@ def test_a_mask_that_shares_memory_with_the_output_is_as_if_read_first(kind: str
 
 def test_other_methods_are_a_type_error_that_names_to_numpy() -> None:
     a = numbered()
-    for call in (
-        lambda: np.add.accumulate(a),
-        lambda: np.add.outer(a, a),
-        lambda: np.add.at(a, 0, 1),
-        lambda: np.add.reduceat(a, [0]),
+    with pytest.raises(TypeError, match=r"numpy\.add\.at\(storage\.to_numpy\(\), 0, 1\)"):
+        np.add.at(a, 0, 1)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_other_methods_of_ufuncs_give_plain_arrays(kind: str) -> None:
+    a, b = numbered(kind, (2, 3)), numbered(kind, (3, 2))
+    for function in (
+        lambda a, b: np.add.accumulate(a),
+        lambda a, b: np.add.accumulate(a, axis=1),
+        lambda a, b: np.multiply.outer(a, b),
+        lambda a, b: np.add.reduceat(a, [0, 1], axis=1),
     ):
-        with pytest.raises(TypeError, match=r"storage\.to_numpy\(\)"):
-            call()
+        found = function(a, b)
+        assert type(found) is np.ndarray
+        np.testing.assert_array_equal(found, function(read(a), read(b)))
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -858,11 +866,15 @@ def test_functions_along_an_axis_make_a_vector_of_no_dimensions(kind: str, name:
         np.testing.assert_array_equal(read(out), expected)
 
 
-def test_like_functions_take_no_order_and_no_other_shape() -> None:
+def test_like_functions_take_no_order_and_another_shape_of_as_many_dimensions() -> None:
     a = numbered(halo=(1, 1, 0))
     assert np.zeros_like(a, shape=(2, 3, 4)).halo == a.halo
-    for keywords in ({"order": "F"}, {"shape": (3,)}):
-        with pytest.raises(TypeError, match="takes no order and no other shape"):
+    other = np.ones_like(a, shape=(2, 5, 4), dtype="i4")
+    assert (other.shape, other.dims, other.dtype) == ((2, 5, 4), a.dims, np.int32)
+    assert (other.halo, other.layout) == (((1, 1), (0, 0), (0, 0)), a.layout)
+    assert other.sum() == 40
+    for keywords, text in (({"order": "F"}, "takes no order"), ({"shape": (3,)}, "must have 3")):
+        with pytest.raises(TypeError, match=text):
             np.zeros_like(a, **keywords)
 
 
