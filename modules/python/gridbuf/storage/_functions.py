@@ -571,7 +571,9 @@ def _parts(call: _Call) -> Any:
 
 def _compares(call: _Call) -> bool:
     # A list is brought to where the arrays are.
-    side = side_of([a for a in call.arrays if not isinstance(getattr(a, "source", a), (list, tuple))], [])
+    side = side_of(
+        [a for a in call.arrays if not isinstance(getattr(a, "source", a), (list, tuple))], []
+    )
     with taken(side, call.arrays, []):
         named = [array for array in call.arrays if is_named(array)]
         names = {frozenset(array.dims) for array in named}

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from .. import _core
 from ._operands import is_storage
 
 __all__ = ["fill_halo"]
@@ -25,9 +24,7 @@ def _folded(i: int, half: int, repeated: int) -> int:
     return place if place < half + 1 - repeated else 2 * half - repeated - place
 
 
-def fill_halo(
-    field: Any, how: str | object, dims: str | Sequence[str] | None = None
-) -> None:
+def fill_halo(field: Any, how: str | object, dims: str | Sequence[str] | None = None) -> None:
     """Fill the halo of a storage from its domain, in place.
 
     The dimensions are filled one after the other, each over the whole extent of the others. So the corners are filled, too.

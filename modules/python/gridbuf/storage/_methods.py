@@ -110,53 +110,64 @@ class Methods(_core.StorageBase):
     var = _reduction("var", "the variance of the elements")
 
     argpartition = _function(
-        "argpartition", "the indices that partition along a dimension", 'field.argpartition(1).shape', '(2, 3)'
+        "argpartition",
+        "the indices that partition along a dimension",
+        "field.argpartition(1).shape",
+        "(2, 3)",
     )
     argsort = _function(
-        "argsort", "the indices that sort along a dimension", 'field.argsort(axis="J").shape', '(2, 3)'
+        "argsort",
+        "the indices that sort along a dimension",
+        'field.argsort(axis="J").shape',
+        "(2, 3)",
     )
     choose = _function(
-        "choose", "elements of arrays, chosen by integers", 'gridbuf.storage.zeros((2,), int).choose([7, 8]).tolist()', '[7, 7]'
+        "choose",
+        "elements of arrays, chosen by integers",
+        "gridbuf.storage.zeros((2,), int).choose([7, 8]).tolist()",
+        "[7, 7]",
     )
     conjugate = _function(
-        "conjugate", "the complex conjugate of each element", 'field.conjugate().shape', '(2, 3)'
+        "conjugate", "the complex conjugate of each element", "field.conjugate().shape", "(2, 3)"
     )
     cumprod = _function(
-        "cumprod", "products up to each element along a dimension", 'field.cumprod(axis="I").shape', '(2, 3)'
+        "cumprod",
+        "products up to each element along a dimension",
+        'field.cumprod(axis="I").shape',
+        "(2, 3)",
     )
     cumsum = _function(
-        "cumsum", "sums up to each element along a dimension", 'field.cumsum(axis="I").shape', '(2, 3)'
+        "cumsum",
+        "sums up to each element along a dimension",
+        'field.cumsum(axis="I").shape',
+        "(2, 3)",
     )
-    diagonal = _function(
-        "diagonal", "the diagonal", 'field.diagonal().shape', '(2,)'
-    )
-    dot = _function(
-        "dot", "the product of two arrays", 'field.dot([1.0, 2.0, 3.0]).shape', '(2,)'
-    )
-    ravel = _function(
-        "ravel", "the elements in one dimension", 'field.ravel().shape', '(6,)'
-    )
+    diagonal = _function("diagonal", "the diagonal", "field.diagonal().shape", "(2,)")
+    dot = _function("dot", "the product of two arrays", "field.dot([1.0, 2.0, 3.0]).shape", "(2,)")
+    ravel = _function("ravel", "the elements in one dimension", "field.ravel().shape", "(6,)")
     repeat = _function(
-        "repeat", "each element several times", 'field.repeat(2, axis=0).shape', '(4, 3)'
+        "repeat", "each element several times", "field.repeat(2, axis=0).shape", "(4, 3)"
     )
     reshape = _function(
-        "reshape", "the elements in another shape", 'field.reshape(3, 2).shape', '(3, 2)'
+        "reshape", "the elements in another shape", "field.reshape(3, 2).shape", "(3, 2)"
     )
     searchsorted = _function(
-        "searchsorted", "where elements belong in a sorted storage of one dimension", 'field[0].searchsorted([1.0, 2.0]).shape', '(2,)'
+        "searchsorted",
+        "where elements belong in a sorted storage of one dimension",
+        "field[0].searchsorted([1.0, 2.0]).shape",
+        "(2,)",
     )
     squeeze = _function(
-        "squeeze", "a view without the dimensions of one element", 'field.squeeze().shape', '(2, 3)'
+        "squeeze", "a view without the dimensions of one element", "field.squeeze().shape", "(2, 3)"
     )
     swapaxes = _function(
-        "swapaxes", "a view with two dimensions exchanged", 'field.swapaxes("I", "J").shape', '(3, 2)'
+        "swapaxes",
+        "a view with two dimensions exchanged",
+        'field.swapaxes("I", "J").shape',
+        "(3, 2)",
     )
-    take = _function(
-        "take", "elements at indices", 'field.take([0, 1], 1).shape', '(2, 2)'
-    )
-    trace = _function(
-        "trace", "the sum along the diagonal", 'float(field.trace())', '2.0'
-    )
+    take = _function("take", "elements at indices", "field.take([0, 1], 1).shape", "(2, 2)")
+    trace = _function("trace", "the sum along the diagonal", "float(field.trace())", "2.0")
 
     def compress(self, condition: Any, axis: Any = None) -> Any:
         """Return the slices along a dimension where a condition holds, as `numpy.compress`.

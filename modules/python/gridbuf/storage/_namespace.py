@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from .. import _core
+from ._operands import is_storage
 from ._refusals import instead_of
 from ._table import row_of
 
@@ -29,8 +30,8 @@ def _device(device: Any) -> Any:
 def _asarray(
     obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None
 ) -> Any:
-    if isinstance(obj, _core.StorageBase) and copy is not True:
-        there = obj if device is None else obj.to_device(device)  # type: ignore[attr-defined]
+    if is_storage(obj) and copy is not True:
+        there = obj if device is None else obj.to_device(device)
         return there if dtype is None else there.astype(dtype, copy=False)
     if copy is False:
         return _core._storage_as_storage(obj)
@@ -39,8 +40,8 @@ def _asarray(
 
 def _from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Any:
     make = _core._storage_storage if copy else _core._storage_as_storage
-    found = make(x)
-    return found if device is None else found.to_device(device)  # type: ignore[attr-defined]
+    found: Any = make(x)
+    return found if device is None else found.to_device(device)
 
 
 def _made(make: Callable[..., Any]) -> Callable[..., Any]:
@@ -112,7 +113,9 @@ class _Namespace:
             return _MAKERS[name]
         if name in _CONSTANTS or row_of(name) is not None:
             return getattr(np, name)
-        raise AttributeError(f"the namespace of storages does not have {name}; use {instead_of(name)}")
+        raise AttributeError(
+            f"the namespace of storages does not have {name}; use {instead_of(name)}"
+        )
 
     def __dir__(self) -> list[str]:
         names = (name for name in dir(np) if row_of(name) is not None)

@@ -118,7 +118,9 @@ def _einsum(*operands: Any, out: Any = None, **options: Any) -> Any:
     arrays: list[Any] = list(operands)
     if not any(isinstance(array, np.ndarray) and array.size == 0 for array in arrays):
         return np.einsum(*arrays, out=out, **options)
-    dense: list[Any] = [np.zeros(a.shape, a.dtype) if isinstance(a, np.ndarray) else a for a in arrays]
+    dense: list[Any] = [
+        np.zeros(a.shape, a.dtype) if isinstance(a, np.ndarray) else a for a in arrays
+    ]
     made = np.einsum(*dense, **options)
     if out is None:
         return made

@@ -22,9 +22,7 @@ def instead_of(name: str) -> str:
 
 def refuse(name: str) -> NoReturn:
     """Raises the TypeError for `name`, such as "numpy.hstack"."""
-    raise TypeError(
-        f"storages do not have {name}; use {instead_of(name.removeprefix('numpy.'))}"
-    )
+    raise TypeError(f"storages do not have {name}; use {instead_of(name.removeprefix('numpy.'))}")
 
 
 def refused(name: str, arrays: Sequence[Any]) -> Any:

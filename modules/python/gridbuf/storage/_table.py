@@ -100,7 +100,17 @@ REFUSED = {
 MISSING = {
     **{
         name: f"storage.to_numpy().{name}"
-        for name in ("base", "byteswap", "ctypes", "dump", "dumps", "getfield", "setfield", "setflags", "tofile")
+        for name in (
+            "base",
+            "byteswap",
+            "ctypes",
+            "dump",
+            "dumps",
+            "getfield",
+            "setfield",
+            "setflags",
+            "tofile",
+        )
     },
     "put": REFUSED["put"],
     "resize": "gridbuf.storage.zeros((2, 3))",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import operator
 import pickle
-from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
 __all__ = ["Values", "differ"]
+
 
 def differ(storage: Any, strides: Any, others: Any) -> bool:
     """Whether strides differ that have a meaning: of a storage with elements, and not of an extent of 1."""

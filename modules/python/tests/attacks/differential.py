@@ -1971,7 +1971,7 @@ def is_of_numpy_in_this_layout(prepared: Prepared, problem: str) -> bool:
 
 def _is_found_in(prepared: Prepared, layout: str) -> bool:
     """The same for arrays of the host with the layout of a side."""
-    call, out, right = prepared.call, prepared.out, prepared.right
+    call, out = prepared.call, prepared.out
     twins = [(field, field.plain) for field in call.storages]
     others = [field for field in call.fields() if not field.is_storage]
     twins += [(field, field.plain) for field in others]

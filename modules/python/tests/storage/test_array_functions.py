@@ -285,9 +285,7 @@ def refused_functions() -> list[str]:
     ]
 
 
-@pytest.mark.parametrize(
-    "name", [*refused_functions(), *_table.REFUSED, "add.at"]
-)
+@pytest.mark.parametrize("name", [*refused_functions(), *_table.REFUSED, "add.at"])
 def test_a_replacement_can_be_typed(name: str) -> None:
     storage = gridbuf.storage.ones((4, 4, 4)) * 2
     function = operator.attrgetter(name)(np)

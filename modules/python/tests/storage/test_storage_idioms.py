@@ -825,7 +825,14 @@ def assigned(target: Any, value: Any) -> Any:
 
 def tools_of(library: str) -> dict[str, Any]:
     found = {name: pytest.importorskip(name) for name in {library, "xarray"}}
-    tools = {**TOOLS, "importlib": importlib, "saved": saved, "netcdf": netcdf, "assigned": assigned, **found}
+    tools = {
+        **TOOLS,
+        "importlib": importlib,
+        "saved": saved,
+        "netcdf": netcdf,
+        "assigned": assigned,
+        **found,
+    }
     if library == "matplotlib":
         found["matplotlib"].use("agg")
         tools["plt"] = importlib.import_module("matplotlib.pyplot")

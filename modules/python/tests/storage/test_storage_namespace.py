@@ -41,7 +41,9 @@ def test_what_it_has_is_what_storages_have() -> None:
         is_there = _table.row_of(name) is not None or isinstance(getattr(np, name), type)
         assert not is_there or not hasattr(XP, name) or getattr(XP, name) is not None
     for name in _table.REFUSED:
-        with pytest.raises(AttributeError, match="the namespace of storages does not have .*; use "):
+        with pytest.raises(
+            AttributeError, match="the namespace of storages does not have .*; use "
+        ):
             getattr(XP, name)
     assert {"asarray", "sum", "float64", "__array_api_version__"} <= set(dir(XP))
     assert repr(XP) == "<namespace of gridbuf's storages, array API 2024.12>"
