@@ -8,6 +8,7 @@ import ast
 import doctest
 import os
 import pathlib
+import pkgutil
 import re
 import shlex
 import signal
@@ -236,6 +237,39 @@ def test_each_name_is_defined_on_its_page(tmp_path):
     command = [sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache", "--select=F821"]
     done = subprocess.run([*command, tmp_path], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+# The modules and classes of the reference, with their section of the page; empty: anywhere.
+REFERENCE = {
+    "gridbuf": "",
+    "gridbuf.memory": "## Host memory",
+    "gridbuf.testing": "## Devices",
+    "gridbuf.call": "## Stencils",
+    "gridbuf.mpi": "### `gridbuf.mpi`",
+    "gridbuf.xarray": "### `gridbuf.xarray`",
+    "gridbuf.storage": "## `gridbuf.storage`",
+    "gridbuf.gt4py.cartesian": "### `gridbuf.gt4py.cartesian`",
+    "gridbuf.gt4py.next": "### `gridbuf.gt4py.next`",
+    "gridbuf.Buffer": "## `gridbuf.Buffer`",
+    "gridbuf.LayoutPlan": "## `gridbuf.LayoutPlan`",
+    "gridbuf.storage.Storage": "## `gridbuf.storage`",
+}
+
+
+@pytest.mark.parametrize("name, section", REFERENCE.items())
+def test_the_reference_has_each_public_name(name, section):
+    page = (ROOT / "docs/reference/python-api.md").read_text()
+    text, earlier = page, page[page.index("## Spellings of earlier proposals") :]
+    if section:
+        end = rf"^{section.partition(' ')[0]} |\Z"
+        text = re.search(rf"^{section}\n(.*?)(?:{end})", page, re.DOTALL | re.MULTILINE)[1]
+    words = set(re.findall(r"\w+", " ".join(re.findall("`[^`\n]+`", text + earlier))))
+    try:
+        found = pkgutil.resolve_name(name)
+    except (AttributeError, ImportError) as error:
+        pytest.skip(f"NOT tested: {error}")
+    names = getattr(found, "__all__", None) or [n for n in dir(found) if not n.startswith("_")]
+    assert not sorted(set(names) - words)
 
 
 # Packages on the package index that hints name and that no lock file has.
