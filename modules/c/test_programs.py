@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -95,6 +96,50 @@ def build_fortran(request: pytest.FixtureRequest, prefix: pathlib.Path, tmp_path
 
 def test_the_example_in_fortran(build_fortran) -> None:
     assert run(build_fortran(EXAMPLE / "laplacian.f90")) == PRINTED["fortran"]
+
+
+def code_in_the_comment(file: pathlib.Path, mark: str) -> str:
+    """The code in the first comment of a header: its lines with three spaces."""
+    comment = file.read_text().partition("\n\n")[0].splitlines()
+    lines = [line for line in comment if line.startswith(f"{mark}   ")]
+    assert len(lines) > 4
+    return "\n".join(line.removeprefix(mark) for line in lines)
+
+
+EMULATED = {**os.environ, "GRIDBUF_DEVICE": "emulated"}
+
+
+def test_the_code_in_the_comment_of_the_fortran_module(
+    build_fortran, prefix: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    code = code_in_the_comment(prefix / "share/gridbuf/gridbuf.f90", "!")
+    (bounds,) = re.findall(r"! t\((.*)\)", code)
+    source = tmp_path / "comment.f90"
+    source.write_text(
+        "program comment\nuse, intrinsic :: iso_fortran_env, only: real64\nuse gridbuf\nimplicit none\n"
+        f"{code}\nprint '(*(i0, :, \" \"))', lbound(t), ubound(t)\nend program\n"
+    )
+    lower, upper = zip(*(pair.split(":") for pair in bounds.split(", ")), strict=True)
+    assert run(build_fortran(source), env=EMULATED).split() == [*lower, *upper]
+
+
+def test_the_code_in_the_comment_of_the_header(
+    prefix: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    code = code_in_the_comment(prefix / "include/gridbuf.hpp", "//")
+    source = tmp_path / "comment.cc"
+    source.write_text(f"#include <gridbuf.hpp>\nint main() {{\n{code}\n}}\n")
+    flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", f"-I{prefix}/include"]
+    run(
+        shutil.which("g++") or "clang++-19",
+        *flags,
+        source,
+        *link(prefix),
+        "-o",
+        "comment",
+        cwd=tmp_path,
+    )
+    run(tmp_path / "comment", env=EMULATED)
 
 
 def test_the_scenarios_of_fields(build_fortran) -> None:
