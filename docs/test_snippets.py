@@ -29,7 +29,7 @@ EXAMPLES = sorted((ROOT / "examples/python").glob("*.py"))
 # An example whose text has the line `    mpiexec -n 4 python …` is a program of four ranks.
 RANKS = re.compile(r"^ *(?:# )?mpiexec -n (\d+) python", re.MULTILINE)
 # What installs the libraries that examples need, if they are missing.
-PEERS = dict.fromkeys(("gt4py", "mpi4py", "xarray", "ghex"), "./bazelw --peers")
+PEERS = dict.fromkeys(("gt4py", "mpi4py", "xarray", "ghex", "torch"), "./bazelw --peers")
 PEERS["zarr"] = "pip install zarr"
 
 
@@ -190,6 +190,10 @@ def blocks() -> list:
     ]
 
 
+# How a program ends, if a page says that it does not end normally.
+ENDS = {"# a segmentation fault": -signal.SIGSEGV, "# ends the process": -signal.SIGABRT}
+
+
 @pytest.mark.parametrize("page, code", blocks())
 def test_the_code_of_a_page_does_what_it_says(page, code, tmp_path):
     version = re.search(r"defects of NumPy ([\d.]+\d)", (ROOT / page).read_text())
@@ -201,8 +205,7 @@ def test_the_code_of_a_page_does_what_it_says(page, code, tmp_path):
         with pytest.raises(subprocess.TimeoutExpired):
             run(program, tmp_path, timeout=10)
     else:
-        crashes = "# a segmentation fault" in code
-        run(program, tmp_path, status=-signal.SIGSEGV if crashes else 0)
+        run(program, tmp_path, *(status for words, status in ENDS.items() if words in code))
 
 
 @pytest.mark.parametrize(
