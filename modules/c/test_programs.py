@@ -241,3 +241,49 @@ def test_cmake_and_pkg_config(prefix: pathlib.Path, tmp_path: pathlib.Path) -> N
     run("cmake", "--build", tmp_path, env=environ)
     for language, printed in PRINTED.items():
         assert run(tmp_path / f"laplacian_{language}").startswith(printed)
+
+
+# A block of commands, what they print, and the folder that they run in a copy of.
+COMMANDS = re.compile(r"<!-- run in: (\S+) -->\n```console\n(.*?)```", re.DOTALL)
+PAGES = [
+    page
+    for page in sorted((ROOT / "docs/how-to").glob("*.md"))
+    if COMMANDS.search(page.read_text())
+]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        # nanobind is compiled, too.
+        pytest.param(
+            page, id=page.stem, marks=[pytest.mark.thorough] * (page.stem == "extend-python")
+        )
+        for page in PAGES
+    ],
+)
+def test_the_commands_of_a_page_print_what_it_shows(
+    page: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    environ = {**ENVIRON, "PATH": f"{PROGRAMS}:{os.environ['PATH']}"}
+    missing = {
+        name for name in ("cmake", "pkg-config") if not shutil.which(name, path=environ["PATH"])
+    }
+    if missing:
+        pytest.skip(f"NOT run: {', '.join(missing)} not installed")
+    if "LD_PRELOAD" in os.environ:
+        pytest.skip("NOT run: the library is sanitized, which needs other commands")
+    if page.stem == "extend-python":
+        pytest.importorskip("nanobind", reason="NOT run: no nanobind; ./bazelw --peers")
+    for number, (example, block) in enumerate(COMMANDS.findall(page.read_text())):
+        folder = shutil.copytree(ROOT / example, tmp_path / str(number))
+        script, printed = ["set -e"], ""
+        for entry in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, shown = entry.partition("\n")
+            script.append(command if shown else f"{{ {command}\n}} > /dev/null")
+            printed += shown
+        assert run("bash", "-c", "\n".join(script), cwd=folder, env=environ) == printed
+
+
+def test_there_are_pages_with_commands() -> None:
+    assert len(PAGES) == 5
