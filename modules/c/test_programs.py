@@ -123,23 +123,27 @@ def test_the_code_in_the_comment_of_the_fortran_module(
     assert run(build_fortran(source), env=EMULATED).split() == [*lower, *upper]
 
 
-def test_the_code_in_the_comment_of_the_header(
-    prefix: pathlib.Path, tmp_path: pathlib.Path
+@pytest.mark.parametrize(
+    "header, mark, suffix, compiler",
+    [
+        ("gridbuf.h", " *", ".c", ["gcc", "-std=c11"]),
+        ("gridbuf.hpp", "//", ".cc", [shutil.which("g++") or "clang++-19", "-std=c++17"]),
+    ],
+)
+def test_the_code_in_the_comment_of_a_header(
+    header: str,
+    mark: str,
+    suffix: str,
+    compiler: list[str],
+    prefix: pathlib.Path,
+    tmp_path: pathlib.Path,
 ) -> None:
-    code = code_in_the_comment(prefix / "include/gridbuf.hpp", "//")
-    source = tmp_path / "comment.cc"
-    source.write_text(f"#include <gridbuf.hpp>\nint main() {{\n{code}\n}}\n")
-    flags = ["-std=c++17", "-Wall", "-Wextra", "-Werror", f"-I{prefix}/include"]
-    run(
-        shutil.which("g++") or "clang++-19",
-        *flags,
-        source,
-        *link(prefix),
-        "-o",
-        "comment",
-        cwd=tmp_path,
-    )
-    run(tmp_path / "comment", env=EMULATED)
+    code = code_in_the_comment(prefix / "include" / header, mark)
+    source = tmp_path / f"comment{suffix}"
+    source.write_text(f"#include <stdio.h>\n#include <{header}>\nint main() {{\n{code}\n}}\n")
+    flags = ["-Wall", "-Wextra", "-Werror", f"-I{prefix}/include"]
+    run(*compiler, *flags, source, *link(prefix), "-o", "comment", cwd=tmp_path)
+    assert run(tmp_path / "comment", env=EMULATED) == ""
 
 
 def test_the_scenarios_of_fields(build_fortran) -> None:
