@@ -1,16 +1,23 @@
 """The code in README.md and docs/ is a region of a file that the tests run: the printed code is tested code.
 
 A fenced block preceded by `<!-- snippet: FILE#REGION -->` must equal the lines between `# [REGION]` and `# [/REGION]` (`//` in C++, `!` in Fortran).
+The other Python blocks of a page are run alone, and `>>>` prints what the page shows. An exception that code shows must occur: see `checked`.
 """
 
+import ast
+import doctest
 import os
 import pathlib
+import pkgutil
 import re
 import shlex
+import signal
 import subprocess
 import sys
 import textwrap
 
+import gridbuf
+import numpy as np
 import pytest
 from gridbuf_conformance import named_consumers, producers
 
@@ -22,7 +29,7 @@ EXAMPLES = sorted((ROOT / "examples/python").glob("*.py"))
 # An example whose text has the line `    mpiexec -n 4 python …` is a program of four ranks.
 RANKS = re.compile(r"^ *(?:# )?mpiexec -n (\d+) python", re.MULTILINE)
 # What installs the libraries that examples need, if they are missing.
-PEERS = dict.fromkeys(("gt4py", "mpi4py", "xarray", "ghex"), "./bazelw --peers")
+PEERS = dict.fromkeys(("gt4py", "mpi4py", "xarray", "ghex", "torch"), "./bazelw --peers")
 PEERS["zarr"] = "pip install zarr"
 
 
@@ -60,27 +67,71 @@ def launcher(ranks: int) -> list[str]:
     return [str(mpiexec), "-n", str(ranks)]
 
 
-def run(program, tmp_path):
+# The end of a line that raises: `# raises TypeError`, or `# fails` for an assertion.
+RAISES = re.compile(r"#.*\b(?:raises (\w+)|fails)\b.*$")
+
+
+def checked(code: str) -> str:
+    """The code with a check of each exception that it shows, by a comment `RAISES` or a `try` without `else`."""
+    lines = code.splitlines()
+    nodes = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.stmt)]
+    for node in sorted(nodes, key=lambda node: node.end_lineno, reverse=True):
+        indent = " " * node.col_offset
+        check = [
+            f"{indent}else:",
+            f'{indent}    raise SystemExit("line {node.lineno} does not raise")',
+        ]
+        marked = not hasattr(node, "body") and RAISES.search(lines[node.end_lineno - 1])
+        if marked:
+            part = slice(node.lineno - 1, node.end_lineno)
+            moved = [f"    {line}" for line in lines[part]]
+            name = marked[1] or "AssertionError"
+            lines[part] = [
+                *(f"{indent}try:", *moved, f"{indent}except {name}:", f"{indent}    pass", *check)
+            ]
+        elif isinstance(node, ast.Try) and not node.orelse:
+            end = node.handlers[-1].end_lineno
+            lines[end:end] = check
+    return "\n".join(lines) + "\n"
+
+
+def test_an_exception_that_code_shows_must_occur():
+    for line in (
+        "int('x')  # raises ValueError",
+        "assert False  # fails",
+        "try:\n  x\nexcept NameError:\n  pass",
+    ):
+        exec(checked(line), {})
+        with pytest.raises(SystemExit, match="line 1 does not raise"):
+            exec(checked(re.sub("int.*\\)|assert False|  x", "  1", line).lstrip()), {})
+
+
+def run(program, tmp_path, status=0, timeout=240):
     """Runs it as a user does: a fresh interpreter in an empty folder (compiled stencils and pictures go there)."""
-    ranks = RANKS.search(program.read_text())
+    code = program.read_text()
+    ranks = RANKS.search(code)
+    copy = tmp_path / program.name
+    copy.write_text(checked(code))
     # `-m mpi4py` ends all ranks when one of them raises, where the others would wait for it.
     options = ("-m", "mpi4py") if ranks else ()
-    path = os.pathsep.join(str(pathlib.Path(entry).resolve()) for entry in sys.path if entry)
+    # The other examples may be imported.
+    folders = [*filter(None, sys.path), program.parent]
+    path = os.pathsep.join(str(pathlib.Path(entry).resolve()) for entry in folders)
     environ = {**os.environ, "PYTHONPATH": path, "MPLBACKEND": "agg", "HOME": str(tmp_path)}
     done = subprocess.run(
-        [*(launcher(int(ranks[1])) if ranks else ()), sys.executable, *options, str(program)],
+        [*(launcher(int(ranks[1])) if ranks else ()), sys.executable, *options, str(copy)],
         cwd=tmp_path,
         env={**environ, "GT_CACHE_ROOT": str(tmp_path)},
         capture_output=True,
         text=True,
-        timeout=240,
+        timeout=timeout,
         check=False,
     )
     missing = re.search(r"No module named '(\w+)", done.stderr)
     if done.returncode and missing and missing[1] in PEERS:
         hint = PEERS[missing[1]]
         pytest.skip(f"NOT run: it needs {missing[1]}, which is not installed; {hint}")
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == status, done.stdout + done.stderr
     return done.stdout
 
 
@@ -114,6 +165,114 @@ def test_the_code_of_a_readme_runs_as_printed(code, tmp_path):
     program = tmp_path / "printed.py"
     program.write_text(code)
     run(program, tmp_path)
+
+
+FENCE = re.compile(r"(<!-- [^\n]* -->\n+)?^( *)```(\w*)\n(.*?)```", re.DOTALL | re.MULTILINE)
+# Pages whose code is run by another test, or is not of gridbuf.
+ELSEWHERE = {
+    "README.md": "the tests above",
+    "conformance/README.md": "the tests above",
+    "conformance/cc/README.md": "Bazel's language",
+    "docs/how-to/extend-the-suite.md": "test_add_a_rule.py and test_extend_the_suite.py",
+}
+
+
+def blocks() -> list:
+    """The Python code of the pages that is not a region of a file."""
+    return [
+        pytest.param(
+            page, textwrap.dedent(code), id=f"{page}:{text.count(chr(10), 0, found.start()) + 1}"
+        )
+        for page, text in ((str(d.relative_to(ROOT)), d.read_text()) for d in DOCUMENTS)
+        for found in FENCE.finditer(text)
+        for marked, _, language, code in [found.groups()]
+        if language == "python" and "snippet:" not in (marked or "") and page not in ELSEWHERE
+    ]
+
+
+# How a program ends, if a page says that it does not end normally.
+ENDS = {"# a segmentation fault": -signal.SIGSEGV, "# ends the process": -signal.SIGABRT}
+
+
+@pytest.mark.parametrize("page, code", blocks())
+def test_the_code_of_a_page_does_what_it_says(page, code, tmp_path):
+    version = re.search(r"defects of NumPy ([\d.]+\d)", (ROOT / page).read_text())
+    if version and version[1] != np.__version__:
+        pytest.skip(f"NOT run: {page} is about NumPy {version[1]}, this is {np.__version__}")
+    program = tmp_path / "printed.py"
+    program.write_text(code)
+    if "# never returns" in code:
+        with pytest.raises(subprocess.TimeoutExpired):
+            run(program, tmp_path, timeout=10)
+    else:
+        run(program, tmp_path, *(status for words, status in ENDS.items() if words in code))
+
+
+@pytest.mark.parametrize(
+    "session",
+    [
+        pytest.param(code, id=f"{d.relative_to(ROOT)}, {code.split(chr(10))[0]}")
+        for d in DOCUMENTS
+        for *_, code in FENCE.findall(d.read_text())
+        if code.startswith(">>>")
+    ],
+)
+def test_a_session_prints_what_the_page_shows(session):
+    """A part of a line may be "...". A failure is an exception that has what was printed."""
+    test = doctest.DocTestParser().get_doctest(session, {"gridbuf": gridbuf}, "page", None, 0)
+    doctest.DebugRunner(optionflags=doctest.ELLIPSIS).run(test)
+
+
+def python_of(page: pathlib.Path) -> str:
+    """All Python code of a page, in the order printed; not the files of Bazel."""
+    return "\n".join(
+        textwrap.dedent(found[4])
+        for found in FENCE.finditer(page.read_text())
+        if found[3] == "python" and not re.search("BUILD|WORKSPACE|MODULE", found[1] or "")
+    )
+
+
+def test_each_name_is_defined_on_its_page(tmp_path):
+    for page in DOCUMENTS:
+        name = str(page.relative_to(ROOT))
+        if name not in ELSEWHERE:
+            (tmp_path / f"{name.replace('/', '__')}.py").write_text(python_of(page))
+    command = [sys.executable, "-m", "ruff", "check", "--isolated", "--no-cache", "--select=F821"]
+    done = subprocess.run([*command, tmp_path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# The modules and classes of the reference, with their section of the page; empty: anywhere.
+REFERENCE = {
+    "gridbuf": "",
+    "gridbuf.memory": "## Host memory",
+    "gridbuf.testing": "## Devices",
+    "gridbuf.call": "## Stencils",
+    "gridbuf.mpi": "### `gridbuf.mpi`",
+    "gridbuf.xarray": "### `gridbuf.xarray`",
+    "gridbuf.storage": "## `gridbuf.storage`",
+    "gridbuf.gt4py.cartesian": "### `gridbuf.gt4py.cartesian`",
+    "gridbuf.gt4py.next": "### `gridbuf.gt4py.next`",
+    "gridbuf.Buffer": "## `gridbuf.Buffer`",
+    "gridbuf.LayoutPlan": "## `gridbuf.LayoutPlan`",
+    "gridbuf.storage.Storage": "## `gridbuf.storage`",
+}
+
+
+@pytest.mark.parametrize("name, section", REFERENCE.items())
+def test_the_reference_has_each_public_name(name, section):
+    page = (ROOT / "docs/reference/python-api.md").read_text()
+    text, earlier = page, page[page.index("## Spellings of earlier proposals") :]
+    if section:
+        end = rf"^{section.partition(' ')[0]} |\Z"
+        text = re.search(rf"^{section}\n(.*?)(?:{end})", page, re.DOTALL | re.MULTILINE)[1]
+    words = set(re.findall(r"\w+", " ".join(re.findall("`[^`\n]+`", text + earlier))))
+    try:
+        found = pkgutil.resolve_name(name)
+    except (AttributeError, ImportError) as error:
+        pytest.skip(f"NOT tested: {error}")
+    names = getattr(found, "__all__", None) or [n for n in dir(found) if not n.startswith("_")]
+    assert not sorted(set(names) - words)
 
 
 # Packages on the package index that hints name and that no lock file has.

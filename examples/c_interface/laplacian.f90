@@ -7,7 +7,7 @@ program laplacian
   integer, parameter :: n = 6, m = 5, halo(2, 2) = reshape([1, 1, 1, 1], [2, 2])
   type(storage) :: field, result, shared
   real(real64), pointer :: f(:, :), r(:, :)
-  real(real64), pointer :: model(:, :)
+  real(real64), allocatable, target :: model(:, :)
   real, pointer :: wrong(:, :)
   integer :: i, j, stat
   call use_emulated_device(.true.)

@@ -102,8 +102,6 @@ class MirroredField(ModelField):
         }
 
 
-# [/device]
-
 import gridbuf  # noqa: E402
 
 
@@ -115,3 +113,6 @@ def allocate_on_device(shape, dtype):
 def copy(target, source):
     """Use your own copy here."""
     gridbuf.copyto(target, source)
+
+
+# [/device]

@@ -7,9 +7,9 @@
 
 # mpiexec -n 4 python distributed_diffusion.py
 
+# [decomposition]
 import numpy as np
 
-# [decomposition]
 import gridbuf.mpi
 import gridbuf.storage
 
@@ -34,13 +34,12 @@ def diffuse(u, v, rate):
     v[1:-1, 1:-1] = inner + rate * laplacian
 
 
-# [/step]
-
-
 def initial(shape: tuple[int, ...]) -> np.ndarray:
     """A field without symmetry: every point differs."""
     return np.random.default_rng(42).random(shape)
 
+
+# [/step]
 
 # [run]
 u.domain_view[...] = initial(SHAPE)[grid.slices("IJK")]  # the part of this rank

@@ -34,10 +34,10 @@ assert (laid_out == mine).all()
 field = gridbuf.storage.storage(mine, dims="KI")
 column = gridbuf.storage.ones(3, dims="K")
 assert (field + column).dims == ("K", "I")  # by names; NumPy needs column[:, np.newaxis]
-assert np.add.reduce(field, axis="I").shape == (3,)  # axes have names, too
+assert np.sum(field, axis="I").shape == field.mean(axis="I").shape == (3,)  # axes have names, too
 try:
-    np.sum(field)
+    np.append(field, 0.0)  # not in the table of functions
 except TypeError as error:
-    print(error)  # names numpy.add.reduce and to_numpy()
-assert np.sum(field.to_numpy()) == 66.0  # all of NumPy, on the same memory
+    print(error)  # names a replacement: numpy.concatenate
+assert np.append(field.to_numpy(), 0.0).shape == (13,)  # all of NumPy, on the same memory
 # [/storage]

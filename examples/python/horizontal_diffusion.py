@@ -12,8 +12,11 @@ import sys
 from typing import Any
 
 import numpy as np
+
+# [imports]
 from gt4py.cartesian import gtscript
 from gt4py.cartesian.gtscript import PARALLEL, Field, K, computation, interval
+# [/imports]
 
 import gridbuf.storage
 

@@ -11,7 +11,7 @@ import model
 @gtscript.stencil(backend="numpy")
 def step(field: Field[IJ, np.float64], result: Field[IJ, np.float64]):
     with computation(FORWARD), interval(0, 1):
-        result = field + 0.125 * (
+        result = field + 0.125 * (  # noqa: F841
             field[-1, 0] + field[1, 0] + field[0, -1] + field[0, 1] - 4.0 * field
         )
 

@@ -7,13 +7,13 @@
 //
 //   gridbuf::options wanted;
 //   wanted.shape = {64, 64, 80}, wanted.halo = {{3, 3}, {3, 3}, {0, 0}}, wanted.backend = "gt:gpu";
-//   gridbuf::storage<double> field(wanted);
-//   auto t = field.write(gridbuf::side::host);  // a strided view: t(i, j, k), t.data(),
-//   t.stride(0) auto m = t.as<std::mdspan<double, std::dextents<std::size_t, 3>,
-//   std::layout_stride>>();
+//   const gridbuf::storage<double> field(wanted);
+//   const auto t = field.write(gridbuf::side::host);  // t.data(), t.extent(0), t.stride(0)
+//   t(3, 3, 0) = 1.5;
 //
-// The header does not include an mdspan. `as` makes any class with its constructors: std::mdspan,
-// Kokkos::mdspan.
+// `t.as<M>()` is an mdspan with a strided layout. The header does not include one: M is any class
+// with its constructors, such as std::mdspan<double, std::dextents<std::size_t, 3>,
+// std::layout_stride> or that of Kokkos.
 #ifndef GRIDBUF_HPP_
 #define GRIDBUF_HPP_
 

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -95,6 +96,54 @@ def build_fortran(request: pytest.FixtureRequest, prefix: pathlib.Path, tmp_path
 
 def test_the_example_in_fortran(build_fortran) -> None:
     assert run(build_fortran(EXAMPLE / "laplacian.f90")) == PRINTED["fortran"]
+
+
+def code_in_the_comment(file: pathlib.Path, mark: str) -> str:
+    """The code in the first comment of a header: its lines with three spaces."""
+    comment = file.read_text().partition("\n\n")[0].splitlines()
+    lines = [line for line in comment if line.startswith(f"{mark}   ")]
+    assert len(lines) > 4
+    return "\n".join(line.removeprefix(mark) for line in lines)
+
+
+EMULATED = {**os.environ, "GRIDBUF_DEVICE": "emulated"}
+
+
+def test_the_code_in_the_comment_of_the_fortran_module(
+    build_fortran, prefix: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    code = code_in_the_comment(prefix / "share/gridbuf/gridbuf.f90", "!")
+    (bounds,) = re.findall(r"! t\((.*)\)", code)
+    source = tmp_path / "comment.f90"
+    source.write_text(
+        "program comment\nuse, intrinsic :: iso_fortran_env, only: real64\nuse gridbuf\nimplicit none\n"
+        f"{code}\nprint '(*(i0, :, \" \"))', lbound(t), ubound(t)\nend program\n"
+    )
+    lower, upper = zip(*(pair.split(":") for pair in bounds.split(", ")), strict=True)
+    assert run(build_fortran(source), env=EMULATED).split() == [*lower, *upper]
+
+
+@pytest.mark.parametrize(
+    "header, mark, suffix, compiler",
+    [
+        ("gridbuf.h", " *", ".c", ["gcc", "-std=c11"]),
+        ("gridbuf.hpp", "//", ".cc", [shutil.which("g++") or "clang++-19", "-std=c++17"]),
+    ],
+)
+def test_the_code_in_the_comment_of_a_header(
+    header: str,
+    mark: str,
+    suffix: str,
+    compiler: list[str],
+    prefix: pathlib.Path,
+    tmp_path: pathlib.Path,
+) -> None:
+    code = code_in_the_comment(prefix / "include" / header, mark)
+    source = tmp_path / f"comment{suffix}"
+    source.write_text(f"#include <stdio.h>\n#include <{header}>\nint main() {{\n{code}\n}}\n")
+    flags = ["-Wall", "-Wextra", "-Werror", f"-I{prefix}/include"]
+    run(*compiler, *flags, source, *link(prefix), "-o", "comment", cwd=tmp_path)
+    assert run(tmp_path / "comment", env=EMULATED) == ""
 
 
 def test_the_scenarios_of_fields(build_fortran) -> None:
@@ -196,3 +245,49 @@ def test_cmake_and_pkg_config(prefix: pathlib.Path, tmp_path: pathlib.Path) -> N
     run("cmake", "--build", tmp_path, env=environ)
     for language, printed in PRINTED.items():
         assert run(tmp_path / f"laplacian_{language}").startswith(printed)
+
+
+# A block of commands, what they print, and the folder that they run in a copy of.
+COMMANDS = re.compile(r"<!-- run in: (\S+) -->\n```console\n(.*?)```", re.DOTALL)
+PAGES = [
+    page
+    for page in sorted((ROOT / "docs/how-to").glob("*.md"))
+    if COMMANDS.search(page.read_text())
+]
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        # nanobind is compiled, too.
+        pytest.param(
+            page, id=page.stem, marks=[pytest.mark.thorough] * (page.stem == "extend-python")
+        )
+        for page in PAGES
+    ],
+)
+def test_the_commands_of_a_page_print_what_it_shows(
+    page: pathlib.Path, tmp_path: pathlib.Path
+) -> None:
+    environ = {**ENVIRON, "PATH": f"{PROGRAMS}:{os.environ['PATH']}"}
+    missing = {
+        name for name in ("cmake", "pkg-config") if not shutil.which(name, path=environ["PATH"])
+    }
+    if missing:
+        pytest.skip(f"NOT run: {', '.join(missing)} not installed")
+    if "LD_PRELOAD" in os.environ:
+        pytest.skip("NOT run: the library is sanitized, which needs other commands")
+    if page.stem == "extend-python":
+        pytest.importorskip("nanobind", reason="NOT run: no nanobind; ./bazelw --peers")
+    for number, (example, block) in enumerate(COMMANDS.findall(page.read_text())):
+        folder = shutil.copytree(ROOT / example, tmp_path / str(number))
+        script, printed = ["set -e"], ""
+        for entry in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, shown = entry.partition("\n")
+            script.append(command if shown else f"{{ {command}\n}} > /dev/null")
+            printed += shown
+        assert run("bash", "-c", "\n".join(script), cwd=folder, env=environ) == printed
+
+
+def test_there_are_pages_with_commands() -> None:
+    assert len(PAGES) == 5
