@@ -36,8 +36,9 @@ column = gridbuf.storage.ones(3, dims="K")
 assert (field + column).dims == ("K", "I")  # by names; NumPy needs column[:, np.newaxis]
 assert np.sum(field, axis="I").shape == field.mean(axis="I").shape == (3,)  # axes have names, too
 try:
-    np.append(field, 0.0)  # not in the table of functions
+    np.place(field, field > 3.0, [0.0])  # not in the table of functions
 except TypeError as error:
-    print(error)  # names a replacement: numpy.concatenate
-assert np.append(field.to_numpy(), 0.0).shape == (13,)  # all of NumPy, on the same memory
+    print(error)  # names a replacement: numpy.copyto
+np.place(field.to_numpy(), field.to_numpy() > 3.0, [0.0])  # all of NumPy, on the same memory
+assert field.max() == 3.0
 # [/storage]

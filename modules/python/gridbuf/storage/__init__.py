@@ -46,7 +46,7 @@ from ._functions import array_function as _array_function
 from ._functions import array_ufunc as _array_ufunc
 from ._halo import fill_halo
 from ._methods import Methods as _Methods
-from ._namespace import namespace as _namespace
+from ._namespace import namespace as _array_namespace
 from ._operators import Operators as _Operators
 from ._show import html as _html
 from ._show import text as _text
@@ -118,7 +118,7 @@ class Storage(_Values, _Methods, _Operators):
             raise AttributeError(
                 "storages do not have __array_namespace__ where xarray is imported, which then refuses to index at points; use numpy"
             )
-        return _namespace
+        return _array_namespace
 
 
 @final

@@ -444,8 +444,8 @@ _JOINED = {"vstack": (0, 2), "hstack": (1, 2), "column_stack": (1, 2), "dstack":
 def _joins(call: _Call) -> Any:
     """`concatenate`, and the functions that are `concatenate` of arrays with enough dimensions."""
     if call.name == "append":
-        arrays, axis = (call.arguments["arr"], call.arguments["values"]), call.argument("axis")
-        return _plain(call) if axis is None else np.concatenate(arrays, axis=axis)
+        arrays = (call.arguments["arr"], call.arguments["values"])
+        return np.concatenate(arrays, axis=call.argument("axis"))
     if call.name not in _JOINED:
         return _along(call)
     (axis, least), options = _JOINED[call.name], dict(call.arguments)

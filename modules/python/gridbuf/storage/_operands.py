@@ -114,20 +114,23 @@ def sample(value: Operand) -> np.ndarray[Any, Any]:
 
 
 def place(other: Other, shape: tuple[int, ...], named: Sequence[Operand]) -> None:
-    """Finds out what the dimensions of an array without names are: those of the result, or of a storage.
+    """Finds out what the dimensions of an array without names are: those of the result, its last ones, or those of a storage.
 
-    Raises ValueError if its shape is neither the result's (1 for any extent) nor that of a storage, or that of storages
-    with different dimensions.
+    Raises ValueError if its shape is neither the result's (1 for any extent), nor that of its last dimensions, whose extents occur
+    once, nor that of a storage, or that of storages with different dimensions.
     """
     own = other.shape
-    if len(own) == len(shape) and all(a in (1, b) for a, b in zip(own, shape)):
+    last = zip(reversed(own), reversed(shape))
+    if len(own) == len(shape) and all(a in (1, b) for a, b in last):
+        return
+    if len(own) < len(shape) and all(a == 1 or a == b and shape.count(a) == 1 for a, b in last):
         return
     dims = {storage.dims for storage in named if storage.shape == own}
     name_them = "name its dimensions with gridbuf.storage.as_storage(array, dims=...)"
     if not dims:
         raise ValueError(
-            f"an array of shape {own} without names must have the shape of the result, {shape} (or 1 for an extent), or of "
-            f"a storage; {name_them}"
+            f"an array of shape {own} without names must have the shape of the result, {shape} (or 1 for an extent), of its "
+            f"last dimensions, or of a storage; {name_them}"
         )
     if len(dims) > 1:
         found = " and ".join(map(str, sorted(dims)))

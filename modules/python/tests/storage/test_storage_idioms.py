@@ -1,4 +1,4 @@
-"""What everybody types: the lines of the quick starts of NumPy, xarray, dask, matplotlib and SciPy, on storages.
+"""What users type: the lines of the quick starts of NumPy, xarray, dask, matplotlib and SciPy, on storages.
 
 Each line gives what it gives for arrays of NumPy, or raises an error whose hint works when it is typed.
 """
@@ -21,7 +21,7 @@ import gridbuf.testing
 import numpy as np
 import pytest
 
-# Of NumPy: `f`, `g` (3, 4), `s` (3, 3), `v` (4,), `c` (2, 3, 4), `n` (3, 4) of int64, `m` a mask.
+# Of NumPy: `f`, `g` (3, 4), `s` (3, 3), `v` (4,), `c` (2, 3, 4), `n` (3, 4) of int64, `m` a mask, `w` (3, 6).
 EXPRESSIONS = """
 f.shape
 f.ndim
@@ -462,6 +462,7 @@ def arrays() -> dict[str, Any]:
         "c": np.arange(24.0).reshape(2, 3, 4),
         "n": np.arange(12).reshape(3, 4) % 5,
         "m": f > 4,
+        "w": (np.arange(18.0) * 7 % 13).reshape(3, 6),
     }
 
 
@@ -543,7 +544,7 @@ def test_statements(code: str, device: Any) -> None:
     assert same(field, wanted), f"{field!r}, not {wanted!r}"
 
 
-# With `x`, a DataArray over `f` (dims I, J, and coordinates), and `plt`, `dask`, `pd`, `scipy`.
+# With `x`, a DataArray over `w` (dims I, J, and coordinates), and `plt`, `dask`, `pd`, `scipy`.
 LIBRARIES = {
     "xarray": """
 x.mean()
@@ -847,8 +848,12 @@ def tools_of(library: str) -> dict[str, Any]:
 
 
 def labelled(tools: dict[str, Any], names: dict[str, Any]) -> Any:
-    coords = {"J": [0.0, 1.0, 2.0, 3.0], "I": [0, 1, 2], "group": ("I", ["a", "b", "a"])}
-    return tools["xarray"].DataArray(names["f"], dims=("I", "J"), coords=coords, name="t")
+    coords = {
+        "J": [0.0, 1.0, 2.0, 2.5, 4.0, 5.0],
+        "I": [0, 1, 2],
+        "group": ("I", ["a", "b", "a"]),
+    }
+    return tools["xarray"].DataArray(names["w"], dims=("I", "J"), coords=coords, name="t")
 
 
 def plain(value: Any) -> Any:

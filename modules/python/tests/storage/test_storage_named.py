@@ -363,7 +363,24 @@ def test_an_array_of_the_shape_of_a_storage_has_its_dimensions() -> None:
     assert (read(surface + array.tolist()) == read(surface) + array).all()
 
 
-@pytest.mark.parametrize("shape", [(3,), (4,), (2, 3), (3, 4), (2, 3, 5), (1, 2, 3, 4), (5,)])
+@pytest.mark.parametrize("shape", [(4,), (1,), (3, 4), (3, 1), (1, 4), (1, 1)])
+def test_an_array_of_the_last_dimensions_joins_if_their_extents_occur_once(
+    shape: tuple[int, ...],
+) -> None:
+    array = np.arange(1.0, 1.0 + math.prod(shape)).reshape(shape)
+    for layout in ((0, 1, 2), (2, 1, 0), (1, 2, 0)):
+        field = make((2, 3, 4), "IJK", layout=layout)
+        for result in (field * array, array * field, np.where(field > 2, array, array + field)):
+            assert result.dims == ("I", "J", "K")
+        assert (read(field * array) == read(field) * array).all()
+        wanted = np.where(read(field) > 2, array, array + read(field))
+        assert (read(result) == wanted).all()
+    if 4 in shape:
+        with pytest.raises(ValueError, match=r"without names .*as_storage"):
+            make((4, 3, 4), "IJK") * array
+
+
+@pytest.mark.parametrize("shape", [(3,), (2,), (2, 3), (2, 4), (2, 3, 5), (1, 2, 3, 4), (5,)])
 def test_other_arrays_are_refused(shape: tuple[int, ...]) -> None:
     field = make((2, 3, 4), "IJK")
     with pytest.raises(ValueError, match=r"without names .*\(2, 3, 4\).*as_storage"):

@@ -9,9 +9,10 @@ from typing import Any
 import gridbuf.storage as gs
 import numpy as np
 import pytest
-from gridbuf.storage import _namespace, _table
+from gridbuf.storage import _table
+from gridbuf.storage._namespace import namespace
 
-XP: Any = _namespace.namespace()
+XP: Any = namespace()
 
 
 def test_functions_are_numpys_and_made_arrays_are_storages() -> None:
@@ -51,9 +52,9 @@ def test_what_it_has_is_what_storages_have() -> None:
 
 def test_versions_and_devices() -> None:
     for version in (None, "2022.12", "2024.12"):
-        assert _namespace.namespace(version) is XP
+        assert namespace(version) is XP
     with pytest.raises(ValueError, match="api_version is '2031.12', but must be from 2021.12"):
-        _namespace.namespace("2031.12")
+        namespace("2031.12")
     info = XP.__array_namespace_info__()
     assert info.capabilities()["boolean indexing"] and info.default_device() is None
     assert info.devices() == [None, "gpu"]
