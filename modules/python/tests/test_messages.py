@@ -25,7 +25,7 @@ def double(
 
 MISTAKES: list[tuple[Callable[[], Any], str]] = [
     (lambda: gridbuf.zeros((2, 3), backend="gt:cpu_ifrst"), 'did you mean "gt:cpu_ifirst"'),
-    (lambda: gridbuf.zeros((2, 3), backend="x"), "there are C, F, gt:"),
+    (lambda: gridbuf.zeros((2, 3), backend="zzzz"), "there are debug, numpy, gt:cpu_kfirst"),
     (lambda: gridbuf.zeros(20, 20), "one tuple, such as (20, 20)"),
     (lambda: gs.zeros(20, 20), "one tuple, such as (20, 20)"),
     (lambda: gs.zeros((20, 20), periodic=True), 'gridbuf.storage.fill_halo(field, "periodic")'),

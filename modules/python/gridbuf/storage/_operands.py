@@ -129,8 +129,8 @@ def place(other: Other, shape: tuple[int, ...], named: Sequence[Operand]) -> Non
     name_them = "name its dimensions with gridbuf.storage.as_storage(array, dims=...)"
     if not dims:
         raise ValueError(
-            f"an array of shape {own} without names must have the shape of the result, {shape} (or 1 for an extent), of its "
-            f"last dimensions, or of a storage; {name_them}"
+            f"an array of shape {own} without names has neither the shape of the result, {shape}, nor of its last dimensions, nor of "
+            f"a storage; {name_them}"
         )
     if len(dims) > 1:
         found = " and ".join(map(str, sorted(dims)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from typing import Any
@@ -96,7 +97,7 @@ else:
 """
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=False,
-        env={"PYTHONPATH": ":".join(filter(None, sys.path))},
+        env={**os.environ, "PYTHONPATH": ":".join(filter(None, sys.path))},
     )  # fmt: skip
     lines = done.stdout.splitlines()
     assert lines[0] == str(not with_xarray), done.stderr
