@@ -122,14 +122,17 @@ def test_gridbuf_binaries_ask_glibc_for_versions_only(binary):
     reason="bazelw could not fetch Debian 11's C library; the wheel asks for this machine's own",
 )
 def test_gridbuf_wheel_installs_where_the_documents_say():
-    """The first glibc of a page is that of the wheel for x86-64. Releases are made on Debian 12."""
-    tag = re.search(r"manylinux_2_(\d+)_", only_wheel(GRIDBUF).name)
+    """The first glibc of a page is that of the wheel for x86-64. Releases are optimised, on Debian 12."""
+    wheel = only_wheel(GRIDBUF)
+    tag = re.search(r"manylinux_2_(\d+)_", wheel.name)
     assert tag and int(tag[1]) <= 28
+    is_release = "-opt/" in str(wheel.resolve())  # else it has functions that nothing calls
     if platform.freedesktop_os_release().get("VERSION_ID") != "12":
         pytest.skip("NOT TESTED: releases are made on Debian 12; newer headers need newer symbols")
     for page in ("limits.md", "get-started.md", "how-to/use-from-c.md"):
         text = (HERE.parent / "docs" / page).read_text(encoding="utf-8")
-        assert re.search(r"glibc(?: is| ≥)? 2\.(\d+)", text)[1] == tag[1], page
+        found = int(re.search(r"glibc(?: is| ≥)? 2\.(\d+)", text)[1])
+        assert found == int(tag[1]) if is_release else found <= int(tag[1]), page
 
 
 def test_gridbuf_wheel_has_the_tag_that_auditwheel_gives():

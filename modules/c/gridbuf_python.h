@@ -178,8 +178,8 @@ inline owned_tensor by_method(PyObject* object, bool asks_host) {
   static PyObject* const all_names =
       PyTuple_Pack(3, name<kMaxVersion>(), name<kDlDevice>(), name<kCopy>());
   PyObject* const arguments[] = {object, version, host, Py_False};
-  reference capsule(PyObject_VectorcallMethod(name<kMethod>(), arguments, 1,
-                                              asks_host ? all_names : names));
+  reference capsule(
+      PyObject_VectorcallMethod(name<kMethod>(), arguments, 1, asks_host ? all_names : names));
   if (!capsule) {
     const bool before_1 = PyErr_ExceptionMatches(PyExc_TypeError) != 0;
     if (!before_1 && !PyErr_ExceptionMatches(PyExc_AttributeError)) throw error_is_set();

@@ -448,7 +448,8 @@ TEST(FindCudaDevice, SaysWhatWasLookedFor) {
   EXPECT_TRUE(find_cuda_device(&cuda::fake_runtime()).ok());
   const absl::Status stub = find_cuda_device(nullptr);
   EXPECT_EQ(error_class_of(stub), ErrorClass::kDeviceUnavailable);
-  EXPECT_NE(stub.message().find("install a build with CUDA, use memory of the host"), std::string::npos)
+  EXPECT_NE(stub.message().find("install a build with CUDA, use memory of the host"),
+            std::string::npos)
       << stub;
   fake().device_count = 0;
   EXPECT_NE(find_cuda_device(&cuda::fake_runtime()).message().find("CUDA_VISIBLE_DEVICES"),

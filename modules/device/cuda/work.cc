@@ -224,9 +224,10 @@ DeviceInfo CudaDriver::info() {
 
 absl::Status find_cuda_device(const gridbuf_cuda_runtime* runtime) {
   if (runtime == nullptr) {
-    return make_error(ErrorClass::kDeviceUnavailable,
-                      "this build has no CUDA code; install a build with CUDA, use memory of the host, "
-                      "or use the emulated device (GRIDBUF_DEVICE=emulated)");
+    return make_error(
+        ErrorClass::kDeviceUnavailable,
+        "this build has no CUDA code; install a build with CUDA, use memory of the host, "
+        "or use the emulated device (GRIDBUF_DEVICE=emulated)");
   }
   int count = 0;
   int error = runtime->device_count(&count);
@@ -234,8 +235,9 @@ absl::Status find_cuda_device(const gridbuf_cuda_runtime* runtime) {
   if (error == GRIDBUF_CUDA_DONE) return absl::OkStatus();
   return make_error(
       ErrorClass::kDeviceUnavailable,
-      absl::StrCat("no CUDA device (", runtime->error_name(error), "); ", meaning_of(error).advice,
-                   ", use memory of the host, or use the emulated device (GRIDBUF_DEVICE=emulated)"));
+      absl::StrCat(
+          "no CUDA device (", runtime->error_name(error), "); ", meaning_of(error).advice,
+          ", use memory of the host, or use the emulated device (GRIDBUF_DEVICE=emulated)"));
 }
 
 namespace {

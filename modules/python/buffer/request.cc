@@ -36,7 +36,9 @@ constexpr OldSpelling kOldSpellings[] = {
     {"alignment", "its name is alignment_size, and its unit is bytes, not elements"},
     {"default_origin", "its name is aligned_index"},
     {"axes", "its name is dims"},
-    {"periodic", "a storage has no boundary condition; gridbuf.storage.fill_halo(field, \"periodic\") fills its halo"},
+    {"periodic",
+     "a storage has no boundary condition; gridbuf.storage.fill_halo(field, \"periodic\") fills "
+     "its halo"},
     {"mask", "name the dimensions that there are with dims"},
     {"halo", "only storages have a halo; for plain arrays and buffers pass aligned_index"},
     {"managed", "it belongs to storages; plain arrays and buffers take memory=\"managed\""},

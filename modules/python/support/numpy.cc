@@ -256,8 +256,9 @@ RequestedDType to_dtype(PyObject* object) {
   }
   if (PyLong_Check(object) && !PyBool_Check(object)) {
     const std::string number = describe(object);
-    raise(ErrorClass::kType, Problem{"dtype", number, "an element type",
-                                     "pass the extents as one tuple, such as (" + number + ", " + number + ")"});
+    raise(ErrorClass::kType,
+          Problem{"dtype", number, "an element type",
+                  "pass the extents as one tuple, such as (" + number + ", " + number + ")"});
   }
   PyArray_Descr* converted = nullptr;
   if (PyArray_DescrConverter(object, &converted) == 0) throw PythonError();

@@ -2027,6 +2027,15 @@ ALLOWED = {
             has_where_of_ufunc(prepared) and problem.startswith("warns [], not ['UserWarning']")
         ),
     ),
+    "mask of a number": Allowed(
+        "an array without dimensions counts as a number, also as `where` of a ufunc: NumPy refuses to cast it to bool",
+        lambda prepared, problem: (
+            has_where_of_ufunc(prepared)
+            and np.ndim(getattr(prepared.call.arguments["where"], "plain", 0)) == 0
+            and "TypeError: Cannot cast" in problem
+            and "to dtype('bool')" in problem
+        ),
+    ),
     "mask of copyto": Allowed(
         "`copyto` takes a mask of bool only, and says so (docs/spec.md, `gridbuf.copyto`); NumPy converts numbers of Python",
         lambda prepared, problem: prepared.call.name == "copyto" and "but must be bool" in problem,
