@@ -1900,7 +1900,8 @@ def run(prepared: Prepared) -> str:
             elif not same_error(raised, error) and not has_two_faults(call, out, raised):
                 return f"raises {type(raised).__name__} ({raised!s:.150}), not {type(error).__name__} ({error!s:.150})"
             # An exception of a value leaves the output as far as it was written, as in NumPy (docs/spec.md 11.15).
-            is_late = "Integers to negative" in str(error)
+            late = ("Integers to negative", "invalid literal", "could not convert")
+            is_late = any(text in str(error) for text in late)
             problem = "" if is_late else bases_problem(draw, tolerance)
             return problem and f"after {type(error).__name__}: {problem}"
         if error is not None:

@@ -21,10 +21,10 @@ def _device() -> Iterator[None]:
         yield
 
 
-def problems(names: list[str], calls: int) -> list[str]:
+def problems(names: list[str], calls: int, first: int = 0) -> list[str]:
     answers = (
         differential.check(random.Random(f"test {number}"), names[number % len(names)])
-        for number in range(calls)
+        for number in range(first, first + calls)
     )
     return [answer[0] for answer in answers if answer is not None and answer[0]]
 
@@ -68,6 +68,10 @@ def test_what_is_wrong_is_found(wrong: str, monkeypatch: pytest.MonkeyPatch) -> 
 def test_differences_that_are_right_have_reasons_and_occur() -> None:
     """One that does not occur is not needed."""
     ufuncs = [n for n in differential.FUNCTIONS if "reduce" in n or n in differential.UFUNCS]
-    assert problems(ufuncs, CALLS // 2) + problems(["copyto"], 300) == []
+    assert problems(["copyto"], 300) == []
+    for part in range(12):  # as long as a rare one has not occurred
+        assert problems(ufuncs, CALLS // 2, part * CALLS // 2) == []
+        if all(differential.HITS.values()):
+            break
     assert all(len(allowed.reason) > 20 for allowed in differential.ALLOWED.values())
     assert [name for name, hits in differential.HITS.items() if not hits] == []
