@@ -11,21 +11,13 @@
 
 namespace gridbuf::python {
 
-// At the first error, because nanobind is not ready when an extension is loaded.
-inline const bool translates_errors =
-    (detail::before_error = +[] {
-      const nanobind::gil_scoped_acquire held;
-      static const bool registered =
-          (nanobind::register_exception_translator([](const std::exception_ptr& p, void*) {
-             try {
-               std::rethrow_exception(p);
-             } catch (const gridbuf::error& error) {
-               PyErr_SetString(exception_of(error.status()), error.what());
-             }
-           }),
-           true);
-      static_cast<void>(registered);
-    }) != nullptr;
+inline const bool translates_errors = translate_by(+[] {
+  static const bool registered =
+      (nanobind::register_exception_translator(
+           [](const std::exception_ptr& thrown, void*) { translate(thrown); }),
+       true);
+  static_cast<void>(registered);
+});
 
 }  // namespace gridbuf::python
 

@@ -9,21 +9,12 @@
 
 namespace gridbuf::python {
 
-// At the first error, because pybind11 is not ready when an extension is loaded.
-inline const bool translates_errors =
-    (detail::before_error = +[] {
-      const pybind11::gil_scoped_acquire held;
-      static const bool registered =
-          (pybind11::register_exception_translator([](std::exception_ptr p) {
-             try {
-               std::rethrow_exception(std::move(p));
-             } catch (const gridbuf::error& error) {
-               PyErr_SetString(exception_of(error.status()), error.what());
-             }
-           }),
-           true);
-      static_cast<void>(registered);
-    }) != nullptr;
+inline const bool translates_errors = translate_by(+[] {
+  static const bool registered = (pybind11::register_exception_translator(
+                                      [](std::exception_ptr thrown) { translate(thrown); }),
+                                  true);
+  static_cast<void>(registered);
+});
 
 }  // namespace gridbuf::python
 

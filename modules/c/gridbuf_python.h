@@ -26,6 +26,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -349,10 +350,51 @@ view<T, rank> elements_of(const dl_versioned& managed) {
   return view<T, rank>(reinterpret_cast<T*>(address), ndim, tensor.shape, strides);
 }
 
+/// Python's exception class for a status.
+inline PyObject* exception_of(gridbuf_status status) {
+  switch (status) {
+    case GRIDBUF_VALUE:
+      return PyExc_ValueError;
+    case GRIDBUF_TYPE:
+      return PyExc_TypeError;
+    case GRIDBUF_INDEX:
+      return PyExc_IndexError;
+    case GRIDBUF_MEMORY:
+      return PyExc_MemoryError;
+    case GRIDBUF_BUFFER:
+      return PyExc_BufferError;
+    default:
+      return PyExc_RuntimeError;
+  }
+}
+
+/// For the translators of pybind11 and nanobind: sets Python's error for a `gridbuf::error`.
+inline void translate(const std::exception_ptr& thrown) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const gridbuf::error& failed_call) {
+    PyErr_SetString(exception_of(failed_call.status()), failed_call.what());
+  }
+}
+
+/// Registers the translator, once. Of the binding library's header.
+inline void (*register_translator)() = nullptr;
+
+/// The library is not ready when an extension is loaded. So the translator is registered at the
+/// first argument or error. A thread without Python's lock must not wait for it.
+inline bool translate_by(void (*registration)()) {
+  register_translator = registration;
+  detail::before_error = [] {
+    if (PyGILState_Check() != 0) register_translator();
+  };
+  return true;
+}
+
 /// The array of an object, or none if it has no DLPack. Throws `error` with GRIDBUF_TYPE for an
 /// array that the argument does not take, and `error_is_set` for an exporter that fails.
 template <class T, int rank, int memory>
 std::optional<argument<T, rank, memory>> load(PyObject* object) {
+  register_translator();
   const auto refuse_memory = [](long found) {
     refuse("memory", memory_name(static_cast<int>(found)), memory_name(memory), "copy it there");
   };
@@ -414,24 +456,6 @@ void end_capsule(PyObject* capsule) {
 inline PyObject* failed() {
   PyErr_SetString(PyExc_BufferError, gridbuf_last_error());
   return nullptr;
-}
-
-/// Python's exception class for a status.
-inline PyObject* exception_of(gridbuf_status status) {
-  switch (status) {
-    case GRIDBUF_VALUE:
-      return PyExc_ValueError;
-    case GRIDBUF_TYPE:
-      return PyExc_TypeError;
-    case GRIDBUF_INDEX:
-      return PyExc_IndexError;
-    case GRIDBUF_MEMORY:
-      return PyExc_MemoryError;
-    case GRIDBUF_BUFFER:
-      return PyExc_BufferError;
-    default:
-      return PyExc_RuntimeError;
-  }
 }
 
 /// What an exported object is; none with Python's error set.

@@ -264,6 +264,9 @@ def test_errors_of_gridbuf_are_pythons(arrays, containers) -> None:
             assert type(caught.value) is kind
     with pytest.raises(RuntimeError, match="not of gridbuf"):
         containers.raises(0)
+    assert containers.raises_in_a_thread() == 1  # which does not wait for Python's lock
+    with pytest.raises(IndexError, match="the text"):
+        containers.raises_without_lock(np.ones(1))
 
 
 def test_returned_arrays_say_what_they_are(arrays) -> None:
@@ -377,6 +380,7 @@ CONTAINERS = """\
 #include <map>
 #include <optional>
 #include <string>
+#include <thread>
 #include <tuple>
 #include <utility>
 #include <variant>
@@ -427,6 +431,25 @@ static std::optional<gridbuf::array<double>> optional_of(bool some) {
   if (!some) return {};
   return made(3);
 }
+struct without_lock {
+  PyThreadState* state = PyEval_SaveThread();
+  ~without_lock() { PyEval_RestoreThread(state); }
+};
+static void raises_without_lock(const line&) {
+  const without_lock released;
+  throw gridbuf::error(GRIDBUF_INDEX, "the text");
+}
+static int raises_in_a_thread() {
+  int caught = 0;
+  std::thread([&] {
+    try {
+      throw gridbuf::error(GRIDBUF_VALUE, "of a thread");
+    } catch (const gridbuf::error&) {
+      ++caught;
+    }
+  }).join();
+  return caught;
+}
 static void raises(int status) {
   if (status == 0) throw std::runtime_error("not of gridbuf");
   throw gridbuf::error(status, "the text");
@@ -442,7 +465,8 @@ void define(Module& module) {
   module.def("of_vector_of_tuple", &of_vector_of_tuple), module.def("of_pair", &of_pair);
   module.def("of_variant", &of_variant), module.def("of_any", &of_any);
   module.def("of_device", &of_device), module.def("vector_of", &vector_of);
-  module.def("raises", &raises);
+  module.def("raises", &raises), module.def("raises_in_a_thread", &raises_in_a_thread);
+  module.def("raises_without_lock", &raises_without_lock);
   module.def("optional_of", &optional_of), module.def("tuple_of", &tuple_of);
 }
 """

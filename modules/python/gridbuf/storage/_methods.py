@@ -130,6 +130,9 @@ class Methods(_core.StorageBase):
     conjugate = _function(
         "conjugate", "the complex conjugate of each element", "field.conjugate().shape", "(2, 3)"
     )
+    conj = _function(
+        "conj", "the complex conjugate of each element", "field.conj().shape", "(2, 3)"
+    )
     cumprod = _function(
         "cumprod",
         "products up to each element along a dimension",
@@ -144,6 +147,12 @@ class Methods(_core.StorageBase):
     )
     diagonal = _function("diagonal", "the diagonal", "field.diagonal().shape", "(2,)")
     dot = _function("dot", "the product of two arrays", "field.dot([1.0, 2.0, 3.0]).shape", "(2,)")
+    nonzero = _function(
+        "nonzero",
+        "the indices of the elements that are not zero, one array for each dimension",
+        "[axis.tolist() for axis in field[:1, :2].nonzero()]",
+        "[[0, 0], [0, 1]]",
+    )
     ravel = _function("ravel", "the elements in one dimension", "field.ravel().shape", "(6,)")
     repeat = _function(
         "repeat", "each element several times", "field.repeat(2, axis=0).shape", "(4, 3)"
@@ -220,27 +229,6 @@ class Methods(_core.StorageBase):
         (6,)
         """
         return np.ravel(self, order).copy()
-
-    def nonzero(self) -> tuple[Any, ...]:
-        """Return the indices of the elements that are not zero, as `numpy.nonzero`.
-
-        Returns
-        -------
-        tuple of numpy.ndarray or cupy.ndarray
-            One array of indices for each dimension.
-
-        Notes
-        -----
-        Rules: docs/spec.md 11.40.
-
-        Examples
-        --------
-        >>> import gridbuf.storage
-        >>> [axis.tolist() for axis in gridbuf.storage.ones((1, 2)).nonzero()]
-        [[0, 0], [0, 1]]
-        """
-        field: Any = self
-        return tuple(np.nonzero(field))
 
     def sort(self, axis: Any = -1, kind: Any = None) -> None:
         """Sort along a dimension, in place, as `numpy.ndarray.sort`.

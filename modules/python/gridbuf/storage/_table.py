@@ -56,8 +56,8 @@ _FUNCTIONS = {
         argpartition:a argsort:a compress:a cumprod:a cumsum:a cumulative_prod:x cumulative_sum:x delete:arr diff:a,prepend,append
         insert:arr nancumprod:a nancumsum:a partition:a repeat:a sort:a take:a take_along_axis:arr,indices""",
     "view": """
-        expand_dims:a flip:m fliplr:m flipud:m linalg.matrix_transpose:x matrix_transpose:x moveaxis:a permute_dims:a rollaxis:a
-        atleast_1d:arys atleast_2d:arys atleast_3d:arys rot90:m squeeze:a swapaxes:a transpose:a""",
+        atleast_1d:arys atleast_2d:arys atleast_3d:arys expand_dims:a flip:m fliplr:m flipud:m linalg.matrix_transpose:x
+        matrix_transpose:x moveaxis:a permute_dims:a rollaxis:a rot90:m squeeze:a swapaxes:a transpose:a""",
     "joins": "append:arr,values column_stack:tup concat:arrays concatenate:arrays dstack:tup hstack:tup vstack:tup",
     "stacks": "stack:arrays",
     "parts": "array_split:ary dsplit:ary hsplit:ary split:ary unstack:x vsplit:ary",
@@ -67,13 +67,14 @@ _FUNCTIONS = {
     "host": """
         array2string array_repr array_str may_share_memory save savetxt savez savez_compressed shares_memory""",
     "plain": """
-        apply_along_axis apply_over_axes argwhere bincount block broadcast_arrays broadcast_to convolve corrcoef correlate cov cross diag diagonal diagflat dot ediff1d einsum
-        extract fft.fft fft.fft2 fft.fftn fft.fftshift fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ifftshift fft.ihfft fft.irfft
-        fft.irfftn fft.rfft fft.rfftn flatnonzero histogram histogram2d histogram_bin_edges histogramdd inner intersect1d kron lib.stride_tricks.sliding_window_view
+        apply_along_axis apply_over_axes argwhere bincount block broadcast_arrays broadcast_to convolve corrcoef correlate cov
+        cross diag diagflat diagonal dot ediff1d einsum extract fft.fft fft.fft2 fft.fftn fft.fftshift fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ifftshift fft.ihfft fft.irfft
+        fft.irfftn fft.rfft fft.rfftn flatnonzero histogram histogram2d histogram_bin_edges histogramdd inner intersect1d kron
+        lexsort lib.stride_tricks.sliding_window_view
         linalg.cholesky linalg.cond linalg.cross linalg.det linalg.diagonal linalg.eig linalg.eigh linalg.eigvals
         linalg.eigvalsh linalg.inv linalg.lstsq linalg.matmul linalg.matrix_norm linalg.matrix_power linalg.matrix_rank
         linalg.outer linalg.pinv linalg.qr linalg.slogdet linalg.solve linalg.svd linalg.svdvals linalg.tensordot
-        lexsort linalg.trace linalg.vecdot matmul matvec meshgrid nonzero outer polyfit polyval ravel reshape resize setdiff1d setxor1d
+        linalg.trace linalg.vecdot matmul matvec meshgrid nonzero outer polyfit polyval ravel reshape resize setdiff1d setxor1d
         tensordot trace trim_zeros union1d unique unique_all unique_counts unique_inverse unique_values vdot vecdot vecmat""",
     "writes": "copyto:dst,src,where",
     "no array": """
@@ -100,17 +101,7 @@ REFUSED = {
 MISSING = {
     **{
         name: f"storage.to_numpy().{name}"
-        for name in (
-            "base",
-            "byteswap",
-            "ctypes",
-            "dump",
-            "dumps",
-            "getfield",
-            "setfield",
-            "setflags",
-            "tofile",
-        )
+        for name in "base byteswap ctypes dump dumps getfield setfield setflags tofile".split()
     },
     "put": REFUSED["put"],
     "resize": "gridbuf.storage.zeros((2, 3))",

@@ -105,26 +105,6 @@ class Values(_core.StorageBase):
             )
         return _core.as_buffer(self).__array__(dtype, copy)
 
-    def conj(self) -> Any:
-        """Return the complex conjugates of the elements, as `numpy.conj`.
-
-        Returns
-        -------
-        Storage
-            The result.
-
-        Notes
-        -----
-        Rules: docs/spec.md 11.11.
-
-        Examples
-        --------
-        >>> import gridbuf.storage
-        >>> gridbuf.storage.full((1,), 1 + 2j, dtype=complex).conj().tolist()
-        [(1-2j)]
-        """
-        return np.conj(self)
-
     def clip(self, min: Any = None, max: Any = None, out: Any = None) -> Any:
         """Return the elements within bounds, as `numpy.clip`.
 
