@@ -29,7 +29,8 @@ EXAMPLES = sorted((ROOT / "examples/python").glob("*.py"))
 # An example whose text has the line `    mpiexec -n 4 python …` is a program of four ranks.
 RANKS = re.compile(r"^ *(?:# )?mpiexec -n (\d+) python", re.MULTILINE)
 # What installs the libraries that examples need, if they are missing.
-PEERS = dict.fromkeys(("gt4py", "mpi4py", "xarray", "ghex", "torch"), "./bazelw --peers")
+PEERS = dict.fromkeys(("gt4py", "mpi4py", "xarray", "torch"), "./bazelw --peers")
+PEERS["ghex"] = "./bazelw --ghex"
 PEERS["zarr"] = "pip install zarr"
 
 

@@ -34,7 +34,7 @@ LIBRARIES: Mapping[str, Library] = {
         "HPTT", "hptt", "build springer13/hptt from GitHub; HPTT_ROOT and PYTHONPATH name it"
     ),
     "gt4py": Library("GT4Py", "gt4py.storage"),
-    "ghex": Library("GHEX", "ghex"),
+    "ghex": Library("GHEX", "ghex", "./bazelw --ghex"),
     "gridbuf_mpi4py": Library("gridbuf with mpi4py alone", "gridbuf", _OWN),
     "mpi4py": Library("mpi4py by hand", "mpi4py"),
     # Yardsticks: they copy bytes in order, for every layout.

@@ -301,11 +301,8 @@ def test_a_built_in_producer_is_judged_by_name():
     assert report.data["target"]["version"] == sys.version.split()[0]
 
 
-@pytest.mark.parametrize("name", ["memoryview", "numpy"])
-def test_the_same_inputs_give_the_same_json(name):
-    if name == "numpy":
-        pytest.importorskip("numpy", reason="pip install numpy")
-    first, second = (gc.check_producer(name) for _ in range(2))
+def test_the_same_inputs_give_the_same_json():
+    first, second = (gc.check_producer("memoryview") for _ in range(2))
     assert json.loads(first.to_json()) | {"timing": 0} == json.loads(second.to_json()) | {
         "timing": 0
     }

@@ -313,7 +313,13 @@ def test_pillow_and_xarray() -> None:
         assert advice(report) == set()
 
 
-@pytest.mark.parametrize("name", LIBRARIES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.thorough) if name == "jax.keys" else name
+        for name in LIBRARIES
+    ],
+)
 def test_library(name: str) -> None:
     version, broken, advised = LIBRARIES[name]
     report = checked(name, version)

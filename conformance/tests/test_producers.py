@@ -59,7 +59,14 @@ dimensions: no range can leave those out."""
 # --- what they make -------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", producers.BUILT_IN)
+# JAX compiles for each shape of keys: two minutes.
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.thorough) if name == "jax.keys" else name
+        for name in producers.BUILT_IN
+    ],
+)
 def test_most_plans_of_the_declared_range_are_answered(name: str) -> None:
     producer = _installed(name)
     answers = [producer.produce(plan) for plan in _plans(producer)]

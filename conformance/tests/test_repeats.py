@@ -36,7 +36,10 @@ def _report(name: str, hash_seed: str, folder: Path) -> dict[str, object]:
     return report
 
 
-@pytest.mark.parametrize("name", QUICK)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=pytest.mark.thorough) if name == "array" else name for name in QUICK],
+)
 def test_two_runs_say_the_same(name: str, tmp_path: Path) -> None:
     if not producers.BUILT_IN[name].is_installed:
         pytest.skip(f"{name} is not installed")

@@ -62,7 +62,7 @@ def on_ranks(count: int, **parameter: Sequence[Any]) -> Callable[[Function], Fun
 
         def test(**chosen: Any) -> None:
             if "ghex" in chosen.values() and not has("ghex"):
-                pytest.skip(f"NOT run: GHEX is not installed; {HOW}")
+                pytest.skip("NOT run: GHEX is not installed; `./bazelw --ghex` builds it")
             outcome = _outcomes(file, count).get(_id(function, chosen), "did not run")
             assert outcome == PASSED, outcome
 
