@@ -393,7 +393,9 @@ def test_a_reader_that_has_seen_enough_is_no_error(tmp_path):
     assert done.stderr == b""
 
 
-@pytest.mark.parametrize("patterns", ["dl-09", "must", "Pb"])
+@pytest.mark.parametrize(
+    "patterns", [*(pytest.param(p, marks=pytest.mark.thorough) for p in ("dl-09", "must")), "Pb"]
+)
 def test_ids_levels_and_groups_work_everywhere_in_any_case(inside, patterns, tmp_path):
     known = str(tmp_path / "known.toml")
     for arguments in (

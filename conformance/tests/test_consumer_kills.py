@@ -58,7 +58,16 @@ def _with_outcome(report: Report, outcome: str) -> set[str]:
     return {id_ for id_, found in report.outcomes.items() if found == outcome}
 
 
-@pytest.mark.parametrize("mutant", MUTANTS)
+# Each waits for a time limit at every export: the thorough test below judges them by all rules.
+_SLOW = {
+    "DeletesOnAThreadAndKeepsTheGil",
+    "HangsOnEmptyTensors",
+    "NeverDeletes",
+    "NeverReleases",
+}
+
+
+@pytest.mark.parametrize("mutant", [one for one in MUTANTS if one.id not in _SLOW])
 def test_wrong_consumer_breaks_each_rule_it_names(mutant: Any) -> None:
     report = _report_of(mutant, mutant.breaks | mutant.advises | mutant.weakens)
     assert set(report.failed) == mutant.breaks, f"{mutant.__doc__}\n{report.to_json()}"

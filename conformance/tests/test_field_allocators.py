@@ -14,10 +14,10 @@ pytest.importorskip("gt4py.next", reason="gt4py is not installed")
     ("name", "broken"),
     [
         ("Right", set()),
-        ("AlignsTheStart", {"GT-16"}),
+        pytest.param("AlignsTheStart", {"GT-16"}, marks=pytest.mark.thorough),
         ("AlignsARelativeIndex", {"GT-16"}),
-        ("HasTheInverseLayout", {"GT-17", "GT-25"}),
-        ("MakesSinglePrecision", {"GT-20"}),
+        pytest.param("HasTheInverseLayout", {"GT-17", "GT-25"}, marks=pytest.mark.thorough),
+        pytest.param("MakesSinglePrecision", {"GT-20"}, marks=pytest.mark.thorough),
         ("ProtectsMemory", {"GT-20"}),
         ("SharesMemory", {"GT-21"}),
     ],
