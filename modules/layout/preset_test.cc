@@ -71,9 +71,9 @@ TEST(Preset, CloseMatchesAreFewAndOrdered) {
     ASSERT_TRUE(register_preset(name, {}).ok());
   }
   expect_value_error(find_preset("match:abcf").status(),
-                     "did you mean \"match:abc\" or \"match:abcd\" or \"match:abce\"? ");
+                     "did you mean \"match:abc\" or \"match:abcd\" or \"match:abce\"?");
   expect_value_error(find_preset("kfirst").status(),
-                     "did you mean \"gt:cpu_kfirst\" or \"dace:cpu_kfirst\"? ");
+                     "did you mean \"gt:cpu_kfirst\" or \"dace:cpu_kfirst\"?");
 }
 
 TEST(RegisterPreset, MakesANameKnown) {
