@@ -139,6 +139,7 @@ NOT_EXPORTED = {
 """The required rules that say nothing of gridbuf, because it has nothing that they are about."""
 
 
+@pytest.mark.thorough
 def test_every_required_rule_reaches_gridbuf_in_some_memory() -> None:
     reached: set[str] = set()
     for name in ("gridbuf", "gridbuf.device", "gridbuf.pinned", "gridbuf.managed"):
@@ -162,7 +163,15 @@ STORAGES = {
 """Each producer of storages, and what it must have been judged by and must pass."""
 
 
-@pytest.mark.parametrize("name", STORAGES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.thorough)
+        if name in ("gridbuf.storage.synced", "gridbuf.storage.managed")
+        else name
+        for name in STORAGES
+    ],
+)
 def test_storages_break_nothing(name: str) -> None:
     report = checked(name)
     assert report.failed == (), report.to_json()

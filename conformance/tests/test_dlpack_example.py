@@ -65,7 +65,11 @@ def test_the_class_in_python_runs(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("producer", "advisories"), [("GridProducer", {"DL-12"}), ("ArrayProducer", set())]
+    ("producer", "advisories"),
+    [
+        ("GridProducer", {"DL-12"}),
+        pytest.param("ArrayProducer", set(), marks=pytest.mark.thorough),
+    ],
 )
 def test_the_suite_finds_nothing(folder: Path, producer: str, advisories: set[str]) -> None:
     """NumPy's exports of arrays without elements have an address, which is an advisory; the page says so."""

@@ -94,7 +94,21 @@ def _unexpected(report: Report, written: str) -> dict[str, Any]:
     }
 
 
-@pytest.mark.parametrize("interface", _HERE, ids=lambda interface: interface.name)
+# Half a minute each.
+_SLOW = ("exchange", "several")
+
+
+@pytest.mark.parametrize(
+    "interface",
+    [
+        pytest.param(
+            interface,
+            id=interface.name,
+            marks=[pytest.mark.thorough] if interface.name in _SLOW else [],
+        )
+        for interface in _HERE
+    ],
+)
 def test_the_plain_exporter_of_an_interface_passes(interface: Interface) -> None:
     producer = _Exporters(interface, interface.variants[PLAIN])
     report = check_producer(producer, profile="smoke", isolate=False)

@@ -442,7 +442,7 @@ def test_every_use_of_a_delayed_storage_allocates(use: Callable[[ctypes.c_void_p
 
 
 def test_a_random_sequence_follows_the_model(emulated: None) -> None:
-    """10,000 random accesses of views on both sides, against one NumPy array."""
+    """3,000 random accesses of views on both sides, against one NumPy array."""
     random = np.random.default_rng(45)
     shape = (7, 6, 5)
     storage = make(
@@ -454,7 +454,7 @@ def test_a_random_sequence_follows_the_model(emulated: None) -> None:
         ),
     )
     model = np.zeros(shape)
-    for step in range(10_000):
+    for step in range(3_000):
         subscript = tuple(slice(*sorted(random.integers(0, n + 1, 2).tolist())) for n in shape)
         view = make("storage_view", storage, *items(*subscript))
         side, mode = int(random.integers(2)), int(random.integers(3))
