@@ -1,12 +1,13 @@
 """The promises of the project about speed: data, compared with every run, met or missed.
 
 A promise is about one peer and any number of cases; a case names the promises that it bears on. Each is judged
-by its worst case, so that "met" means every case of the run; median and geometric mean inform. `aim` is
-beyond it: wished for, not promised.
+by its worst case, so that "met" means every case of the run, or by the worst of the best nine tenths where it says
+so (`share`); median and geometric mean inform.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -28,7 +29,8 @@ class Promise:
     peer: str
     kind: Literal["speed", "time"]
     bound: float
-    aim: float | None = None
+    share: float = 1.0
+    """How many of the cases must meet it."""
 
     @property
     def limit(self) -> float:
@@ -40,66 +42,52 @@ class Promise:
 
     def words(self) -> str:
         """The bound in words."""
+        some = "" if self.share == 1 else f", in {self.share:.0%} of the cases"
         if not self.peer:
-            return f"at most {self.bound:g}"
+            return f"at most {self.bound:g}{some}"
         if self.kind == "time":
-            return f"at most {self.bound:g} × the time of {title_of(self.peer)}"
+            return f"at most {self.bound:g} × the time of {title_of(self.peer)}{some}"
         if self.peer == MEMORY:
-            return f"at least {self.bound:g} of the speed of memcpy or memset"
-        return f"at least {self.bound:g} × the speed of {title_of(self.peer)}"
+            return f"at least {self.bound:g} of the speed of memcpy or memset{some}"
+        return f"at least {self.bound:g} × the speed of {title_of(self.peer)}{some}"
 
 
-def _speed(id: str, text: str, peer: str, bound: float, aim: float | None = None) -> Promise:
-    return Promise(id, text, peer, "speed", bound, aim)
+def _speed(id: str, text: str, peer: str, bound: float, share: float = 1.0) -> Promise:
+    return Promise(id, text, peer, "speed", bound, share)
 
 
 def _time(id: str, text: str, peer: str, bound: float) -> Promise:
     return Promise(id, text, peer, "time", bound)
 
 
-_MOVED = "copies of 64 MiB and more that move the contiguous dimension, items of"
-_GRID = "copies at grid sizes that are not powers of two, items of"
+_MOVED = "copies of 64 KiB and more that move the contiguous dimension"
+_LARGE = "the same of three dimensions and 64 MiB and more, items of"
+_SMALL = "empty: a small array, or a small storage"
 
 PROMISES: Mapping[str, Promise] = {
     promise.id: promise
     for promise in (
-        _speed("copy-8-lines", f"{_MOVED} 8 bytes, rows of whole lines", MEMORY, 0.8, 0.9),
-        _speed(
-            "copy-8-other",
-            f"{_MOVED} 8 bytes, power-of-two or odd extents without padding",
-            MEMORY,
-            0.6,
-            0.75,
-        ),
-        _speed("copy-4-lines", f"{_MOVED} 4 bytes, rows of whole lines", MEMORY, 0.6),
-        _speed(
-            "copy-4-other",
-            f"{_MOVED} 4 bytes, power-of-two or odd extents without padding",
-            MEMORY,
-            0.5,
-        ),
-        _speed("copy-2", f"{_MOVED} 2 bytes", MEMORY, 0.4),
-        _speed("copy-numpy", "every case of the matrix of copies", "numpy", 0.95),
-        _speed("reversed-numpy", "512³ float64 into the reversed layout", "numpy", 25.0),
-        _speed("reversed-torch", "512³ float64 into the reversed layout", "torch", 8.0),
-        _speed("grid-8", f"{_GRID} 8 bytes", "memcpy", 0.6, 0.75),
-        _speed("grid-4", f"{_GRID} 4 bytes", "memcpy", 0.5, 0.75),
-        _speed("grid-torch", "copies at grid sizes", "torch", 0.95),
+        _speed("moved-numpy", _MOVED, "numpy", 1.0),
+        _speed("moved-torch", _MOVED, "torch", 1.0),
+        _speed("moved-numpy-most", _MOVED, "numpy", 3.0, 0.9),
+        _speed("moved-torch-most", _MOVED, "torch", 1.3, 0.9),
+        _speed("moved-8", f"{_LARGE} 8 bytes", MEMORY, 0.5),
+        _speed("moved-4-2", f"{_LARGE} 4 or 2 bytes", MEMORY, 0.4),
         _speed("copy-padded", "copies between padded arrays of the same layout", MEMORY, 0.95),
         _speed("fill-full", "full, warm", MEMORY, 0.9),
         _speed("cast", "casts between float32 and float64, same layout", MEMORY, 0.7),
-        _speed("copy-cache", "copies of 8-byte items up to 256 KiB", MEMORY, 0.5),
-        _time("copyto-tiny", "copyto of tiny arrays", "numpy", 1.5),
-        _time("allocate-small", "empty of 4 KiB", "numpy", 1.5),
         _speed("zeros-large", "zeros of 1 GiB and a write to it, warm", "numpy", 2.5),
         _speed("full-large", "full of 1 GiB, warm", "numpy", 2.0),
         _speed("zeros-cold", "zeros of 1 GiB and a write to it, cold", "numpy", 1.5),
-        _time("asarray", "np.asarray(x) and np.from_dlpack(x)", "numpy", 1.2),
-        _time("as-buffer", "gridbuf.as_buffer(ndarray)", "numpy", 2.0),
-        _time("c-table", "exports through DLPack's C exchange table", "gridbuf_dlpack", 0.5),
-        _time("ufunc", "arithmetic on storages", "numpy", 1.15),
-        _time("index", "indexing a storage", "numpy", 3.0),
-        _time("storage-export", "handing a storage over", "numpy", 1.5),
+        _time("create-numpy", _SMALL, "numpy", 4.0),
+        _time("create-torch", _SMALL, "torch", 0.7),
+        _time("create-gt4py", _SMALL, "gt4py", 0.03),
+        _time("hand-over", "np.asarray and np.from_dlpack of an array or a storage", "numpy", 2.0),
+        _time("c-table", "exports through DLPack's C exchange table", "numpy", 1.0),
+        _time("subscript", "a part of an array or a storage", "numpy", 4.0),
+        _time("copyto-tiny", "copyto of tiny arrays", "numpy", 4.0),
+        _time("as-buffer", "gridbuf.as_buffer(ndarray)", "numpy", 4.0),
+        _time("ufunc", "arithmetic on storages from 64³ points on", "numpy", 1.15),
         _time("halo-ghex", "exchanges of halos of 64 × 64 × 40 points and more", "ghex", 1.25),
         _time("call", "calls of stencils with five fields", "gt4py", 0.2),
         _speed("stencil", "compiled stencils", "gt4py", 0.97),
@@ -151,26 +139,26 @@ def judge(cases: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def _judged(promise: Promise, reached: Mapping[str, float]) -> dict[str, Any]:
     """One promise in the result; `reached` are ratios of times, by case."""
+    ordered = sorted(reached, key=lambda id: reached[id])
+    counted = ordered[: math.ceil(promise.share * len(ordered))]
     ratios = [*reached.values()]
-    cases_met = sum(ratio <= promise.limit for ratio in ratios)
     info: dict[str, Any] = {
         "id": promise.id,
         "text": promise.text,
         "peer": promise.peer or None,
         "words": promise.words(),
-        "aim": promise.aim,
         "cases": len(ratios),
-        "cases_met": cases_met,
-        "met": cases_met == len(ratios) if ratios else None,
+        "cases_met": sum(ratio <= promise.limit for ratio in ratios),
+        "met": reached[counted[-1]] <= promise.limit if counted else None,
     }
-    if ratios:
+    if counted:
         figures = {
-            "worst": max(ratios),
+            "worst": reached[counted[-1]],
             "median": float(np.median(ratios)),
             "mean": float(np.exp(np.mean(np.log(ratios)))),
         }
         info |= {key: round(promise.figure(ratio), 3) for key, ratio in figures.items()}
-        info["worst_case"] = max(reached, key=lambda id: reached[id])
+        info["worst_case"] = counted[-1]
     return info
 
 

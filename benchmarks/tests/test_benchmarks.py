@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import importlib.util
 import json
+import math
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -122,11 +123,13 @@ def test_promises_are_judged_by_their_worst_case(result: Result) -> None:
         ]
         found = judged[promise.id]
         assert found["cases"] == len(reached)
-        assert found["met"] == (max(reached) <= promise.limit if reached else None)
+        counted = sorted(reached)[: math.ceil(promise.share * len(reached))]
+        assert found["met"] == (max(counted) <= promise.limit if reached else None)
         if reached:
-            assert found["worst"] == pytest.approx(promise.figure(max(reached)), abs=1e-3)
-    assert judged["allocate-small"]["words"] == "at most 1.5 × the time of NumPy"
-    assert judged["copy-8-lines"]["words"] == "at least 0.8 of the speed of memcpy or memset"
+            assert found["worst"] == pytest.approx(promise.figure(max(counted)), abs=1e-3)
+    assert judged["create-numpy"]["words"] == "at most 4 × the time of NumPy"
+    assert judged["moved-8"]["words"] == "at least 0.5 of the speed of memcpy or memset"
+    assert judged["moved-torch-most"]["words"].endswith("PyTorch, in 90% of the cases")
     assert judged["zeros-large"]["met"] is None, "not among the quick cases"
 
 

@@ -70,6 +70,9 @@ def _entries(function: str, shape: tuple[int, ...], around: str = "{}") -> tuple
     )
 
 
+_CREATE = ("create-numpy", "create-torch", "create-gt4py")
+
+
 def _plain() -> Iterator[Case]:
     for size, shape, note in (
         ("small", _SMALL, _SMALL_NOTE),
@@ -86,7 +89,7 @@ def _plain() -> Iterator[Case]:
                 note=note,
                 work=Work(shape, values=values),
                 entries=_entries(function, shape),
-                promises=("allocate-small",) if (size, function) == ("small", "empty") else (),
+                promises=_CREATE if (size, function) == ("small", "empty") else (),
             )
     yield Case(
         id="allocate/small/allocate",
@@ -131,15 +134,20 @@ def _further() -> Iterator[Case]:
         note = f"{_LIKE_NOTE if suffix else ''} {_STORAGE_NOTE if kind == 'storage' else ''}"
         for name, values in _VALUES.items():
             statement = f"{name}{suffix}({first}{', value' if name == 'full' else ''})"
+            promised = (kind, name, suffix) == ("storage", "empty", "")
             yield Case(
                 id=f"allocate/{kind}/{name}{suffix}",
                 title=f"{'storage.' if kind == 'storage' else ''}{name}{suffix} 8×8×8",
                 note=note.strip(),
                 work=Work(_SMALL, values=values),
-                entries=tuple(
-                    Entry(library, statement, _makers(kind == "storage"))
-                    for library in ("gridbuf", "numpy")
+                entries=(
+                    *(
+                        Entry(library, statement, _makers(kind == "storage"))
+                        for library in ("gridbuf", "numpy")
+                    ),
+                    *(_entries("empty", _SMALL)[2:] if promised else ()),
                 ),
+                promises=_CREATE if promised else (),
             )
 
 

@@ -155,10 +155,24 @@ def copy_case(
         work=work,
         entries=in_shared_memory(work),
         yardsticks=tuple(yardsticks(moved // 2, single=single)),
-        promises=promises,
+        promises=(*_moved(work), *promises),
         quick=quick,
         memory_bytes=needed_bytes(work),
     )
+
+
+def _moved(work: Work) -> tuple[str, ...]:
+    """What is promised of a copy whose contiguous dimension moves."""
+    source, target = work.source, work.target
+    assert source and target
+    if target.keeps_order or source.layout == target.layout or work.array_bytes < 64 << 10:
+        return ()
+    found: tuple[str, ...] = ("moved-numpy", "moved-torch", "moved-numpy-most", "moved-torch-most")
+    if len(work.shape) == 3 and work.array_bytes >= 64 << 20 and source.dtype == target.dtype:
+        found += {8: ("moved-8",), 4: ("moved-4-2",), 2: ("moved-4-2",)}.get(
+            target.itemsize_bytes, ()
+        )
+    return found
 
 
 # The matrix
@@ -188,16 +202,6 @@ def _name(layout: Layout) -> str:
     return "".join(map(str, layout))
 
 
-def _promises(kind: str, target: Placement) -> tuple[str, ...]:
-    """Promises for large copies: all relative to NumPy, those that move the contiguous dimension relative to memory."""
-    size = target.itemsize_bytes
-    if target.keeps_order or size not in (2, 4, 8):
-        return ("copy-numpy",)
-    whole_lines = target.rows == "lines" or (kind == "lines" and not target.offset_bytes)
-    part = "" if size == 2 else "-lines" if whole_lines else "-other"
-    return ("copy-numpy", f"copy-{size}{part}")
-
-
 _QUICK = {f"copy/{one}" for one in ("8/stencil.dense/210", "8/stencil.lines/210")}
 _QUICK |= {f"copy/{one}" for one in ("8/stencil.dense/021", "4/stencil.dense/210")}
 """Those of --quick: arrays of 80 and 160 MiB."""
@@ -213,12 +217,8 @@ def _matrix() -> Iterator[Case]:
             for rows in ("dense",) if kind == "lines" else ("dense", "lines"):
                 for layout in _LAYOUTS:
                     target = Placement(dtype, layout, rows)  # type: ignore[arg-type]
-                    promises = _promises(kind, target)
                     id = f"copy/{size}/{kind}.{rows}/{_name(layout)}"
-                    if id == "copy/8/pow2.dense/210":
-                        promises += ("reversed-numpy", "reversed-torch")
-                    quick = id in _QUICK
-                    yield copy_case(id, shapes[size], target, promises=promises, quick=quick)
+                    yield copy_case(id, shapes[size], target, quick=id in _QUICK)
 
 
 _MORE: dict[tuple[int, ...], tuple[Layout, ...]] = {
@@ -236,7 +236,7 @@ def _beyond_the_matrix() -> Iterator[Case]:
         for layout in _LAYOUTS[1:]:
             target = Placement(DTYPES[size], layout, offset_bytes=16)
             id, shape = f"copy/{size}/lines.off/{_name(layout)}", KINDS["lines"][size]
-            yield copy_case(id, shape, target, promises=_promises("lines", target))
+            yield copy_case(id, shape, target)
         for shape, layouts in _MORE.items():
             for layout in layouts:
                 # Half the item size, twice the first extent: as many bytes.
@@ -244,7 +244,7 @@ def _beyond_the_matrix() -> Iterator[Case]:
                 target = Placement(DTYPES[size], layout)
                 kind = "pow2" if len(set(shape)) == 1 else "mixed"
                 id = f"copy/{size}/{len(shape)}d.{kind}/{_name(layout)}"
-                yield copy_case(id, extents, target, promises=_promises(kind, target))
+                yield copy_case(id, extents, target)
     for size, layout in ((8, (0, 1, 2)), (8, (2, 1, 0)), (4, (0, 1, 2))):
         both = Placement(DTYPES[size], layout, "lines")
         for kind in ("pow2", "stencil"):
@@ -253,7 +253,7 @@ def _beyond_the_matrix() -> Iterator[Case]:
                 KINDS[kind][size],
                 both,
                 source=both,
-                promises=("copy-numpy", "copy-padded"),
+                promises=("copy-padded",),
                 quick=(size, layout, kind) == (8, (0, 1, 2), "stencil"),
                 note=_PADDED_NOTE,
             )
@@ -265,7 +265,6 @@ def _beyond_the_matrix() -> Iterator[Case]:
                     f"copy/{size}/{name}/{_name(layout)}",
                     (extent, extent, extent * 8 // size),
                     Placement(DTYPES[size], layout),
-                    promises=("copy-numpy",),
                     quick=usual and name in ("4KiB", "256KiB"),
                 )
 
@@ -283,17 +282,13 @@ GRIDS = (
 
 
 def _grids() -> Iterator[Case]:
-    for dtype, cached in (("float64", "grid-8"), ("float32", "grid-4")):
+    for dtype in ("float64", "float32"):
         for shape in GRIDS:
-            promises = ["copy-numpy", "grid-torch"]
-            if shape[0] not in (64, 128, 256):
-                promises.append(cached)
             for layout in ((2, 1, 0), (1, 2, 0), (2, 0, 1), (0, 2, 1)):
                 case = copy_case(
                     f"grid/{dtype}/{'x'.join(map(str, shape))}/{_name(layout)}",
                     shape,
                     Placement(dtype, layout),
-                    promises=tuple(promises),
                     quick=shape in GRIDS[:4],
                     single=True,
                 )
@@ -316,7 +311,7 @@ def _casts() -> Iterator[Case]:
                 (400, 400, 400),
                 Placement(target, layout),
                 source=Placement(source, (0, 1, 2)),
-                promises=("copy-numpy", "cast") if promised else ("copy-numpy",),
+                promises=("cast",) if promised else (),
                 quick=promised,
                 note=_CAST_NOTE,
             )
@@ -423,7 +418,6 @@ def _in_cache() -> Iterator[Case]:
                 work=work,
                 entries=(Entry("gridbuf", f"copy_loop(dst, src, {count})", own, result="dst"),),
                 yardsticks=(Entry("memcpy_loop", stick, memcpy, result="(src, dst)"),),
-                promises=("copy-cache",),
                 memory_bytes=needed_bytes(work),
                 quick=name == "32KiB" and layout in ((0, 1, 2), (2, 1, 0)),
             )

@@ -43,7 +43,8 @@ def _loops(module: ModuleType) -> dict[str, Any]:
     from gridbuf_benchmarks import _loops as loops
 
     functions = (loops.through_table, loops.through_method)
-    return {**_x("gridbuf")(module), **{one.__name__: one for one in functions}}
+    of = "numpy" if module.__name__ == "numpy" else "gridbuf"
+    return {**_x(of)(module), **{one.__name__: one for one in functions}}
 
 
 def _same(statement: str, libraries: str, result: str = "") -> tuple[Entry, ...]:
@@ -91,11 +92,14 @@ def _exchanges() -> Iterator[Case]:
         lambda module: {**_x("gridbuf")(module), "as_numpy": module.as_numpy},
     )
     by_table = Entry("gridbuf", "through_table(x, 1000)", _loops)
-    by_method = Entry("gridbuf_dlpack", "through_method(x, 1000)", _loops)
+    by_methods = (
+        Entry("numpy", "through_method(x, 1000)", _loops),
+        Entry("gridbuf_dlpack", "through_method(x, 1000)", _loops),
+    )
     cases: dict[str, tuple[str, tuple[Entry, ...], str]] = {
         "memoryview": ("memoryview(x)", _same("memoryview(x)", _TWO), ""),
-        "asarray": ("np.asarray(x)", asarray, "asarray"),
-        "from_dlpack": ("np.from_dlpack(x)", _same("from_dlpack(x)", _ALL), "asarray"),
+        "asarray": ("np.asarray(x)", asarray, "hand-over"),
+        "from_dlpack": ("np.from_dlpack(x)", _same("from_dlpack(x)", _ALL), "hand-over"),
         "torch.from_dlpack": ("torch.from_dlpack(x)", to_torch, ""),
         "as_buffer": (
             "gridbuf.as_buffer(ndarray)",
@@ -104,11 +108,11 @@ def _exchanges() -> Iterator[Case]:
         ),
         "as_numpy": ("gridbuf.as_numpy(x)", (as_numpy, asarray[1]), ""),
         "attributes": ("attributes of x", _same(_ATTRIBUTES, _TWO, "x"), ""),
-        "index": ("x[:, :, :]", _same("x[:, :, :]", _TWO), ""),
+        "index": ("x[:, :, :]", _same("x[:, :, :]", _TWO), "subscript"),
         "array_interface": ("x.__array_interface__", _same("x.__array_interface__", _TWO), ""),
         "dlpack": ("x.__dlpack__()", _same("x.__dlpack__()", _ALL), ""),
         "dlpack_versioned": ("x.__dlpack__(max_version=…)", versioned, ""),
-        "c_table": ("1000 exports in C", (by_table, by_method), "c-table"),
+        "c_table": ("1000 exports in C", (by_table, *by_methods), "c-table"),
     }
     for name, (title, entries, promise) in cases.items():
         yield Case(
@@ -189,8 +193,8 @@ class _Storage(NamedTuple):
 
 
 _STORAGES = {
-    "index/inner": _Storage("s[3:-3, 3:-3, :]", "x[inner]", _INDEX_NOTE, "index", "", (58, 58, 80)),
-    "index/plane": _Storage("s[5]", "x[5]", _INDEX_NOTE, "index", "", (64, 80)),
+    "index/inner": _Storage("s[3:-3, 3:-3, :]", "x[inner]", _INDEX_NOTE, "subscript", "", (58, 58, 80)),
+    "index/plane": _Storage("s[5]", "x[5]", _INDEX_NOTE, "subscript", "", (64, 80)),
     "index/planes": _Storage("list(s)", "[*x]", f"{_INDEX_NOTE} 64 views.", result="x"),
     "index/assign": _Storage(
         "s[5, 5, 5] = 2.5",
@@ -199,15 +203,15 @@ _STORAGES = {
         result="x",
     ),
     "attributes": _Storage("attributes of s", _ATTRIBUTES, _ATTRIBUTES_NOTE, result="x"),
-    "memoryview": _Storage("memoryview(s)", "memoryview(x)", _EXPORT_NOTE, "storage-export"),
+    "memoryview": _Storage("memoryview(s)", "memoryview(x)", _EXPORT_NOTE),
     "asarray": _Storage(
         "np.asarray(s)",
         "asarray(x)",
         f"{_EXPORT_NOTE} NumPy's entry wraps a memoryview of an ndarray, made beforehand.",
-        "storage-export",
+        "hand-over",
         "asarray(memory)",
     ),
-    "from_dlpack": _Storage("np.from_dlpack(s)", "from_dlpack(x)", _EXPORT_NOTE, "storage-export"),
+    "from_dlpack": _Storage("np.from_dlpack(s)", "from_dlpack(x)", _EXPORT_NOTE, "hand-over"),
     "as_storage": _Storage(
         "as_storage(ndarray)",
         "as_storage(array)",

@@ -2,7 +2,7 @@
 //
 // Key decision. The type is written against CPython's slots: buffer requests, `__dlpack__` and the
 // functions that make small arrays take less time than a call through pybind11 (benchmarks
-// `allocate-small`, `asarray` and `index`). What is not hot is bound by pybind11.
+// `create-numpy`, `hand-over` and `subscript`). What is not hot is bound by pybind11.
 //
 // All functions need the GIL. Long copies release it.
 #ifndef GRIDBUF_MODULES_PYTHON_BUFFER_BUFFER_H_

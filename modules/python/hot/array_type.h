@@ -1,5 +1,5 @@
 // The slots and attributes that gridbuf.Buffer and the storages share, so that both answer alike
-// (benchmarks `asarray`, `index`, `storage-export`).
+// (benchmarks `hand-over`, `subscript`).
 //
 // `Object` begins with an ArrayHead. For it there are
 //

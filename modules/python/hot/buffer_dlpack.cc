@@ -1,5 +1,5 @@
 // DLPack of Buffers: capsules, and the C exchange table (DX-01 ... DX-12), which needs no Python
-// call (benchmarks `asarray`, `c-table`).
+// call (benchmarks `hand-over`, `c-table`).
 
 module;
 

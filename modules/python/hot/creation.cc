@@ -1,4 +1,4 @@
-// The functions that make plain arrays and buffers (benchmark `allocate-small`).
+// The functions that make plain arrays and buffers (benchmark `create-numpy`).
 
 module;
 

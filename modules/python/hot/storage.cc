@@ -1,5 +1,5 @@
 // The base type of storages: lifetime, classes, indexing, and the attributes that arithmetic and
-// hand-overs ask for (benchmarks `index`, `ufunc`, `storage-export`).
+// hand-overs ask for (benchmarks `subscript`, `ufunc`, `hand-over`).
 
 module;
 

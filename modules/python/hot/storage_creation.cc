@@ -1,4 +1,4 @@
-// The functions that make storages (benchmark `allocate-small`).
+// The functions that make storages (benchmark `create-numpy`).
 
 module;
 

@@ -5,7 +5,7 @@
 // share that counts as an export while it lives.
 //
 // `modules/python/hot` has the type with its slots, and the attributes that arithmetic and
-// hand-overs ask for, in CPython's C API (benchmarks `ufunc`, `index` and `storage-export`).
+// hand-overs ask for, in CPython's C API (benchmarks `ufunc`, `subscript` and `hand-over`).
 // `attributes.cc` adds the others by pybind11. What needs nothing but these attributes is written
 // in Python.
 //
