@@ -193,7 +193,9 @@ class _Storage(NamedTuple):
 
 
 _STORAGES = {
-    "index/inner": _Storage("s[3:-3, 3:-3, :]", "x[inner]", _INDEX_NOTE, "subscript", "", (58, 58, 80)),
+    "index/inner": _Storage(
+        "s[3:-3, 3:-3, :]", "x[inner]", _INDEX_NOTE, "subscript", "", (58, 58, 80)
+    ),
     "index/plane": _Storage("s[5]", "x[5]", _INDEX_NOTE, "subscript", "", (64, 80)),
     "index/planes": _Storage("list(s)", "[*x]", f"{_INDEX_NOTE} 64 views.", result="x"),
     "index/assign": _Storage(
