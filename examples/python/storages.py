@@ -8,7 +8,7 @@ import gridbuf.testing
 
 # 16 x 16 columns of 8 levels, and a halo of 2 points around the columns.
 temperature = gridbuf.storage.zeros((20, 20, 8), backend="gt:cpu_ifirst", halo=(2, 2, 0))
-print(temperature)  # shape, dims, halo, layout, padding, device and state at a glance
+print(temperature)  # shape, dims, halo, layout, padding, device, then the elements
 
 assert temperature.dims == ("I", "J", "K")
 assert temperature.domain_view.shape == (16, 16, 8)
@@ -56,7 +56,7 @@ assert np.allclose(column, profile.to_numpy() + 1.6)
 del column  # while this array exists, gridbuf assumes that it is written
 
 edge = out[-2:-1].to_numpy().copy()
-out[:1] = edge  # the halo of a periodic domain, set on the host
+out[:1] = edge  # one side of the halo, set on the host
 moved_before = gridbuf.testing.statistics()["host_to_device_bytes"]
 diffuse(out, phi, 0.1)  # copies two planes to the device, not the field
 moved = gridbuf.testing.statistics()["host_to_device_bytes"] - moved_before

@@ -31,7 +31,7 @@ def step(field: gridbuf.storage.Storage, result: gridbuf.storage.Storage) -> Non
 def run(steps: int, in_python: Callable = step, **options: object) -> gridbuf.storage.Storage:
     """Fortran and Python take turns."""
     field, result = (
-        gridbuf.storage.zeros((34, 18), halo=(1, 1), layout=(0, 1), **options) for _ in range(2)
+        gridbuf.storage.zeros((34, 18), halo=(1, 1), layout=(1, 0), **options) for _ in range(2)
     )
     field[16, 8] = 1000.0
     for number in range(steps):

@@ -8,7 +8,7 @@
 //   gridbuf::options wanted;
 //   wanted.shape = {64, 64, 80}, wanted.halo = {{3, 3}, {3, 3}, {0, 0}}, wanted.backend = "gt:gpu";
 //   const gridbuf::storage<double> field(wanted);
-//   const auto t = field.write(gridbuf::side::host);  // t.data(), t.extent(0), t.stride(0)
+//   const auto t = field.read_write(gridbuf::side::host);  // t.data(), t.extent(0), t.stride(0)
 //   t(3, 3, 0) = 1.5;
 //
 // `t.as<M>()` is an mdspan with a strided layout. The header does not include one: M is any class

@@ -37,7 +37,7 @@ def fill_halo(field: Any, how: str | object, dims: str | Sequence[str] | None = 
         "periodic": the other end of the domain. "edge": the nearest point of the domain. "reflect", "symmetric": the domain in
         a mirror at the last point, or behind it (as in `numpy.pad`). A number: that value.
     dims : str or sequence of str, optional
-        Names of the dimensions to fill. Default: all.
+        Names of the dimensions to fill, also as one text of one-character names such as "IJ". Default: all.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def fill_halo(field: Any, how: str | object, dims: str | Sequence[str] | None = 
 
     Notes
     -----
-    Rules: docs/spec.md 9.64. Between processes, `gridbuf.mpi.HaloExchange` fills the halo.
+    Rules: docs/spec.md 9.78. Between processes, `gridbuf.mpi.HaloExchange` fills the halo.
 
     Examples
     --------
@@ -64,12 +64,15 @@ def fill_halo(field: Any, how: str | object, dims: str | Sequence[str] | None = 
         )
     if isinstance(how, str) and how not in _SOURCES:
         known = ", ".join(f'"{name}"' for name in _SOURCES)
-        raise ValueError(f"how is {how!r}, but must be {known} or a number; see help(fill_halo)")
-    names = field.dims if dims is None else (dims,) if isinstance(dims, str) else tuple(dims)
+        raise ValueError(
+            f'how is {how!r}, but must be {known} or a number; what numpy.pad calls "wrap" is "periodic"'
+        )
+    is_name = isinstance(dims, str) and dims in field.dims
+    names: Sequence[str] = field.dims if dims is None else [str(dims)] if is_name else [*dims]
     for name in names:
         if name not in field.dims:
             raise ValueError(
-                f"dims has {name!r}, but the storage has {field.dims}; pass names of its dimensions"
+                f"dims has {name!r}, but the storage has {field.dims}; pass names of its dimensions, for example {field.dims[:1]}"
             )
         axis = field.dims.index(name)
         before = (slice(None),) * axis

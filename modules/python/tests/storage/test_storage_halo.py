@@ -75,6 +75,9 @@ def test_what_cannot_be_filled() -> None:
     with pytest.raises(ValueError, match="no point of a domain to fill it from"):
         gs.fill_halo(gs.zeros((2, 4), halo=(1, 1)), "edge")
     gs.fill_halo(gs.zeros((2, 4), halo=(1, 1)), 1.0)
+    gs.fill_halo(field, "periodic", "IJ")
+    with pytest.raises(ValueError, match="dims has 'K'"):
+        gs.fill_halo(field, "periodic", "IK")
     memory = np.zeros((4, 4))
     memory.flags.writeable = False
     with pytest.raises(ValueError, match="read-only"):
