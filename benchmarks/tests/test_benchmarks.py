@@ -162,8 +162,8 @@ def test_absent_peer_is_named_with_its_remedy(
         "not compared: PyTorch",
         "./bazelw --peers",
         "torch.from_dlpack(x) was not run: it needs torch",
-        "empty of 4 KiB",
-        "at most 1.5 × the time of NumPy",
+        "empty: a small array",
+        "at most 4 × the time of NumPy",
         "so gridbuf does more here",
     ):
         assert text in printed
