@@ -1,4 +1,4 @@
-// The functions that import an array (benchmark `as-buffer`).
+// The functions that import an array (promise `as-buffer`).
 
 module;
 

@@ -1,4 +1,4 @@
-// The type Buffer: lifetime, attributes, buffer requests, indexing (benchmarks `asarray`, `index`).
+// The type Buffer: lifetime, attributes, buffer requests, indexing (promises `hand-over`, `subscript`).
 
 module;
 

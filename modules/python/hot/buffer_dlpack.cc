@@ -1,5 +1,5 @@
 // DLPack of Buffers: capsules, and the C exchange table (DX-01 ... DX-12), which needs no Python
-// call (benchmarks `hand-over`, `c-table`).
+// call (promises `hand-over`, `c-table`).
 
 module;
 

@@ -1,4 +1,4 @@
-// `gridbuf.copyto` of two ndarrays, the usual case (benchmark `copyto-tiny`).
+// `gridbuf.copyto` of two ndarrays, the usual case (promise `copyto-tiny`).
 
 module;
 

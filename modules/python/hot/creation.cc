@@ -1,4 +1,4 @@
-// The functions that make plain arrays and buffers (benchmark `create-numpy`).
+// The functions that make plain arrays and buffers (promise `create-numpy`).
 
 module;
 

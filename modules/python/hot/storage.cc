@@ -1,5 +1,5 @@
 // The base type of storages: lifetime, classes, indexing, and the attributes that arithmetic and
-// hand-overs ask for (benchmarks `subscript`, `ufunc`, `hand-over`).
+// hand-overs ask for (promises `subscript`, `ufunc`, `hand-over`).
 
 module;
 

@@ -1,5 +1,5 @@
 // The arrays of one side that the functions of gridbuf.storage, written in Python, compute on
-// (benchmark `ufunc`).
+// (promise `ufunc`).
 
 module;
 

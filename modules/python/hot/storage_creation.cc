@@ -1,4 +1,4 @@
-// The functions that make storages (benchmark `create-numpy`).
+// The functions that make storages (promise `create-numpy`).
 
 module;
 

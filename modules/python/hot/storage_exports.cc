@@ -1,5 +1,5 @@
 // Exports of storages: the buffer protocol, ndarrays and capsules, and their order with pending
-// work (benchmark `hand-over`).
+// work (promise `hand-over`).
 //
 // The buffer protocol exports the memory directly. The others export a Buffer over the memory of
 // one side, whose owner counts as an export. gridbuf.python.buffer describes the memory.
