@@ -1,3 +1,7 @@
+// The private functions below `gridbuf.memory`, `gridbuf.alloc_info`, `gridbuf.set_num_threads` and
+// the memory section of `gridbuf.show_config`. All are about the one `host_resource()` of the
+// process. All need the GIL; `_memory_trim` releases it.
+//
 // The private functions below `gridbuf.memory.numpy_allocator`: gridbuf's heap as one of NumPy's
 // memory handlers (NEP 49).
 //
@@ -9,25 +13,175 @@ module;
 
 #define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
 #define NPY_TARGET_VERSION NPY_2_0_API_VERSION
-#include <Python.h>
 #include <numpy/arrayobject.h>
 #include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <iterator>
+#include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <tuple>
+#include <utility>
+
+#include "absl/status/status.h"
 
 module gridbuf.python;
 
+import gridbuf.transfer.loops;
 import gridbuf.layout.sizes;
 
 namespace gridbuf::python {
+namespace {
+
+using namespace pybind11::literals;
+
+py::dict statistics() {
+  const HostStatistics found = host_resource().statistics();
+  return py::dict("live_blocks"_a = found.live_blocks, "live_bytes"_a = found.live_bytes,
+                  "peak_live_bytes"_a = found.peak_live_bytes,
+                  "cached_blocks"_a = found.cached_blocks, "cached_bytes"_a = found.cached_bytes,
+                  "cache_limit_bytes"_a = found.cache_limit_bytes, "hits"_a = found.hits,
+                  "misses"_a = found.misses, "refusals"_a = found.refusals);
+}
+
+/// None means "follows the program and the machine" and "no limit".
+py::dict options() {
+  const HostOptions found = host_resource().options();
+  std::optional<std::int64_t> limit = found.limit_bytes;
+  if (limit == system::kUnlimitedBytes) limit.reset();
+  return py::dict("cache_limit_bytes"_a = found.cache_limit_bytes, "limit_bytes"_a = limit,
+                  "huge_pages"_a = found.huge_pages ? "auto" : "never", "poison"_a = found.poison);
+}
+
+std::optional<std::int64_t> to_limit(PyObject* object, std::string_view name) {
+  if (object == Py_None) return std::nullopt;
+  return to_integer(object, name);
+}
+
+bool to_huge_pages(PyObject* object) {
+  const bool is_text = PyUnicode_Check(object) != 0;
+  if (is_text && utf8(object) == "auto") return true;
+  if (is_text && utf8(object) == "never") return false;
+  raise(is_text ? ErrorClass::kValue : ErrorClass::kType,
+        Problem{"huge_pages", describe(object), is_text ? "\"auto\" or \"never\"" : "a str",
+                is_text ? "pass one of them" : "pass \"auto\" or \"never\""});
+}
+
+void configure(py::handle cache_limit, py::handle limit, py::handle huge_pages, py::handle poison) {
+  check(host_resource().configure(
+      {.cache_limit_bytes = to_limit(cache_limit.ptr(), "cache_limit_bytes"),
+       .limit_bytes = to_limit(limit.ptr(), "limit_bytes").value_or(system::kUnlimitedBytes),
+       .huge_pages = to_huge_pages(huge_pages.ptr()),
+       .poison = to_flag(poison.ptr(), "poison")}));
+  free_numpy_spares();
+}
+
+std::int64_t trim(py::handle keep) {
+  const std::int64_t keep_bytes = to_integer(keep.ptr(), "keep_bytes");
+  if (keep_bytes < 0) {
+    raise(ErrorClass::kValue,
+          Problem{"keep_bytes", std::to_string(keep_bytes), "0 or more", "pass 0 to keep nothing"});
+  }
+  free_numpy_spares();
+  return run_without_gil([keep_bytes] { return host_resource().trim(keep_bytes); });
+}
+
+void set_threads(py::handle n) {
+  using Limits = std::numeric_limits<int>;
+  check(set_thread_count(static_cast<int>(
+      std::clamp<std::int64_t>(to_integer(n.ptr(), "n"), Limits::min(), Limits::max()))));
+}
+
+/// (the one in use, those that the processor has).
+py::object get_simd() {
+  py::list names;
+  for (const Simd supported : supported_simd()) names.append(make_text(to_string(supported)));
+  return pack(make_text(to_string(simd())), py::tuple(names));
+}
+
+void set_simd_by_name(py::handle name) {
+  if (PyUnicode_Check(name.ptr()) == 0) {
+    raise(ErrorClass::kType, Problem{"name", describe(name.ptr()), "a str",
+                                     "pass \"portable\", \"avx2\", \"avx512\" or \"neon\""});
+  }
+  check(set_simd(value_of(simd_named(utf8(name.ptr())))));
+}
+
+/// How the memory of a whole allocation came about; None for memory that is not ours.
+py::object block_info(py::handle object) {
+  PyObject* const buffer = object.ptr();
+  if (!is_buffer(buffer)) {
+    raise(ErrorClass::kType,
+          Problem{"buffer", describe(buffer), "a gridbuf.Buffer", "pass an array's base"});
+  }
+  if (!has_plan(buffer)) return py::none();
+  const Array& array = array_in(buffer);
+  return block_facts({array.info().block, array.memory().block, array.layout().total_bytes(),
+                      array.info().allocation_bytes, array.layout().alignment_bytes(),
+                      from_integers(array.layout().aligned_index().span())});
+}
+
+/// What keeps the memory of a Buffer that gridbuf did not allocate: the object it was made from;
+/// None if that is not known.
+py::object memory_keeper(py::handle buffer) {
+  if (!is_buffer(buffer.ptr()) || has_plan(buffer.ptr())) return py::none();
+  PyObject* const keeper = object_in(array_in(buffer.ptr()).memory().owner);
+  return keeper == nullptr ? py::none() : py::reinterpret_borrow<py::object>(keeper);
+}
+
+/// (resident_bytes, huge_bytes) of a range, or None.
+std::optional<std::pair<std::int64_t, std::int64_t>> mapped_pages(std::uintptr_t address,
+                                                                  std::int64_t length_bytes) {
+  if (length_bytes <= 0) return std::nullopt;
+  const auto pages = system::mapped_pages(reinterpret_cast<const void*>(address), length_bytes);
+  if (!pages) return std::nullopt;
+  return std::pair(pages->resident_bytes, pages->huge_bytes);
+}
+
+}  // namespace
+
+py::object block_facts(const BlockFacts& facts) {
+  const BlockInfo& info = facts.info;
+  const bool is_small = info.pages == PageKind::kSmall;
+  const char* const pages = is_small ? "small" : info.pages == PageKind::kHuge ? "huge" : "shared";
+  return py::dict(
+      "resource"_a = info.resource_name, "device"_a = to_string(info.device),
+      "host_readable"_a = is_host_readable(info.device.type), "pages"_a = pages,
+      "from_cache"_a = info.from_cache, "stagger_bytes"_a = info.stagger_bytes,
+      "address"_a = reinterpret_cast<std::uintptr_t>(facts.address),
+      "total_bytes"_a = facts.total_bytes, "allocation_bytes"_a = facts.allocation_bytes,
+      "alignment_size"_a = facts.alignment_bytes, "aligned_index"_a = facts.aligned_index);
+}
+
+void add_memory_functions(PyObject* module) {
+  // The first copy may run where no memory is left to read the system's files.
+  loops::cache_bytes();
+  auto core = py::reinterpret_borrow<py::module_>(module);
+  core.def("_memory_statistics", statistics)
+      .def("_memory_options", options)
+      .def("_memory_configure", configure)
+      .def("_memory_trim", trim)
+      .def("_memory_pages", [] { return host_resource().page_text(); })
+      .def("_block_info", block_info)
+      .def("_memory_keeper", memory_keeper)
+      .def("_memory_mapped_pages", mapped_pages)
+      .def("_memory_threads", [] { return std::pair(thread_count(), thread_count_origin()); })
+      .def("_memory_set_threads", set_threads)
+      .def("_memory_simd", get_simd)
+      .def("_memory_set_simd", set_simd_by_name)
+      .def("_memory_cache_bytes", loops::cache_bytes)
+      .def("_memory_set_cache_bytes", loops::set_cache_bytes);
+}
+
 namespace {
 
 using namespace pybind11::literals;
@@ -178,7 +332,7 @@ py::object make_handler(py::handle alignment, py::handle huge_pages, py::handle 
 py::object set_handler(py::handle handler) { return steal(PyDataMem_SetHandler(handler.ptr())); }
 
 /// What is known of the data of an ndarray that one of our handlers made, else None.
-py::object block_info(py::handle object) {
+py::object numpy_block_info(py::handle object) {
   if (!is_ndarray(object.ptr())) return py::none();
   auto* const array = reinterpret_cast<PyArrayObject*>(object.ptr());
   PyObject* const capsule = PyArray_HANDLER(array);
@@ -202,7 +356,7 @@ void add_numpy_allocator_functions(PyObject* module) {
   py::reinterpret_borrow<py::module_>(module)
       .def("_numpy_handler", make_handler)
       .def("_set_numpy_handler", set_handler)
-      .def("_numpy_block_info", block_info);
+      .def("_numpy_block_info", numpy_block_info);
 }
 
 }  // namespace gridbuf::python
