@@ -5,8 +5,6 @@ module;
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
-#include <string_view>
 #include <utility>
 
 #include "modules/base/status_macros.h"
@@ -32,23 +30,6 @@ constexpr std::int64_t kWideRowBytes = 4096;
 constexpr std::int64_t kFewRows = 256;
 // … if they are copied by at most this many calls of the driver.
 constexpr std::int64_t kFewCalls = 8;
-
-absl::Status check_view(std::string_view role, const std::byte* block, const StridedView& view) {
-  const bool needs_memory = !is_empty(view.shape) && view.itemsize_bytes > 0;
-  if (byte_hull(view) && (block != nullptr || !needs_memory)) return absl::OkStatus();
-  return make_error(ErrorClass::kValue,
-                    {role, to_string(view), "a view of memory within 2^63 - 1 bytes",
-                     "check block, shape and strides"});
-}
-
-absl::Status check_pair(const StridedView& target, const StridedView& source) {
-  if (target.shape == source.shape && target.itemsize_bytes == source.itemsize_bytes) {
-    return absl::OkStatus();
-  }
-  return make_error(ErrorClass::kValue, {"the source", to_string(source),
-                                         "of the target's shape and itemsize, " + to_string(target),
-                                         "broadcast or convert the source first"});
-}
 
 // A walk as calls of the driver: a block of rows, repeated for every index of the outer axes.
 struct Calls {
@@ -312,14 +293,13 @@ absl::Status copy_elements_on(DeviceDriver& driver, std::byte* target_block,
                               const StridedView& target, const std::byte* source_block,
                               const StridedView& source, StreamHandle stream,
                               const ElementParts* parts) {
-  for (const absl::Status& status :
-       {check_pair(target, source), check_view("the target", target_block, target),
-        check_view("the source", source_block, source), driver.check_stream(stream)}) {
-    if (!status.ok()) return status;
-  }
+  GRIDBUF_RETURN_IF_ERROR(check_shape("the source", source, target.shape, target.itemsize_bytes));
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& target_hull, hull_of("the target", target_block, target));
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& source_hull, hull_of("the source", source_block, source));
+  GRIDBUF_RETURN_IF_ERROR(driver.check_stream(stream));
   if (is_empty(target.shape) || target.itemsize_bytes == 0) return absl::OkStatus();
-  if (!loops::overlap(loops::range_of(target_block, target),
-                      loops::range_of(source_block, source))) {
+  if (!loops::overlap(loops::range_of(target_block, target_hull),
+                      loops::range_of(source_block, source_hull))) {
     return copy_apart(driver, target_block, target, source_block, source, stream, parts);
   }
   if (!loops::may_overlap_itself(target) &&
@@ -365,16 +345,9 @@ absl::StatusOr<bool> fill_on_device(DeviceDriver& driver, const Walk& unordered,
 absl::Status fill_elements_on(DeviceDriver& driver, std::byte* target_block,
                               const StridedView& target, std::span<const std::byte> element,
                               StreamHandle stream, const ElementParts* parts) {
-  if (std::ssize(element) != target.itemsize_bytes) {
-    return make_error(ErrorClass::kValue,
-                      {"the element", std::to_string(element.size()) + " bytes long",
-                       "of the target's itemsize, " + std::to_string(target.itemsize_bytes),
-                       "convert it to the target's element type"});
-  }
-  for (const absl::Status& status :
-       {check_view("the target", target_block, target), driver.check_stream(stream)}) {
-    if (!status.ok()) return status;
-  }
+  GRIDBUF_RETURN_IF_ERROR(check_element(target, element));
+  GRIDBUF_RETURN_IF_ERROR(hull_of("the target", target_block, target).status());
+  GRIDBUF_RETURN_IF_ERROR(driver.check_stream(stream));
   if (is_empty(target.shape) || target.itemsize_bytes == 0) return absl::OkStatus();
   StridedView once = target;
   StridedView source{.shape = target.shape,
