@@ -27,13 +27,7 @@ import gridbuf.layout.view;
 import gridbuf.transfer.loops;
 
 namespace gridbuf {
-namespace {
 
-MemoryResource& resource_of(MemoryResource* scratch) {
-  return scratch != nullptr ? *scratch : host_resource();
-}
-
-// The bytes of a sound view, or the error of the view or its block.
 absl::StatusOr<checked::ByteHull> hull_of(std::string_view role, const std::byte* block,
                                           const StridedView& view) {
   const std::optional<checked::ByteHull> hull = byte_hull(view);
@@ -48,6 +42,36 @@ absl::StatusOr<checked::ByteHull> hull_of(std::string_view role, const std::byte
                                            "memory for " + to_string(view), "allocate it first"});
   }
   return *hull;
+}
+
+absl::Status check_shape(std::string_view role, const StridedView& view, const Extents& shape,
+                         std::int64_t itemsize_bytes) {
+  if (view.shape != shape) {
+    return make_error(ErrorClass::kValue,
+                      {absl::StrCat(role, "'s shape"), to_string(view.shape),
+                       "the target's, " + to_string(shape), "broadcast it first"});
+  }
+  if (view.itemsize_bytes != itemsize_bytes) {
+    return make_error(ErrorClass::kValue,
+                      {absl::StrCat(role, "'s itemsize_bytes"), std::to_string(view.itemsize_bytes),
+                       std::to_string(itemsize_bytes),
+                       "convert the elements first, or pass the type that they have"});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status check_element(const StridedView& target, std::span<const std::byte> element) {
+  if (std::ssize(element) == target.itemsize_bytes) return absl::OkStatus();
+  return make_error(ErrorClass::kValue,
+                    {"the element", std::to_string(element.size()) + " bytes long",
+                     "of the target's itemsize, " + std::to_string(target.itemsize_bytes),
+                     "convert it to the target's element type"});
+}
+
+namespace {
+
+MemoryResource& resource_of(MemoryResource* scratch) {
+  return scratch != nullptr ? *scratch : host_resource();
 }
 
 absl::Status check_swap(std::int64_t swap_unit_bytes, std::int64_t itemsize_bytes) {
@@ -87,21 +111,6 @@ StridedView repeated(const StridedView& target) {
           .itemsize_bytes = target.itemsize_bytes};
 }
 
-absl::Status check_pair(const StridedView& target, const StridedView& source) {
-  if (target.shape != source.shape) {
-    return make_error(ErrorClass::kValue,
-                      {"the source's shape", to_string(source.shape),
-                       "the target's, " + to_string(target.shape), "broadcast the source first"});
-  }
-  if (target.itemsize_bytes != source.itemsize_bytes) {
-    return make_error(
-        ErrorClass::kValue,
-        {"the source's itemsize_bytes", std::to_string(source.itemsize_bytes),
-         "the target's, " + std::to_string(target.itemsize_bytes), "convert the elements first"});
-  }
-  return absl::OkStatus();
-}
-
 // Between views that do not share bytes.
 absl::Status copy_apart(std::byte* target_block, const StridedView& target,
                         const std::byte* source_block, const StridedView& source,
@@ -129,7 +138,7 @@ absl::Status fill_apart(std::byte* target_block, const StridedView& target,
 absl::Status copy_elements(std::byte* target_block, const StridedView& target,
                            const std::byte* source_block, const StridedView& source,
                            const CopyOptions& options) {
-  GRIDBUF_RETURN_IF_ERROR(check_pair(target, source));
+  GRIDBUF_RETURN_IF_ERROR(check_shape("the source", source, target.shape, target.itemsize_bytes));
   GRIDBUF_ASSIGN_OR_RETURN(const auto& target_hull, hull_of("the target", target_block, target));
   GRIDBUF_ASSIGN_OR_RETURN(const auto& source_hull, hull_of("the source", source_block, source));
   GRIDBUF_RETURN_IF_ERROR(check_swap(options.swap_unit_bytes, target.itemsize_bytes));
@@ -149,12 +158,7 @@ absl::Status copy_elements(std::byte* target_block, const StridedView& target,
 
 absl::Status fill_elements(std::byte* target_block, const StridedView& target,
                            std::span<const std::byte> element, const CopyOptions& options) {
-  if (static_cast<std::int64_t>(element.size()) != target.itemsize_bytes) {
-    return make_error(ErrorClass::kValue,
-                      {"the element", std::to_string(element.size()) + " bytes long",
-                       "of the target's itemsize, " + std::to_string(target.itemsize_bytes),
-                       "convert it to the target's element type"});
-  }
+  GRIDBUF_RETURN_IF_ERROR(check_element(target, element));
   GRIDBUF_ASSIGN_OR_RETURN(const auto& hull, hull_of("the target", target_block, target));
   if (hull.length_bytes() == 0 || target.itemsize_bytes == 0) return absl::OkStatus();
   const auto element_begin = reinterpret_cast<std::uintptr_t>(element.data());
@@ -175,17 +179,7 @@ namespace {
 
 absl::Status check_view(std::string_view role, const std::byte* block, const StridedView& view,
                         const Extents& shape, std::int64_t itemsize_bytes) {
-  if (view.shape != shape) {
-    return make_error(ErrorClass::kValue,
-                      {absl::StrCat(role, "'s shape"), to_string(view.shape),
-                       "the target's, " + to_string(shape), "broadcast it first"});
-  }
-  if (view.itemsize_bytes != itemsize_bytes) {
-    return make_error(ErrorClass::kValue,
-                      {absl::StrCat(role, "'s itemsize_bytes"), std::to_string(view.itemsize_bytes),
-                       std::to_string(itemsize_bytes) + ", its type's",
-                       "pass the type of the elements that the view has"});
-  }
+  GRIDBUF_RETURN_IF_ERROR(check_shape(role, view, shape, itemsize_bytes));
   if (!checked::product(shape.span())) {
     return make_error(ErrorClass::kValue, {"the number of elements", "beyond 64 bits",
                                            "at most 2^63 - 1", "pass a smaller part"});

@@ -147,6 +147,18 @@ absl::StatusOr<ConversionFlags> convert_elements(std::byte* target_block, const 
                                                  const StridedView& source, Number source_type,
                                                  const ConvertOptions& options = {});
 
+// ---- The checks of arguments, shared with gridbuf.transfer.device. ----
+
+/// The bytes of the view. Error: kValue for a malformed view, and for elements without a block.
+/// `role` is for the message: "the source".
+absl::StatusOr<checked::ByteHull> hull_of(std::string_view role, const std::byte* block,
+                                          const StridedView& view);
+/// Error: kValue unless the view has this shape, that of the target, and this item size.
+absl::Status check_shape(std::string_view role, const StridedView& view, const Extents& shape,
+                         std::int64_t itemsize_bytes);
+/// Error: kValue unless the element is as long as the items.
+absl::Status check_element(const StridedView& target, std::span<const std::byte> element);
+
 }  // namespace gridbuf
 
 namespace gridbuf::casts {
