@@ -64,7 +64,6 @@ void configure(py::handle cache_limit, py::handle limit, py::handle huge_pages, 
        .limit_bytes = to_limit(limit.ptr(), "limit_bytes").value_or(system::kUnlimitedBytes),
        .huge_pages = to_huge_pages(huge_pages.ptr()),
        .poison = to_flag(poison.ptr(), "poison")}));
-  free_numpy_spares();
 }
 
 std::int64_t trim(py::handle keep) {
@@ -73,7 +72,6 @@ std::int64_t trim(py::handle keep) {
     raise(ErrorClass::kValue,
           Problem{"keep_bytes", std::to_string(keep_bytes), "0 or more", "pass 0 to keep nothing"});
   }
-  free_numpy_spares();
   return run_without_gil([keep_bytes] { return host_resource().trim(keep_bytes); });
 }
 
