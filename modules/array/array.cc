@@ -338,8 +338,6 @@ std::optional<Number> number_of(const DType& type) {
   if (is_float && bits == 16) return Number::kFloat16;
   if (is_int && bits == 64) return Number::kInt64;
   if (is_int && bits == 32) return Number::kInt32;
-  const bool is_narrow = type.kind() == Kind::kNarrow && type.is_native();
-  if (is_narrow && type.dlpack()->code == kDlpackBfloat) return Number::kBfloat16;
   return std::nullopt;
 }
 
@@ -352,9 +350,11 @@ bool can_convert(const DType& to, const DType& from) {
 absl::Status check_copied_type(const DType& to, const DType& from) {
   if (to == from || to == from.byteswapped() || can_convert(to, from)) return absl::OkStatus();
   return make_error(ErrorClass::kType,
-                    {"the source's element type", from.name(), "that of the target, " + to.name(),
-                     "convert it first: a copy converts between floats, and int32 and int64 to "
-                     "float32 and float64"});
+                    {"the source's element type", from.name(),
+                     "one that a copy converts to " + to.name() +
+                         ": between float16, float32 and float64, or from int32 or int64 to "
+                         "float32 or float64",
+                     "convert the elements first"});
 }
 
 namespace {

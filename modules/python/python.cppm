@@ -80,8 +80,6 @@ void add_call_functions(PyObject* module);
 void add_device_functions(PyObject* module);
 void add_memory_functions(PyObject* module);
 void add_numpy_allocator_functions(PyObject* module);
-/// Frees the small blocks that NumPy's handlers keep. With the GIL.
-void free_numpy_spares();
 
 /// What `gridbuf.alloc_info` says of a block.
 struct BlockFacts {

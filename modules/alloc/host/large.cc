@@ -487,7 +487,6 @@ std::string HostResource::page_text() const {
 }
 
 std::int64_t HostResource::trim(std::int64_t keep_bytes) {
-  free_spare_blocks();
   MappingCache::Victims victims;
   decltype(sealed_) sealed{};
   {

@@ -82,7 +82,6 @@ void configure(py::handle cache_limit, py::handle limit, py::handle huge_pages, 
        .limit_bytes = to_limit(limit.ptr(), "limit_bytes").value_or(system::kUnlimitedBytes),
        .huge_pages = to_huge_pages(huge_pages.ptr()),
        .poison = to_flag(poison.ptr(), "poison")}));
-  free_numpy_spares();
 }
 
 std::int64_t trim(py::handle keep) {
@@ -91,7 +90,6 @@ std::int64_t trim(py::handle keep) {
     raise(ErrorClass::kValue,
           Problem{"keep_bytes", std::to_string(keep_bytes), "0 or more", "pass 0 to keep nothing"});
   }
-  free_numpy_spares();
   return run_without_gil([keep_bytes] { return host_resource().trim(keep_bytes); });
 }
 
@@ -189,86 +187,24 @@ using namespace pybind11::literals;
 constexpr char kCapsuleName[] = "mem_handler";
 constexpr std::int64_t kLeastAlignmentBytes = 16;
 
-/// Freed blocks of up to 2 KiB, a few of each length, as NumPy's own handler has them: malloc would
-/// make an array of a few elements a tenth slower. Those of all handlers together have the
-/// resource's limit. NumPy calls a handler with the GIL, which guards them; without a GIL, and with
-/// AddressSanitizer, none are kept.
-class SpareBlocks {
- public:
-#ifdef Py_GIL_DISABLED
-  static constexpr bool kUsed = false;
-#else
-  static constexpr bool kUsed = !poison_is_fatal();
-#endif
-
-  explicit SpareBlocks(Heap& heap) : heap_(heap) {}
-
-  void* take(std::size_t bytes) {
-    if (!kUsed || bytes >= kLengths) return nullptr;
-    Bucket& bucket = buckets_[bytes];
-    if (bucket.count == 0) return nullptr;
-    total_bytes -= cost(bytes);
-    return bucket.blocks[--bucket.count];
-  }
-  bool give(void* data, std::size_t bytes) {
-    if (!kUsed || bytes >= kLengths) return false;
-    if (total_bytes + cost(bytes) > heap_.resource().spare_limit_bytes()) return false;
-    Bucket& bucket = buckets_[bytes];
-    if (bucket.count == std::size(bucket.blocks)) return false;
-    total_bytes += cost(bytes);
-    bucket.blocks[bucket.count++] = data;
-    return true;
-  }
-  void clear() {
-    for (std::size_t bytes = 0; bytes < kLengths; ++bytes) {
-      while (void* const data = take(bytes)) heap_.release(data);
-    }
-  }
-
- private:
-  struct Bucket {
-    std::size_t count;
-    void* blocks[7];
-  };
-  static constexpr std::size_t kLengths = 2048;
-  static inline std::int64_t total_bytes = 0;  // of all handlers
-
-  std::int64_t cost(std::size_t bytes) const {
-    return static_cast<std::int64_t>(bytes) + heap_.options().alignment_bytes;
-  }
-
-  Heap& heap_;
-  Bucket buckets_[kLengths] = {};
-};
-
 struct Handler {
   explicit Handler(const Heap::Options& options);
 
   Heap heap;
   PyDataMem_Handler record;
-  SpareBlocks spare{heap};
 };
 
 Handler& handler_in(void* context) { return *static_cast<Handler*>(context); }
 
 void* allocate(void* context, std::size_t bytes) {
-  Handler& handler = handler_in(context);
-  if (!handler.heap.resource().poisons()) {
-    if (void* const spare = handler.spare.take(bytes); spare != nullptr) return spare;
-  }
-  return handler.heap.allocate(bytes, false);
+  return handler_in(context).heap.allocate(bytes, false);
 }
 
 void* allocate_zeros(void* context, std::size_t count, std::size_t bytes_each) {
   const auto bytes =
       checked::mul(static_cast<std::int64_t>(count), static_cast<std::int64_t>(bytes_each));
   if (!bytes || *bytes < 0) return nullptr;
-  const auto length = static_cast<std::size_t>(*bytes);
-  Handler& handler = handler_in(context);
-  if (void* const spare = handler.spare.take(length); spare != nullptr) {
-    return std::memset(spare, 0, length);
-  }
-  return handler.heap.allocate(length, true);
+  return handler_in(context).heap.allocate(static_cast<std::size_t>(*bytes), true);
 }
 
 void* reallocate(void* context, void* data, std::size_t bytes) {
@@ -277,11 +213,7 @@ void* reallocate(void* context, void* data, std::size_t bytes) {
 
 // NumPy's length is not that of the block in some places, so it is not used.
 void release(void* context, void* data, std::size_t /*bytes*/) {
-  Handler& handler = handler_in(context);
-  if (SpareBlocks::kUsed && data != nullptr && handler.spare.give(data, Heap::bytes_of(data))) {
-    return;
-  }
-  handler.heap.release(data);
+  handler_in(context).heap.release(data);
 }
 
 Handler::Handler(const Heap::Options& options)
@@ -297,10 +229,6 @@ class Handlers {
         handlers_[{options.alignment_bytes, options.huge_pages, options.keep}];
     if (found == nullptr) found = std::make_unique<Handler>(options);
     return *found;
-  }
-  void clear_spares() {
-    const PythonLock lock(mutex_);
-    for (const auto& [key, handler] : handlers_) handler->spare.clear();
   }
 
  private:
@@ -348,8 +276,6 @@ py::object numpy_block_info(py::handle object) {
 }
 
 }  // namespace
-
-void free_numpy_spares() { handlers().clear_spares(); }
 
 void add_numpy_allocator_functions(PyObject* module) {
   check(PyArray_ImportNumPyAPI());

@@ -203,8 +203,7 @@ def trim(keep_bytes: SupportsIndex = 0) -> int:
 
     Notes
     -----
-    It also frees the small blocks that this thread and `numpy_allocator` keep, which the result does
-    not count. gridbuf does so when there is not enough memory. Rules: docs/spec.md 2.21 and 2.24.
+    gridbuf does so when there is not enough memory. Rules: docs/spec.md 2.21 and 2.24.
 
     Examples
     --------
@@ -330,8 +329,8 @@ def configure(
     Parameters
     ----------
     cache_limit_bytes : int or "auto", optional
-        How many bytes of freed memory are kept for the next arrays. 0 keeps nothing, not even a few
-        small blocks. "auto" follows the program: memory in use and kept memory together are at most
+        How many bytes of freed memory are kept for the next arrays. 0 keeps nothing.
+        "auto" follows the program: memory in use and kept memory together are at most
         the peak of the memory in use in the last seconds. A third of that peak is kept, and more if
         the program took as much again after it had freed it. "auto" is also at most a quarter of
         the memory that could be committed (of the system or the tightest cgroup) when an array last
