@@ -14,8 +14,6 @@ import numpy as np
 from . import _core
 from ._version import __version__
 
-__all__ = ["show_config"]
-
 Config = dict[str, dict[str, str]]
 
 # The instruction sets that copies and fills use, with the kernel's names.

@@ -8,8 +8,6 @@ import numpy as np
 
 from . import _core
 
-__all__ = ["owner_of", "owns"]
-
 
 def owner_of(array: Any) -> Any:
     """What has the memory of an array or a view: a Buffer, an ndarray, or another object; None without an array."""

@@ -13,8 +13,6 @@ import numpy as np
 
 from . import _core
 
-__all__ = ["run_on_device", "stream"]
-
 _LEGACY_DEFAULT = 1
 
 

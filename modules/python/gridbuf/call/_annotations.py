@@ -20,23 +20,6 @@ import numpy.typing as npt
 from .. import _core
 from .._dims import Dim
 
-__all__ = [
-    "IJ",
-    "IJK",
-    "IK",
-    "JK",
-    "Alignment",
-    "Axes",
-    "DType",
-    "DefaultParameters",
-    "Field",
-    "FieldType",
-    "I",
-    "J",
-    "K",
-    "LayoutMap",
-]
-
 _Layout: TypeAlias = tuple[int, ...] | Callable[[tuple[str, ...]], Sequence[int]]
 
 

@@ -18,8 +18,6 @@ import numpy as np
 from .. import _core
 from ._annotations import FieldType
 
-__all__ = ["declaration"]
-
 # Keywords of GT4Py's own calls.
 _OWN = ("domain", "origin", "validate_args", "exec_info")
 

@@ -20,8 +20,6 @@ from .._stream import run_on_device
 from ._annotations import FieldType, field_type_of
 from ._protocol import Step, finish, noted
 
-__all__ = ["ExpensiveCopyWarning", "SlowFieldWarning", "Stencil", "stencil"]
-
 _KEYWORDS = ("origin", "domain")
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)

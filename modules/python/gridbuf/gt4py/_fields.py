@@ -15,8 +15,6 @@ from ..storage import Storage
 from ..storage._others import with_ranges
 from ._library import common, constructors, definitions, nd_array_field
 
-__all__ = ["Given", "as_field", "resolve_domain"]
-
 
 def as_field(array: object, domain: Any = None, *, origin: Mapping[Any, int] | None = None) -> Any:
     """Return a field of `gt4py.next` over the memory of an array, without a copy.

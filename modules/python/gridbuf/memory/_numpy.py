@@ -12,8 +12,6 @@ from typing import Any, SupportsIndex, TypeVar, cast
 
 from .. import _core
 
-__all__ = ["numpy_allocator"]
-
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 # The handlers that the open `with` blocks of a context will restore, the innermost first.

@@ -17,8 +17,6 @@ from . import _fields
 from ._failures import together
 from ._libraries import mpi_module
 
-__all__ = ["Decomposition"]
-
 Halo = Sequence[SupportsIndex | Sequence[SupportsIndex]]
 
 

@@ -16,8 +16,6 @@ from ._regions import Neighbour, box_points, neighbours
 if TYPE_CHECKING:
     from ._decomposition import Decomposition
 
-__all__ = ["HaloExchange", "PendingExchange"]
-
 Engine = Literal["ghex", "mpi4py"]
 
 

@@ -15,22 +15,6 @@ from ..storage import CPUStorage, CUDAManagedGPUStorage, Storage
 if TYPE_CHECKING:
     from ._decomposition import Decomposition
 
-__all__ = [
-    "Box",
-    "Spec",
-    "check_extents",
-    "check_field",
-    "check_has_halo",
-    "check_ranks_agree",
-    "check_widths",
-    "check_writable",
-    "copied_domain",
-    "is_on_host",
-    "names_of",
-    "pairs_of",
-    "spec_of",
-]
-
 Box = tuple[slice, ...]
 """Indices of a box of a field, from 0 at the first point of its halo."""
 

@@ -17,8 +17,6 @@ from ._fields import Box, Spec
 if TYPE_CHECKING:
     from ._decomposition import Decomposition
 
-__all__ = ["Neighbour", "Piece", "box_points", "neighbours"]
-
 
 class Piece(NamedTuple):
     """The box of one field that is sent, or received."""

@@ -32,20 +32,6 @@ from ._operands import (
 )
 from ._others import Other, Side, taken
 
-__all__ = [
-    "Work",
-    "assign",
-    "compute",
-    "delivered",
-    "fixed",
-    "new_names",
-    "placed",
-    "result_field",
-    "room",
-    "run",
-    "stored",
-]
-
 Work = Callable[[Any, Sequence[Any], Sequence[Any], Any], Any]
 """What is to be done: by which module (numpy or cupy), with the arrays of the inputs, those of the outputs, and `where`."""
 

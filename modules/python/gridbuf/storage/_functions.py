@@ -53,8 +53,6 @@ from ._refusals import refuse, refused
 from ._table import ROWS, Row
 from ._ufuncs import call_again, call_ufunc
 
-__all__ = ["array_function", "array_ufunc", "copyto"]
-
 _WRITEABLE = 0x0400  # NPY_ARRAY_WRITEABLE
 _AXES = frozenset({"axis", "axes", "axis1", "axis2", "source", "destination", "start"})
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from ._operands import is_storage
 
-__all__ = ["fill_halo"]
-
 # The point of a domain of n points whose value the point i outside gets.
 _SOURCES: dict[str, Callable[[int, int], int]] = {
     "periodic": lambda i, n: i % n,

@@ -10,8 +10,6 @@ import numpy as np
 from .. import _core
 from ._table import MISSING, RULES, row_of
 
-__all__ = ["Methods"]
-
 _TEXT = """Return {text}, as `numpy.{name}(storage, ...)`.
 
 Parameters

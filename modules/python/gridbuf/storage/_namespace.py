@@ -12,8 +12,6 @@ from ._operands import is_storage
 from ._refusals import instead_of
 from ._table import row_of
 
-__all__ = ["VERSION", "namespace"]
-
 VERSION = "2024.12"
 _CONSTANTS = frozenset(
     """

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["around", "caller", "masked", "planned"]
-
 # They crash with a mask, if an operand is an integer of Python beyond the other's type.
 _COMPARISONS = {
     np.equal,

@@ -19,18 +19,6 @@ import numpy as np
 
 from .. import _core
 
-__all__ = [
-    "BOTH",
-    "DEVICE",
-    "HOST",
-    "Other",
-    "Side",
-    "check_starts",
-    "sides_of",
-    "taken",
-    "with_ranges",
-]
-
 Side = Literal["host", "device"]
 HOST: tuple[Side, ...] = ("host",)
 DEVICE: tuple[Side, ...] = ("device",)

@@ -27,8 +27,6 @@ from ._operands import (
 )
 from ._others import Side, taken
 
-__all__ = ["axes_of", "axis_of", "fit_mask", "reduce", "reduced"]
-
 
 def reduce(
     ufunc: np.ufunc,

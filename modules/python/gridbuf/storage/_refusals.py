@@ -10,8 +10,6 @@ import numpy as np
 from ._operands import is_storage
 from ._table import REFUSED
 
-__all__ = ["instead_of", "refuse", "refused"]
-
 
 def instead_of(name: str) -> str:
     """What to type instead of a function of NumPy's that storages do not have."""

@@ -18,8 +18,6 @@ from .. import _core
 from ._picture import picture
 from ._values import differ
 
-__all__ = ["html", "text"]
-
 _MAX_VALUES = 100  # Of more, the first and last ones per dimension are shown; of many dimensions, the first plane.
 
 

@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["MISSING", "REFUSED", "ROWS", "RULES", "Row", "row_of"]
-
 RULES = {
     "elementwise": "a storage; arrays are paired by name",
     "reduces": "a storage without the reduced dimensions; a scalar if none is left",

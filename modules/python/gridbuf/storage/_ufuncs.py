@@ -23,8 +23,6 @@ from ._operands import (
 )
 from ._others import check_starts, with_ranges
 
-__all__ = ["call_again", "call_ufunc"]
-
 
 def call_ufunc(
     ufunc: np.ufunc,

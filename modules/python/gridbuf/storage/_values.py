@@ -15,8 +15,6 @@ from .._pickles import restore_storage
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["Values", "differ"]
-
 
 def differ(storage: Any, strides: Any, others: Any) -> bool:
     """Whether strides differ that have a meaning: of a storage with elements, and not of an extent of 1."""

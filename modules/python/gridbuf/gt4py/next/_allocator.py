@@ -11,15 +11,6 @@ from typing import Any
 from ... import _core
 from .._library import allocators, constructors, definitions, tensors
 
-__all__ = [
-    "HOST",
-    "FieldAllocator",
-    "allocate",
-    "use",
-    "vertical_contiguous_layout_mapper",
-    "with_allocator",
-]
-
 _CPU, _CUDA = definitions.DeviceType.CPU, definitions.DeviceType.CUDA
 _ALIGNMENT_SIZES = {_CPU: 64, _CUDA: 128}
 """Bytes, as in GT4Py's allocators. The keys are the devices that gridbuf has."""

@@ -14,8 +14,6 @@ from .._fields import Given, resolve_domain
 from .._library import constructors
 from ._allocator import HOST, FieldAllocator, allocate
 
-__all__ = ["as_connectivity", "as_field", "empty", "full", "ones", "zeros"]
-
 
 def empty(
     domain: Any,
