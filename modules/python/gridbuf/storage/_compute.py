@@ -20,16 +20,7 @@ import numpy as np
 
 from .. import _core
 from .._stream import run_on_device
-from ._operands import (
-    Operand,
-    by_place,
-    decider,
-    is_named,
-    is_storage,
-    place,
-    read,
-    side_of,
-)
+from ._operands import Operand, by_place, decider, is_named, is_storage, place, read, side_of
 from ._others import Other, Side, taken
 
 Work = Callable[[Any, Sequence[Any], Sequence[Any], Any], Any]

@@ -112,3 +112,10 @@ def row_of(name: str) -> Row | None:
     function = getattr(np, name, None)
     is_elementwise = isinstance(function, np.ufunc) and function.signature is None
     return Row("elementwise") if is_elementwise else ROWS.get(name)
+
+
+def instead_of(name: str) -> str:
+    """What to type instead of a function of NumPy's that storages do not have."""
+    if name.endswith(".at"):
+        return f"numpy.{name}(storage.to_numpy(), 0, 1)"
+    return REFUSED.get(name, f"numpy.{name}(storage.to_numpy()), or to_cupy() on a device")
