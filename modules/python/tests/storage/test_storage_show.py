@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import gridbuf.storage
-import numpy as np
 import pytest
 from foreign import KINDS, device_capsule, emulated
 from gridbuf import testing
