@@ -15,8 +15,6 @@ from numpy.lib.mixins import NDArrayOperatorsMixin
 from ._operands import NUMBERS
 from ._ufuncs import call_again
 
-__all__ = ["Operators"]
-
 _Operator = Callable[[Any, Any], Any]
 
 
