@@ -229,7 +229,9 @@ def test_a_storage_of_both_sides_gives_that_of_the_function(arrays) -> None:
         view = arrays.kept(field[1:, ::2])
         assert view.shape == (3, 3) and np.asarray(view)[0, 0] == 4.0
         only = storages.ones((4, 6), device="gpu", managed=None)
-        with pytest.raises(TypeError, match="memory is a device's, but must be readable by the host"):
+        with pytest.raises(
+            TypeError, match="memory is a device's, but must be readable by the host"
+        ):
             arrays.twice(only)
         on_device = arrays.kept(only)
         assert on_device.__dlpack_device__() == (2, 0) and on_device.shape == (4, 6)
@@ -328,6 +330,8 @@ def test_the_suite_finds_no_failure_in_returned_arrays(arrays, strided: bool) ->
     report = gridbuf_conformance.check(made)
     assert report.failed == (), report
     assert report.exit_code == 0, report
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("function", ["arrays_pybind11:kept", "containers:any"])
 def test_the_suite_finds_no_failure(

@@ -72,7 +72,6 @@ bool is_emulated(const BufferObject& buffer) {
   return driver != nullptr && driver->is_emulated();
 }
 
-
 namespace {
 
 /// A key as a template argument: each is made once, which halves the time of a dict.
@@ -243,7 +242,6 @@ py::object make_data_entry(PyObject* self, DeviceType side, const Halo& halo, Py
   if (touch != nullptr) set<"touch">(dict, share(touch));
   return dict;
 }
-
 
 // ---- DLPack (DL-01 ... DL-30, DP-01 ... DP-27). ----
 
