@@ -17,7 +17,7 @@
 module;
 
 #include <Python.h>
-#include <cxxabi.h>
+#include <pybind11/gil_simple.h>
 #include <pybind11/pytypes.h>
 
 #include <algorithm>

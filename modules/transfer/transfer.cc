@@ -367,6 +367,7 @@ bool cast_views(casts::CastRow cast_row, const CastOperand& target, const CastOp
                        elements >= loops::CopyLimits().stream_bytes / target.view.itemsize_bytes;
   const loops::CopyLimits limits = streams ? kStreamed : loops::CopyLimits();
   std::atomic<bool> warns = false;
+  const loops::MoveRows stream_rows = loops::stream_rows_with(simd());
   const auto cast_boxes = [&](std::int64_t begin, std::int64_t end) {
     const DefaultFloats floats;
     Scratch scratch;
@@ -376,14 +377,25 @@ bool cast_views(casts::CastRow cast_row, const CastOperand& target, const CastOp
       const std::byte* const numbers = packed_in(
           scratch.read.data(), source.block, boxes.part(source.view, box), source.swap_unit_bytes);
       const std::int64_t count = *checked::product(to.shape.span());
-      if (!streams && target.swap_unit_bytes == 1 && is_c_contiguous(to)) {
-        found |= cast_row(target.block + to.offset_bytes, numbers, count);
+      std::byte* const run = target.block + to.offset_bytes;
+      const bool is_run = target.swap_unit_bytes == 1 && is_c_contiguous(to);
+      if (is_run && !streams) {
+        found |= cast_row(run, numbers, count);
         continue;
       }
       found |= cast_row(scratch.written.data(), numbers, count);
+      if (is_run) {
+        stream_rows({.extent = count,
+                     .itemsize_bytes = to.itemsize_bytes,
+                     .target_stride_bytes = to.itemsize_bytes,
+                     .source_stride_bytes = to.itemsize_bytes},
+                    run, scratch.written.data());
+        continue;
+      }
       loops::copy_view(target.block, to, scratch.written.data(), *loops::packed(to),
                        target.swap_unit_bytes, limits);
     }
+    if (streams) loops::end_stream();
     if (found) warns = true;
   };
   for_ranges_of(boxes, target.view.itemsize_bytes + source.view.itemsize_bytes, cast_boxes);

@@ -3,7 +3,6 @@
 module;
 
 #include <pybind11/pybind11.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -300,10 +299,6 @@ void add_exceptions(PyObject* module) {
             .ptr();
     check(PyModule_AddObjectRef(module, name.c_str(), entry));
   }
-}
-
-void park_thread() noexcept {
-  for (;;) pause();
 }
 
 void raise(ErrorClass error_class, std::string_view message) {

@@ -19,6 +19,7 @@ namespace pybind11 {
 using pybind11::args;
 using pybind11::error_already_set;
 using pybind11::error_scope;
+using pybind11::gil_scoped_release_simple;
 using pybind11::handle;
 using pybind11::kwargs;
 using pybind11::object;
@@ -199,34 +200,10 @@ PyObject* object_in(const std::shared_ptr<const void>& shared);
 /// Shorter work takes less time than handing the GIL to another thread and back.
 inline constexpr std::int64_t kLongBytes = std::int64_t{1} << 20;
 
-/// Stops a thread for good. One that asks for the GIL after the interpreter's end has begun does
-/// not get it back: up to 3.13 CPython ends that thread, which unwinds its stack. gridbuf's frames
-/// would drop references without the GIL, or end the process where no exception may leave, so the
-/// first of them that can stops the thread, as CPython 3.14 does.
-[[noreturn]] void park_thread() noexcept;
-
-/// Without the GIL while it lives.
-class ReleasedGil {
- public:
-  ReleasedGil() noexcept : state_(PyEval_SaveThread()) {}
-  ReleasedGil(const ReleasedGil&) = delete;
-  ReleasedGil& operator=(const ReleasedGil&) = delete;
-  ~ReleasedGil() {
-    try {
-      PyEval_RestoreThread(state_);
-    } catch (...) {  // only the end of the thread
-      park_thread();
-    }
-  }
-
- private:
-  PyThreadState* state_;
-};
-
 /// Runs `body`, which touches no Python object, without the GIL; its value or status.
 template <class Body>
 auto run_without_gil(Body&& body) {
-  const ReleasedGil released;
+  const py::gil_scoped_release_simple released;
   return body();
 }
 
@@ -243,8 +220,6 @@ Result guarded(Result failure, Body&& body) noexcept {
   } catch (const std::bad_alloc&) {
     PyErr_NoMemory();
     return failure;
-  } catch (const abi::__forced_unwind&) {
-    park_thread();
   } catch (const std::exception& error) {
     if (PyErr_Occurred() != nullptr) return failure;
     PyErr_Format(PyExc_RuntimeError, "gridbuf: %s; this is a defect of gridbuf, please report it",

@@ -221,11 +221,14 @@ def test_compiled_objects_without_a_pickle_say_so(protocol: int) -> None:
             pickle.dumps(found, protocol)
 
 
-def test_records_of_compiled_functions_cannot_be_made() -> None:
+def test_bases_of_compiled_objects_cannot_be_called() -> None:
+    base = gridbuf.storage.SyncState.__mro__[1]
     record: type = type(_core.get_origin.__self__)  # type: ignore[attr-defined]
-    for make in (record, lambda: record.__new__(record)):
+    for made in (base, type("Derived", (base,), {}), record):
         with pytest.raises(TypeError, match="no value"):
-            make()
+            made()
+        with pytest.raises(TypeError, match="no value"):
+            made.__new__(made)
 
 
 # Before, what gridbuf finds out once was found out at its first use: 7 of 250 children never ended,
