@@ -31,12 +31,15 @@ def owner_of(array: Any) -> Any:
 
 
 def offers_memory(source: object, names: Sequence[str]) -> bool:
-    """Whether the host can take a view of the object's memory, by an attribute with one of these names or as a buffer."""
+    """Whether the host can take a view of the object's memory, by an attribute with one of these names or as a buffer.
+
+    BufferError for a buffer that breaks the protocol: NumPy must not read it.
+    """
     if any(hasattr(source, name) for name in names):
         return True
     try:
         _core._as_memoryview(source).release()
-    except (TypeError, BufferError):
+    except TypeError:
         return False
     return True
 

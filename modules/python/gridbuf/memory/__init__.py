@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final, Literal, SupportsIndex, TypedDict, cast
 
 import numpy as np
@@ -215,7 +216,10 @@ def trim(keep_bytes: SupportsIndex = 0) -> int:
 
 
 def _foreign_facts(array: Any) -> dict[str, Any]:
-    if not offers_memory(array, ("__array_interface__",)):
+    offers = False
+    with suppress(BufferError):
+        offers = offers_memory(array, ("__array_interface__",))
+    if not offers:
         raise TypeError(
             f"array is a {type(array).__name__}, but must be an array or a gridbuf.Buffer;"
             " pass one whose memory NumPy can see"
