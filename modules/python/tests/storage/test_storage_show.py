@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import gridbuf.storage
+import numpy as np
 import pytest
 from foreign import KINDS, device_capsule, emulated
 from gridbuf import testing
