@@ -400,8 +400,9 @@ void raise_unknown(const char* function, PyObject* keyword,
 }
 
 void raise_twice(const char* function, PyObject* keyword) {
-  raise(ErrorClass::kType, std::string(function) + "() got the parameter " + describe(keyword) +
-                               " twice; pass it once");
+  raise(ErrorClass::kType,
+        std::string(function) + "() got the parameter " + describe(keyword) +
+            " twice, the other time by position or under another name; pass it once");
 }
 
 void raise_missing(const char* function, std::string_view name, int position) {
