@@ -96,6 +96,16 @@ absl::Status check_emulated(const BufferDescriptor& memory) {
                     "on with gridbuf_use_emulated_device");
 }
 
+// A view of a handle, by a map that `make_map` makes of its shape.
+template <class MakeMap>
+gridbuf_status view(const gridbuf_array* array, gridbuf_array** out, const MakeMap& make_map) {
+  return made(out, [&]() -> absl::Status {
+    GRIDBUF_RETURN_IF_ERROR(check(inside(array)));
+    const Array& source = inside(array)->value;
+    return give(apply_or_error(make_map(source.shape()), source), out);
+  });
+}
+
 }  // namespace
 }  // namespace gridbuf::c
 
@@ -130,55 +140,59 @@ gridbuf_status gridbuf_array_release(gridbuf_array* array) {
 }
 
 gridbuf_status gridbuf_array_info(const gridbuf_array* array, gridbuf_info* info) {
-  return with(array, [&](const Array& shown) {
+  return guarded([&]() -> absl::Status {
+    GRIDBUF_RETURN_IF_ERROR(check(inside(array)));
+    const Array& shown = inside(array)->value;
     return write_info(shown, 0, shown.memory().first_element(), info);
   });
 }
 
 gridbuf_status gridbuf_array_dim(const gridbuf_array* array, int32_t axis, char* name,
                                  int32_t* kind) {
-  return with(array, [&](const Array& shown) {
-    return write_dim(shown.layout().dims(), axis, name, kind);
+  return guarded([&]() -> absl::Status {
+    GRIDBUF_RETURN_IF_ERROR(check(inside(array)));
+    return write_dim(inside(array)->value.layout().dims(), axis, name, kind);
   });
 }
 
 gridbuf_status gridbuf_array_view(const gridbuf_array* array, const gridbuf_item* items,
                                   int32_t count, gridbuf_array** out) {
-  return made_with(array, out, [&](const Array& source) {
-    return apply_or_error(read_items(source.shape(), items, count), source);
-  });
+  return view(array, out, [&](const auto& shape) { return read_items(shape, items, count); });
 }
 
 gridbuf_status gridbuf_array_transpose(const gridbuf_array* array, const int32_t* axes,
                                        gridbuf_array** out) {
-  return made_with(array, out, [&](const Array& source) {
-    return apply_or_error(read_axes(source.shape(), axes), source);
-  });
+  return view(array, out, [&](const auto& shape) { return read_axes(shape, axes); });
 }
 
 gridbuf_status gridbuf_array_domain(const gridbuf_array* array, gridbuf_array** out) {
-  return made_with(array, out, [](const Array& source) -> absl::StatusOr<Array> {
-    return source.domain_view();
+  return made(out, [&]() -> absl::Status {
+    GRIDBUF_RETURN_IF_ERROR(check(inside(array)));
+    return give(absl::StatusOr<Array>(inside(array)->value.domain_view()), out);
   });
 }
 
 gridbuf_status gridbuf_array_copy(const gridbuf_array* array, int32_t memory, gridbuf_array** out) {
-  return made_with(array, out, [&](const Array& source) -> absl::StatusOr<Array> {
-    if (memory == 0) return source.copy();
+  return made(out, [&]() -> absl::Status {
+    GRIDBUF_RETURN_IF_ERROR(check(inside(array)));
+    if (memory == 0) return give(inside(array)->value.copy(), out);
     GRIDBUF_ASSIGN_OR_RETURN(const auto& type, read_memory(memory));
-    return source.copy(type);
+    return give(inside(array)->value.copy(type), out);
   });
 }
 
 gridbuf_status gridbuf_array_copy_from(const gridbuf_array* array, const gridbuf_array* source) {
-  return with(array, [&](const Array& target) -> absl::Status {
+  return guarded([&]() -> absl::Status {
+    GRIDBUF_RETURN_IF_ERROR(check(inside(array)));
     GRIDBUF_RETURN_IF_ERROR(check(inside(source)));
-    return target.copy_from(value_of(source));
+    return inside(array)->value.copy_from(inside(source)->value);
   });
 }
 
 gridbuf_status gridbuf_array_fill(const gridbuf_array* array, const void* element) {
-  return with(array, [&](const Array& target) -> absl::Status {
+  return guarded([&]() -> absl::Status {
+    GRIDBUF_RETURN_IF_ERROR(check(inside(array)));
+    const Array& target = inside(array)->value;
     const auto bytes = static_cast<std::size_t>(target.memory().dtype.itemsize_bytes());
     if (bytes > 0) GRIDBUF_RETURN_IF_ERROR(require(element, "element"));
     return target.fill({static_cast<const std::byte*>(element), bytes});
@@ -186,7 +200,10 @@ gridbuf_status gridbuf_array_fill(const gridbuf_array* array, const void* elemen
 }
 
 gridbuf_status gridbuf_array_wait(const gridbuf_array* array) {
-  return with(array, [](const Array& used) { return used.wait(); });
+  return guarded([&]() -> absl::Status {
+    GRIDBUF_RETURN_IF_ERROR(check(inside(array)));
+    return inside(array)->value.wait();
+  });
 }
 
 gridbuf_status gridbuf_array_to_dlpack(const gridbuf_array* array,

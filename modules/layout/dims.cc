@@ -1,5 +1,7 @@
 module;
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <array>
 #include <compare>
@@ -25,7 +27,6 @@ module;
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
-#include "modules/base/fork.h"
 #include "modules/base/process_wide.h"
 
 module gridbuf.layout;
@@ -91,6 +92,15 @@ bool is_identifier(std::string_view text) {
 // that a Dim is valid in the whole process.
 class Names {
  public:
+  // A fork waits for other threads' calls. The child makes the lock again, because a lock knows the
+  // thread that holds it by a number, which a fork changes.
+  static void* make() {
+    static Names* const made = new Names;
+    pthread_atfork([] { made->mutex_.lock(); }, [] { made->mutex_.unlock(); },
+                   [] { std::construct_at(&made->mutex_); });
+    return made;
+  }
+
   // The place of `name`, or -1 if the table is full.
   int index(std::string_view name) {
     const std::unique_lock lock(mutex_);
@@ -129,7 +139,7 @@ class Names {
   }
 
  private:
-  mutable ForkSafe<std::shared_mutex> mutex_;
+  mutable std::shared_mutex mutex_;
   std::deque<std::string> names_{"I", "J", "K"};  // Their addresses stay.
   std::map<std::string_view, int> places_{{"I", 0}, {"J", 1}, {"K", 2}};
   std::map<std::string, DimKind, std::less<>> kinds_;
@@ -137,7 +147,7 @@ class Names {
 
 // Never destroyed: threads may still name dimensions while the process exits.
 Names& table() {
-  static Names& names = process_wide<Names>("dimension names");
+  static Names& names = process_wide<Names>("dimension names", &Names::make);
   return names;
 }
 // Before any thread: see modules/base/fork.h.

@@ -55,7 +55,7 @@ def __dir__() -> list[str]:
 
 
 def dims(data_array: xarray.DataArray) -> tuple[Hashable, ...]:
-    """Return the names of the dimensions, as `__gt_dims__` (docs/spec.md 7.19).
+    """Return the names of the dimensions, as `__gt_dims__`.
 
     Parameters
     ----------
@@ -66,6 +66,17 @@ def dims(data_array: xarray.DataArray) -> tuple[Hashable, ...]:
     -------
     tuple of hashable
         One name per dimension, whatever it is.
+
+    Notes
+    -----
+    Rules: docs/spec.md 7.19.
+
+    Examples
+    --------
+    >>> import gridbuf.xarray, xarray
+    >>> field = xarray.DataArray([[1.0, 2.0], [3.0, 4.0]], dims=('I', 'J'))
+    >>> gridbuf.xarray.dims(field)
+    ('I', 'J')
     """
     return data_array.dims
 
@@ -146,7 +157,7 @@ def to_data_array(
     name: Hashable | None = None,
     attrs: Mapping[Any, Any] | None = None,
 ) -> xarray.DataArray:
-    """Return a DataArray over the memory of an array, without a copy (docs/spec.md 9.70).
+    """Return a DataArray over the memory of an array, without a copy.
 
     Parameters
     ----------
@@ -178,6 +189,10 @@ def to_data_array(
         The array has other names than `dims`, or an extent differs from that of a coordinate.
     TypeError
         `array` has none of the interfaces that gridbuf reads.
+
+    Notes
+    -----
+    Rules: docs/spec.md 9.70.
 
     Examples
     --------
@@ -295,7 +310,7 @@ def domain_view(data_array: xarray.DataArray) -> xarray.DataArray:
 def storage(
     data_array: xarray.DataArray, *, dtype: Any = None, **parameters: Any
 ) -> xarray.DataArray:
-    """Return a DataArray over a new storage with a copy of the elements (docs/spec.md 9.71).
+    """Return a DataArray over a new storage with a copy of the elements.
 
     Parameters
     ----------
@@ -320,6 +335,10 @@ def storage(
     TypeError
         A parameter is unknown or has a wrong kind.
 
+    Notes
+    -----
+    Rules: docs/spec.md 9.71.
+
     Examples
     --------
     >>> import gridbuf.xarray, xarray
@@ -332,7 +351,7 @@ def storage(
 
 
 def as_storage(data_array: xarray.DataArray, **parameters: Any) -> xarray.DataArray:
-    """Return a DataArray over a storage of the same memory (docs/spec.md 9.71).
+    """Return a DataArray over a storage of the same memory.
 
     Parameters
     ----------
@@ -340,7 +359,25 @@ def as_storage(data_array: xarray.DataArray, **parameters: Any) -> xarray.DataAr
     **parameters
         Keywords of `gridbuf.storage.as_storage`.
 
-    Returns, Raises : as in `storage`
+    Returns
+    -------
+    xarray.DataArray
+        It has the labels of `data_array`.
+
+    Raises
+    ------
+    ValueError, TypeError : as in `storage`
+
+    Notes
+    -----
+    Rules: docs/spec.md 9.71.
+
+    Examples
+    --------
+    >>> import gridbuf.xarray, xarray
+    >>> field = xarray.DataArray([[1.0, 2.0], [3.0, 4.0]], dims=('I', 'J'))
+    >>> type(gridbuf.xarray.as_storage(field).data).__name__
+    'CPUStorage'
     """
     return _labelled(data_array, storages.as_storage(data_array, **parameters), parameters)
 
@@ -348,7 +385,7 @@ def as_storage(data_array: xarray.DataArray, **parameters: Any) -> xarray.DataAr
 def from_array(
     data_array: xarray.DataArray, dtype: Any = None, **parameters: Any
 ) -> xarray.DataArray:
-    """Return a DataArray over a new plain array with a copy of the elements (docs/spec.md 9.71).
+    """Return a DataArray over a new plain array with a copy of the elements.
 
     Parameters
     ----------
@@ -356,7 +393,18 @@ def from_array(
     **parameters
         Keywords of `gridbuf.from_array`.
 
-    Returns, Raises : as in `storage`
+    Returns
+    -------
+    xarray.DataArray
+        It has the labels of `data_array`.
+
+    Raises
+    ------
+    ValueError, TypeError : as in `storage`
+
+    Notes
+    -----
+    Rules: docs/spec.md 9.71.
 
     Examples
     --------
@@ -371,15 +419,33 @@ def from_array(
 def empty_like(
     data_array: xarray.DataArray, dtype: Any = None, **parameters: Any
 ) -> xarray.DataArray:
-    """Return a DataArray over a new storage whose elements are undefined (docs/spec.md 9.71).
+    """Return a DataArray over a new storage whose elements are undefined.
 
     Parameters
     ----------
     data_array, dtype : as in `storage`
     **parameters
-        Keywords of the function with this name in `gridbuf.storage`.
+        Keywords of `gridbuf.storage.empty_like`.
 
-    Returns, Raises : as in `storage`
+    Returns
+    -------
+    xarray.DataArray
+        It has the labels of `data_array`.
+
+    Raises
+    ------
+    ValueError, TypeError : as in `storage`
+
+    Notes
+    -----
+    Rules: docs/spec.md 9.71.
+
+    Examples
+    --------
+    >>> import gridbuf.xarray, xarray
+    >>> field = xarray.DataArray([[1.0, 2.0], [3.0, 4.0]], dims=('I', 'J'))
+    >>> gridbuf.xarray.empty_like(field).shape
+    (2, 2)
     """
     return _labelled(data_array, storages.empty_like(data_array, dtype, **parameters), parameters)
 
@@ -387,9 +453,33 @@ def empty_like(
 def zeros_like(
     data_array: xarray.DataArray, dtype: Any = None, **parameters: Any
 ) -> xarray.DataArray:
-    """Return a DataArray over a new storage of zeros (docs/spec.md 9.71).
+    """Return a DataArray over a new storage of zeros.
 
-    Parameters, Returns, Raises : as in `empty_like`
+    Parameters
+    ----------
+    data_array, dtype : as in `storage`
+    **parameters
+        Keywords of `gridbuf.storage.zeros_like`.
+
+    Returns
+    -------
+    xarray.DataArray
+        It has the labels of `data_array`.
+
+    Raises
+    ------
+    ValueError, TypeError : as in `storage`
+
+    Notes
+    -----
+    Rules: docs/spec.md 9.71.
+
+    Examples
+    --------
+    >>> import gridbuf.xarray, xarray
+    >>> field = xarray.DataArray([[1.0, 2.0], [3.0, 4.0]], dims=('I', 'J'))
+    >>> gridbuf.xarray.zeros_like(field).shape
+    (2, 2)
     """
     return _labelled(data_array, storages.zeros_like(data_array, dtype, **parameters), parameters)
 
@@ -397,9 +487,33 @@ def zeros_like(
 def ones_like(
     data_array: xarray.DataArray, dtype: Any = None, **parameters: Any
 ) -> xarray.DataArray:
-    """Return a DataArray over a new storage of ones (docs/spec.md 9.71).
+    """Return a DataArray over a new storage of ones.
 
-    Parameters, Returns, Raises : as in `empty_like`
+    Parameters
+    ----------
+    data_array, dtype : as in `storage`
+    **parameters
+        Keywords of `gridbuf.storage.ones_like`.
+
+    Returns
+    -------
+    xarray.DataArray
+        It has the labels of `data_array`.
+
+    Raises
+    ------
+    ValueError, TypeError : as in `storage`
+
+    Notes
+    -----
+    Rules: docs/spec.md 9.71.
+
+    Examples
+    --------
+    >>> import gridbuf.xarray, xarray
+    >>> field = xarray.DataArray([[1.0, 2.0], [3.0, 4.0]], dims=('I', 'J'))
+    >>> gridbuf.xarray.ones_like(field).shape
+    (2, 2)
     """
     return _labelled(data_array, storages.ones_like(data_array, dtype, **parameters), parameters)
 
@@ -407,7 +521,7 @@ def ones_like(
 def full_like(
     data_array: xarray.DataArray, fill_value: Any, dtype: Any = None, **parameters: Any
 ) -> xarray.DataArray:
-    """Return a DataArray over a new storage of `fill_value` (docs/spec.md 9.71).
+    """Return a DataArray over a new storage of `fill_value`.
 
     Parameters
     ----------
@@ -418,7 +532,18 @@ def full_like(
     **parameters
         Keywords of `gridbuf.storage.full_like`.
 
-    Returns, Raises : as in `storage`
+    Returns
+    -------
+    xarray.DataArray
+        It has the labels of `data_array`.
+
+    Raises
+    ------
+    ValueError, TypeError : as in `storage`
+
+    Notes
+    -----
+    Rules: docs/spec.md 9.71.
 
     Examples
     --------

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+__all__ = ["HaloExchangeError", "together"]
+
 _Value = TypeVar("_Value")
 
 
