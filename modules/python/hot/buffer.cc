@@ -1,4 +1,5 @@
-// The type Buffer: lifetime, attributes, buffer requests, indexing (promises `hand-over`, `subscript`).
+// The type Buffer: lifetime, attributes, buffer requests, indexing (promises `hand-over`,
+// `subscript`).
 
 module;
 
