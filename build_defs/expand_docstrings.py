@@ -1,11 +1,13 @@
 """Writes a Python file or stub with whole docstrings: `expand_docstrings.py SOURCE TARGET`.
 
 A text that functions share is in the source once. A docstring refers to it by the name of the function or method above that
-has it, and may give another default. Entries of "Raises" are written in this way, too.
+has it, and may give another default. Entries of "Raises" are written in this way, too, and whole sections.
 
     shape, dtype : as in `empty`
     layout : as in `empty`
         Default: that of `data`.
+
+    Raises, Notes : as in `empty`
 
 In a stub, `**keywords: Unpack[Shared]` stands for the keys of the TypedDict `Shared` as keyword-only parameters, each with
 the default that its comment has: `device: str  # = None`.
@@ -18,7 +20,9 @@ import textwrap
 from collections.abc import Iterator
 
 WIDTH = 100
+SECTIONS = ("Parameters", "Returns", "Yields", "Raises", "Notes", "Examples")
 ENTRY = re.compile(r"^( *)(\S.*)\n((?:\1 +\S.*\n)*)", re.MULTILINE)
+SECTION = re.compile(r"^( *)(\w+)\n\1-{3,}\n((?:(?!\1\w+\n\1-{3,}\n|\1\"\"\").*\n)*)", re.MULTILINE)
 REFERENCE = re.compile(r"(\S.*) : as in `([\w.]+)`")
 KEYWORDS = re.compile(
     r"^(def \w+\(\n)((?: .*\n)*? .*)\*\*keywords: Unpack\[(\w+)\],?\n", re.MULTILINE
@@ -39,6 +43,16 @@ def with_default(text: str, default: str) -> str:
     return f"{text.partition(' Default: ')[0]} {default}" if default else text
 
 
+def sections_like(
+    known: dict[str, tuple[str, str]], titles: list[str], indent: str, head: str
+) -> str:
+    """These sections of another docstring, with a title and an empty line each."""
+    if missing := [title for title in titles if title not in known]:
+        sys.exit(f"there is no text for {missing[0]}, to which {head!r} refers")
+    made = [f"{title}\n{'-' * len(title)}\n{known[title][1]}\n" for title in titles]
+    return textwrap.indent("\n".join(made), indent)
+
+
 def expand_docstring(text: str, known: dict[str, dict[str, tuple[str, str]]]) -> str:
     """The docstring with the entries that it refers to. `known` has entries by function and name."""
 
@@ -47,6 +61,8 @@ def expand_docstring(text: str, known: dict[str, dict[str, tuple[str, str]]]) ->
         if not (reference := REFERENCE.fullmatch(head)):
             return entry[0]
         names, function = reference.groups()
+        if names.partition(",")[0] in SECTIONS:
+            return sections_like(known.get(function, {}), names.split(", "), indent, head)
         found = ""
         for name in names.split(", "):
             if name not in known.get(function, ()):
@@ -62,12 +78,18 @@ def expand_docstring(text: str, known: dict[str, dict[str, tuple[str, str]]]) ->
 
 
 def entries(docstring: str) -> dict[str, tuple[str, str]]:
-    """First line and text of a docstring's entries by the name of the parameter or exception."""
-    return {
+    """First line and text of a docstring's entries by the name of the parameter or exception; sections by title."""
+    found = {
         entry[2].partition(" : ")[0]: (entry[2], " ".join(entry[3].split()))
         for entry in ENTRY.finditer(docstring)
         if entry[3]
     }
+    sections = {
+        section[2]: (section[2], textwrap.dedent(section[3]).strip("\n"))
+        for section in SECTION.finditer(docstring)
+        if section[2] in SECTIONS
+    }
+    return found | sections
 
 
 def expand_docstrings(source: str) -> str:

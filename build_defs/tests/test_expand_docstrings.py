@@ -76,6 +76,20 @@ def test_a_reference_may_be_to_an_entry_that_is_one_itself() -> None:
     assert one[: one.index("Raises")] == other[: other.index("Raises")]
 
 
+def test_sections_are_those_of_the_other_docstring() -> None:
+    third = """
+def third(shape, layout):
+    '''Do it again.
+
+    Parameters, Raises : as in `first`
+    '''
+""".replace("'''", 3 * chr(34))
+    expanded = expand_docstrings(FIRST + third)
+    assert docstring(expanded, "third") == docstring(FIRST, "first").replace("Do.", "Do it again.")
+    with pytest.raises(SystemExit, match="there is no text for Notes"):
+        expand_docstrings(FIRST + third.replace("Raises", "Notes"))
+
+
 @pytest.mark.parametrize(("old", "new"), [("`first`", "`third`"), ("shape : as", "dims : as")])
 def test_a_reference_to_nothing_ends_the_build(old: str, new: str) -> None:
     with pytest.raises(SystemExit, match="has no text for"):

@@ -87,47 +87,8 @@ std::byte* place_in(const Placement& placement, std::byte* block) {
   return block + (found <= remainder ? remainder - found : modulus - found + remainder);
 }
 
-namespace {
-
-/// An allocator that puts a shared owner's count into the allocation that it owns. When the C++
-/// library frees the count, the whole allocation is released.
-template <class T>
-struct RoomInAllocation {
-  using value_type = T;
-
-  explicit RoomInAllocation(const Block::Allocation& allocation)
-      : room(allocation.owner_room),
-        release(allocation.release),
-        context(allocation.context),
-        address(allocation.address) {}
-  template <class Other>
-  explicit(false) RoomInAllocation(const RoomInAllocation<Other>& other)
-      : room(other.room), release(other.release), context(other.context), address(other.address) {}
-
-  T* allocate(std::size_t /*one*/) {
-    static_assert(sizeof(T) <= kOwnerRoomBytes && alignof(T) <= kElementAlignmentBytes);
-    return static_cast<T*>(room);
-  }
-  void deallocate(T* /*count*/, std::size_t /*one*/) noexcept { release(context, address); }
-
-  friend bool operator==(const RoomInAllocation&, const RoomInAllocation&) = default;
-
-  void* room;
-  Block::ReleaseFunction release;
-  void* context;
-  void* address;
-};
-
-struct Nothing {};
-
-}  // namespace
-
 absl::StatusOr<Owner> share(Block&& block) {
   const std::byte* const data = block.data();
-  if (block.has_owner_room()) {
-    const RoomInAllocation<Nothing> room(block.detach());
-    return Owner(std::allocate_shared<Nothing>(room), data);
-  }
   try {
     return Owner(std::make_shared<Block>(std::move(block)), data);
   } catch (const std::bad_alloc&) {

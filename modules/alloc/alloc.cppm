@@ -100,9 +100,6 @@ absl::StatusOr<Placement> place(const AllocationRequest& request);
 /// The first fitting address from `block` on, at most modulus_bytes - 1 after it.
 std::byte* place_in(const Placement& placement, std::byte* block);
 
-/// The bytes that `share` needs for a reference count inside an allocation.
-inline constexpr std::int64_t kOwnerRoomBytes = 64;
-
 /// Memory with one owner. Move-only; the destructor releases the memory. The source must outlive
 /// it.
 class Block {
@@ -118,9 +115,6 @@ class Block {
     ReleaseFunction release = nullptr;
     void* context = nullptr;
     BlockInfo info = {};
-    /// kOwnerRoomBytes of the allocation outside data(), aligned to 16 bytes, for the count of
-    /// `share`; may be null. It saves the second of two calls of the C library for a small block.
-    void* owner_room = nullptr;
   };
 
   Block() noexcept = default;  // owns nothing
@@ -151,7 +145,6 @@ class Block {
   inline std::int64_t total_bytes() const noexcept { return total_bytes_; }
   inline std::int64_t allocation_bytes() const noexcept { return allocation_.allocation_bytes; }
   inline const BlockInfo& info() const noexcept { return allocation_.info; }
-  inline bool has_owner_room() const noexcept { return allocation_.owner_room != nullptr; }
   /// Gives the memory to the caller, which must release it once.
   inline Allocation detach() noexcept {
     data_ = nullptr;
@@ -178,9 +171,8 @@ class Block {
 /// DP-31).
 using Owner = std::shared_ptr<const void>;
 
-/// Gives the block a shared owner, which points to data(). The reference count is in `owner_room`,
-/// if the block has that. Error: kMemory if the count cannot be allocated; the block is then
-/// released.
+/// Gives the block a shared owner, which points to data(). Error: kMemory if the count cannot be
+/// allocated; the block is then released.
 absl::StatusOr<Owner> share(Block&& block);
 
 /// A source of memory.

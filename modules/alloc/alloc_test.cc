@@ -168,62 +168,6 @@ TEST(Share, MayBeDroppedOnAnyThread) {
   }
 }
 
-/// A block that begins with room for its owner's count.
-class Roomy {
- public:
-  Block block() {
-    bytes_ = std::make_unique<Bytes>();
-    return Block(bytes_->data.data() + kOwnerRoomBytes, 64,
-                 {.address = this,
-                  .allocation_bytes = 64 + kOwnerRoomBytes,
-                  .release =
-                      [](void* /*context*/, void* self) noexcept {
-                        // As free does: a later access to the count is found by a
-                        // sanitizer.
-                        static_cast<Roomy*>(self)->bytes_.reset();
-                        ++static_cast<Roomy*>(self)->times;
-                      },
-                  .owner_room = bytes_->data.data()});
-  }
-  int times = 0;
-
- private:
-  struct alignas(16) Bytes {
-    std::array<std::byte, 64 + kOwnerRoomBytes> data;
-  };
-  std::unique_ptr<Bytes> bytes_;
-};
-
-TEST(Share, CountsInTheRoomOfTheAllocation) {
-  Roomy roomy;
-  {
-    Block block = roomy.block();
-    std::byte* const data = block.data();
-    std::memset(data, 7, 64);
-    absl::StatusOr<Owner> owner = share(std::move(block));
-    ASSERT_TRUE(owner.ok());
-    EXPECT_EQ(owner->get(), data);
-    EXPECT_EQ(owner->use_count(), 1);
-    std::vector<std::thread> threads;
-    for (int t = 0; t < 4; ++t) {
-      threads.emplace_back([mine = *owner, data, t]() mutable {
-        for (int i = 0; i < 100; ++i) Owner(mine).reset();
-        data[t] = std::byte{1};
-        mine.reset();
-      });
-    }
-    owner->reset();
-    for (std::thread& thread : threads) thread.join();
-  }
-  EXPECT_EQ(roomy.times, 1);
-}
-
-TEST(Share, ABlockWithRoomMayGoUnshared) {
-  Roomy roomy;
-  roomy.block();
-  EXPECT_EQ(roomy.times, 1);
-}
-
 // [example]
 // A resource over a private arena: `place` computes the start of a block, so the alignment rule is
 // kept.

@@ -292,24 +292,20 @@ absl::StatusOr<Array> Array::copy(std::optional<DeviceType> wanted) const {
   return made;
 }
 
-absl::Status enqueue_copy(DeviceDriver& driver, const CopyEnd& to, const CopyEnd& from,
-                          StreamHandle stream) {
-  const absl::StatusOr<StridedView> repeated = broadcast_to(from.memory.view, to.memory.view.shape);
+absl::Status enqueue_copy(DeviceDriver& driver, const BufferDescriptor& to,
+                          const BufferDescriptor& from, StreamHandle stream) {
+  const absl::StatusOr<StridedView> repeated = broadcast_to(from.view, to.view.shape);
   if (!repeated.ok()) return repeated.status();
-  const SideElements target{to.memory.block, to.memory.view};
-  const SideElements source{from.memory.block, *repeated};
-  const ElementParts* const parts = to.memory.dtype.parts();
-  if (from.by_host == to.by_host) {
-    return copy_elements_on(driver, target.block, target.view, source.block, source.view, stream,
-                            parts);
+  // Managed memory may have work that is pending on the stream.
+  const bool is_hosts =
+      is_host_readable(from.device.type) && from.device.type != DeviceType::kCudaManaged;
+  if (is_hosts && checked::product(from.view.shape.span()) == 1) {
+    const std::span element(from.first_element(),
+                            static_cast<std::size_t>(from.view.itemsize_bytes));
+    return fill_elements_on(driver, to.block, to.view, element, stream, to.dtype.parts());
   }
-  if (to.by_host) return copy_to_host(driver, target, source, stream, parts);
-  if (checked::product(from.memory.view.shape.span()) == 1) {
-    const std::span element(from.memory.first_element(),
-                            static_cast<std::size_t>(from.memory.view.itemsize_bytes));
-    return fill_elements_on(driver, target.block, target.view, element, stream, parts);
-  }
-  return copy_to_device(driver, target, source, stream, parts);
+  return copy_elements_on(driver, to.block, to.view, from.block, *repeated, stream,
+                          to.dtype.parts());
 }
 
 StreamHandle Array::stream() const {
@@ -342,8 +338,6 @@ std::optional<Number> number_of(const DType& type) {
   if (is_float && bits == 16) return Number::kFloat16;
   if (is_int && bits == 64) return Number::kInt64;
   if (is_int && bits == 32) return Number::kInt32;
-  const bool is_narrow = type.kind() == Kind::kNarrow && type.is_native();
-  if (is_narrow && type.dlpack()->code == kDlpackBfloat) return Number::kBfloat16;
   return std::nullopt;
 }
 
@@ -356,9 +350,11 @@ bool can_convert(const DType& to, const DType& from) {
 absl::Status check_copied_type(const DType& to, const DType& from) {
   if (to == from || to == from.byteswapped() || can_convert(to, from)) return absl::OkStatus();
   return make_error(ErrorClass::kType,
-                    {"the source's element type", from.name(), "that of the target, " + to.name(),
-                     "convert it first: a copy converts between floats, and int32 and int64 to "
-                     "float32 and float64"});
+                    {"the source's element type", from.name(),
+                     "one that a copy converts to " + to.name() +
+                         ": between float16, float32 and float64, or from int32 or int64 to "
+                         "float32 or float64",
+                     "convert the elements first"});
 }
 
 namespace {
@@ -423,7 +419,7 @@ absl::Status Array::copy_by_device(const Array& source) const {
     if (!status.ok()) return status;
   }
   absl::Status status = device->order_after(current_stream(), stream);
-  if (status.ok()) status = enqueue_copy(*device, {memory_}, {source.memory_}, stream);
+  if (status.ok()) status = enqueue_copy(*device, memory_, source.memory_, stream);
   if (!status.ok()) return status;
   if (!to_device || is_host_readable(source.memory_.device.type)) {
     return device->synchronize(stream);

@@ -273,16 +273,10 @@ inline const StridedView& memory_of(const Array& array) { return array.memory().
 /// The view of the array that the map gives.
 Array apply(const IndexMap& map, const Array& array);
 
-/// One end of a copy that a device takes part in.
-struct CopyEnd {
-  const BufferDescriptor& memory;
-  bool by_host = is_host_readable(memory.device.type);  // the host may access it, or only devices
-};
-
 /// Enqueues a copy on `stream` where at least one end is of a device. `from` is broadcast to the
 /// shape of `to`; a single element of the host is a fill. Wait for the stream before the host uses
 /// its memory. Errors: those of gridbuf.transfer.device.
-absl::Status enqueue_copy(DeviceDriver& driver, const CopyEnd& to, const CopyEnd& from,
-                          StreamHandle stream);
+absl::Status enqueue_copy(DeviceDriver& driver, const BufferDescriptor& to,
+                          const BufferDescriptor& from, StreamHandle stream);
 
 }  // namespace gridbuf

@@ -25,6 +25,7 @@ module;
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "modules/base/fork.h"
 #include "modules/base/process_wide.h"
 
 module gridbuf.base;
@@ -142,7 +143,8 @@ class Job {
 class Helpers {
  public:
   static Helpers& get() {
-    static Helpers& helpers = process_wide<Helpers>("helpers", &make);
+    // Not destroyed, because helpers may outlive main(). In a child no helper exists.
+    static Helpers& helpers = process_wide<ForkSafe<Helpers>>("helpers");
     return helpers;
   }
 
@@ -173,17 +175,23 @@ class Helpers {
     return true;
   }
 
- private:
-  // Not destroyed, because helpers may outlive main(). In a child no helper exists, and another
-  // thread may have held the mutex, so it is made again.
-  static void* make() {
-    alignas(Helpers) static std::array<std::byte, sizeof(Helpers)> memory;
-    one_ = new (memory.data()) Helpers;
-    pthread_atfork([] { one_->before_fork(); }, [] { one_->after_fork(); },
-                   [] { new (one_) Helpers; });
-    return one_;
+  // For a fork (fork.h): ends the idle helpers, which need no other lock, and keeps the mutex.
+  void lock() {
+    std::unique_lock held(mutex_);
+    ends_ = true;
+    wake_.notify_all();
+    left_.wait(held, [&] { return idle_ == 0; });
+    for (Helper& helper : helpers_) {
+      if (std::exchange(helper.ended, false)) pthread_join(helper.thread, nullptr);
+    }
+    held.release();
+  }
+  void unlock() {
+    ends_ = false;
+    mutex_.unlock();
   }
 
+ private:
   static void pause() {
 #if defined(__x86_64__)
     __builtin_ia32_pause();
@@ -268,25 +276,6 @@ class Helpers {
     helper.ended = true;
     left_.notify_all();
   }
-
-  // Ends the idle helpers, and keeps the mutex for the time of the fork.
-  void before_fork() {
-    std::unique_lock lock(mutex_);
-    ends_ = true;
-    wake_.notify_all();
-    left_.wait(lock, [&] { return idle_ == 0; });
-    for (Helper& helper : helpers_) {
-      if (std::exchange(helper.ended, false)) pthread_join(helper.thread, nullptr);
-    }
-    lock.release();
-  }
-
-  void after_fork() {
-    ends_ = false;
-    mutex_.unlock();
-  }
-
-  static inline Helpers* one_ = nullptr;
 
   std::mutex mutex_;
   std::condition_variable wake_;  // for helpers: a job, or the end

@@ -96,16 +96,6 @@ absl::Status check_emulated(const BufferDescriptor& memory) {
                     "on with gridbuf_use_emulated_device");
 }
 
-// A view of a handle, by a map that `make_map` makes of its shape.
-template <class MakeMap>
-gridbuf_status view(const gridbuf_array* array, gridbuf_array** out, const MakeMap& make_map) {
-  return made(out, [&]() -> absl::Status {
-    GRIDBUF_RETURN_IF_ERROR(check(inside(array)));
-    const Array& source = inside(array)->value;
-    return give(apply_or_error(make_map(source.shape()), source), out);
-  });
-}
-
 }  // namespace
 }  // namespace gridbuf::c
 
@@ -140,59 +130,55 @@ gridbuf_status gridbuf_array_release(gridbuf_array* array) {
 }
 
 gridbuf_status gridbuf_array_info(const gridbuf_array* array, gridbuf_info* info) {
-  return guarded([&]() -> absl::Status {
-    GRIDBUF_RETURN_IF_ERROR(check(inside(array)));
-    const Array& shown = inside(array)->value;
+  return with(array, [&](const Array& shown) {
     return write_info(shown, 0, shown.memory().first_element(), info);
   });
 }
 
 gridbuf_status gridbuf_array_dim(const gridbuf_array* array, int32_t axis, char* name,
                                  int32_t* kind) {
-  return guarded([&]() -> absl::Status {
-    GRIDBUF_RETURN_IF_ERROR(check(inside(array)));
-    return write_dim(inside(array)->value.layout().dims(), axis, name, kind);
+  return with(array, [&](const Array& shown) {
+    return write_dim(shown.layout().dims(), axis, name, kind);
   });
 }
 
 gridbuf_status gridbuf_array_view(const gridbuf_array* array, const gridbuf_item* items,
                                   int32_t count, gridbuf_array** out) {
-  return view(array, out, [&](const auto& shape) { return read_items(shape, items, count); });
+  return made_with(array, out, [&](const Array& source) {
+    return apply_or_error(read_items(source.shape(), items, count), source);
+  });
 }
 
 gridbuf_status gridbuf_array_transpose(const gridbuf_array* array, const int32_t* axes,
                                        gridbuf_array** out) {
-  return view(array, out, [&](const auto& shape) { return read_axes(shape, axes); });
+  return made_with(array, out, [&](const Array& source) {
+    return apply_or_error(read_axes(source.shape(), axes), source);
+  });
 }
 
 gridbuf_status gridbuf_array_domain(const gridbuf_array* array, gridbuf_array** out) {
-  return made(out, [&]() -> absl::Status {
-    GRIDBUF_RETURN_IF_ERROR(check(inside(array)));
-    return give(absl::StatusOr<Array>(inside(array)->value.domain_view()), out);
+  return made_with(array, out, [](const Array& source) -> absl::StatusOr<Array> {
+    return source.domain_view();
   });
 }
 
 gridbuf_status gridbuf_array_copy(const gridbuf_array* array, int32_t memory, gridbuf_array** out) {
-  return made(out, [&]() -> absl::Status {
-    GRIDBUF_RETURN_IF_ERROR(check(inside(array)));
-    if (memory == 0) return give(inside(array)->value.copy(), out);
+  return made_with(array, out, [&](const Array& source) -> absl::StatusOr<Array> {
+    if (memory == 0) return source.copy();
     GRIDBUF_ASSIGN_OR_RETURN(const auto& type, read_memory(memory));
-    return give(inside(array)->value.copy(type), out);
+    return source.copy(type);
   });
 }
 
 gridbuf_status gridbuf_array_copy_from(const gridbuf_array* array, const gridbuf_array* source) {
-  return guarded([&]() -> absl::Status {
-    GRIDBUF_RETURN_IF_ERROR(check(inside(array)));
+  return with(array, [&](const Array& target) -> absl::Status {
     GRIDBUF_RETURN_IF_ERROR(check(inside(source)));
-    return inside(array)->value.copy_from(inside(source)->value);
+    return target.copy_from(value_of(source));
   });
 }
 
 gridbuf_status gridbuf_array_fill(const gridbuf_array* array, const void* element) {
-  return guarded([&]() -> absl::Status {
-    GRIDBUF_RETURN_IF_ERROR(check(inside(array)));
-    const Array& target = inside(array)->value;
+  return with(array, [&](const Array& target) -> absl::Status {
     const auto bytes = static_cast<std::size_t>(target.memory().dtype.itemsize_bytes());
     if (bytes > 0) GRIDBUF_RETURN_IF_ERROR(require(element, "element"));
     return target.fill({static_cast<const std::byte*>(element), bytes});
@@ -200,10 +186,7 @@ gridbuf_status gridbuf_array_fill(const gridbuf_array* array, const void* elemen
 }
 
 gridbuf_status gridbuf_array_wait(const gridbuf_array* array) {
-  return guarded([&]() -> absl::Status {
-    GRIDBUF_RETURN_IF_ERROR(check(inside(array)));
-    return inside(array)->value.wait();
-  });
+  return with(array, [](const Array& used) { return used.wait(); });
 }
 
 gridbuf_status gridbuf_array_to_dlpack(const gridbuf_array* array,

@@ -176,6 +176,27 @@ gridbuf_status made(Outside** out, const Work& work) noexcept {
   return guarded(work);
 }
 
+inline Array& value_of(const gridbuf_array* array) { return inside(array)->value; }
+inline Storage& value_of(const gridbuf_storage* storage) { return inside(storage)->value(); }
+
+/// Runs one function of the interface with the value of a handle, which it checks.
+template <class Outside, class Work>
+gridbuf_status with(const Outside* handle, const Work& work) noexcept {
+  return guarded([&]() -> absl::Status {
+    GRIDBUF_RETURN_IF_ERROR(check(inside(handle)));
+    return work(value_of(handle));
+  });
+}
+
+/// As with, for a function that gives a new handle of what `work` returns.
+template <class Outside, class Made, class Work>
+gridbuf_status made_with(const Outside* handle, Made** out, const Work& work) noexcept {
+  return made(out, [&]() -> absl::Status {
+    GRIDBUF_RETURN_IF_ERROR(check(inside(handle)));
+    return give(work(value_of(handle)), out);
+  });
+}
+
 // ---- Structs that grow: the caller's may be shorter or longer than that of this version. ----
 
 /// kValue unless a struct of `given` bytes can be read as one of `known`, of which `first` were
@@ -228,6 +249,7 @@ absl::StatusOr<std::optional<Layout>> device_layout_of(const Field& field,
 
 absl::StatusOr<DeviceType> read_memory(std::int32_t memory);
 absl::StatusOr<StorageKind> read_kind(std::int32_t kind);
+std::int32_t number_of(StorageKind kind);
 absl::StatusOr<Side> read_side(std::int32_t side);
 absl::StatusOr<IndexMap> read_items(const Extents& shape, const gridbuf_item* items, int count);
 absl::StatusOr<IndexMap> read_axes(const Extents& shape, const std::int32_t* axes);

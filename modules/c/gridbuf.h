@@ -233,7 +233,7 @@ gridbuf_status gridbuf_array_copy(const gridbuf_array* array, int32_t memory, gr
 
 /* Copies the elements of `source`, broadcast to this shape and converted to this element type. They
  * may overlap. On the host the copy is complete at return; a copy that a device does is enqueued:
- * see gridbuf_array_wait. A copy converts between floats (float16, bfloat16, float32, float64), and
+ * see gridbuf_array_wait. A copy converts between floats (float16, float32, float64), and
  * int32 and int64 to float32 and float64, as NumPy rounds; and it swaps bytes. Errors: TYPE for
  * another pair of element types; VALUE for shapes that do not fit, or read-only memory. */
 gridbuf_status gridbuf_array_copy_from(const gridbuf_array* array, const gridbuf_array* source);

@@ -16,21 +16,21 @@
 
 #include "gridbuf.h"
 
+/* The kinds in Fortran: name, type code of a descriptor, element type. */
+#define GRIDBUF_F_KINDS(EACH)                          \
+  EACH(real32, CFI_type_float, "float32")              \
+  EACH(real64, CFI_type_double, "float64")             \
+  EACH(int32, CFI_type_int32_t, "int32")               \
+  EACH(int64, CFI_type_int64_t, "int64")               \
+  EACH(logical, CFI_type_Bool, "bool")                 \
+  EACH(complex32, CFI_type_float_Complex, "complex64") \
+  EACH(complex64, CFI_type_double_Complex, "complex128")
+
 /* The element type of a descriptor, or NULL. */
 static const char* dtype_of(const CFI_cdesc_t* array) {
-  static const struct {
-    CFI_type_t type;
-    const char* dtype;
-  } types[] = {{CFI_type_float, "float32"},
-               {CFI_type_double, "float64"},
-               {CFI_type_int32_t, "int32"},
-               {CFI_type_int64_t, "int64"},
-               {CFI_type_Bool, "bool"},
-               {CFI_type_float_Complex, "complex64"},
-               {CFI_type_double_Complex, "complex128"}};
-  for (size_t i = 0; i < sizeof types / sizeof types[0]; ++i) {
-    if (types[i].type == array->type) return types[i].dtype;
-  }
+#define GRIDBUF_F_DTYPE(kind, type_code, dtype) \
+  if (array->type == type_code) return dtype;
+  GRIDBUF_F_KINDS(GRIDBUF_F_DTYPE)
   return NULL;
 }
 
@@ -179,7 +179,7 @@ void gridbuf_f_end_replaced(void) {
 }
 
 /* A name for each kind, because the interfaces in Fortran differ. */
-#define GRIDBUF_F_KIND(kind)                                                                      \
+#define GRIDBUF_F_KIND(kind, type_code, dtype)                                                    \
   gridbuf_status gridbuf_f_point_##kind(const gridbuf_storage* storage, int32_t side,             \
                                         int32_t mode, const int64_t* lower, CFI_cdesc_t* pointer, \
                                         char* text) {                                             \
@@ -189,10 +189,4 @@ void gridbuf_f_end_replaced(void) {
                                        gridbuf_array** out, int64_t* lower, char* text) {         \
     return wrap(array, options, out, lower, text);                                                \
   }
-GRIDBUF_F_KIND(real32)
-GRIDBUF_F_KIND(real64)
-GRIDBUF_F_KIND(int32)
-GRIDBUF_F_KIND(int64)
-GRIDBUF_F_KIND(logical)
-GRIDBUF_F_KIND(complex32)
-GRIDBUF_F_KIND(complex64)
+GRIDBUF_F_KINDS(GRIDBUF_F_KIND)

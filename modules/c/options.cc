@@ -30,6 +30,10 @@ constexpr std::size_t kFirstOptions = 120;
 constexpr std::size_t kFirstInfo = sizeof(gridbuf_info);
 static_assert(sizeof(gridbuf_options) == kFirstOptions && sizeof(gridbuf_info) == 2944);
 
+// In the order of GRIDBUF_STORAGE_HOST, …
+constexpr std::array kKinds{StorageKind::kCpu, StorageKind::kGpu, StorageKind::kSoftwareManaged,
+                            StorageKind::kCudaManaged};
+
 absl::Status check_ndim(std::int32_t ndim) {
   if (ndim >= 0 && ndim <= kMaxNdim) return absl::OkStatus();
   return bad({"options->ndim", std::to_string(ndim), "0 to " + std::to_string(kMaxNdim),
@@ -96,10 +100,12 @@ absl::StatusOr<DeviceType> read_memory(std::int32_t memory) {
 }
 
 absl::StatusOr<StorageKind> read_kind(std::int32_t kind) {
-  constexpr std::array kKinds{StorageKind::kCpu, StorageKind::kGpu, StorageKind::kSoftwareManaged,
-                              StorageKind::kCudaManaged};
   if (kind >= 1 && kind <= 4) return kKinds[static_cast<std::size_t>(kind - 1)];
   return bad({"kind", std::to_string(kind), "1 to 4", "pass a GRIDBUF_STORAGE_…"});
+}
+
+std::int32_t number_of(StorageKind kind) {
+  return static_cast<std::int32_t>(std::ranges::find(kKinds, kind) - kKinds.begin()) + 1;
 }
 
 absl::StatusOr<Side> read_side(std::int32_t side) {

@@ -16,21 +16,6 @@ import gridbuf.c;
 namespace gridbuf::c {
 namespace {
 
-// In the order of read_kind.
-std::int32_t number_of(StorageKind kind) {
-  switch (kind) {
-    case StorageKind::kCpu:
-      return GRIDBUF_STORAGE_HOST;
-    case StorageKind::kGpu:
-      return GRIDBUF_STORAGE_DEVICE;
-    case StorageKind::kSoftwareManaged:
-      return GRIDBUF_STORAGE_BOTH;
-    case StorageKind::kCudaManaged:
-      break;
-  }
-  return GRIDBUF_STORAGE_CUDA_MANAGED;
-}
-
 absl::Status check_second(StorageKind kind, bool is_given) {
   if (!is_given || kind == StorageKind::kSoftwareManaged) return absl::OkStatus();
   return bad({"options->device_layout or device_alignment_bytes", "set",
@@ -84,16 +69,7 @@ absl::Status check_has(const Storage& storage, Side side) {
                      "a side of the storage", "use a side that its kind has"});
 }
 
-// Runs `work` with the storage of a handle.
-template <class Work>
-gridbuf_status with(const gridbuf_storage* storage, const Work& work) {
-  return guarded([&]() -> absl::Status {
-    GRIDBUF_RETURN_IF_ERROR(check(inside(storage)));
-    return work(inside(storage)->value());
-  });
-}
-
-// The same with a side.
+// Runs `work` with the storage of a handle and a side that it has.
 template <class Work>
 gridbuf_status with_side(const gridbuf_storage* storage, std::int32_t side, const Work& work) {
   return with(storage, [&](Storage& found) -> absl::Status {
@@ -103,15 +79,9 @@ gridbuf_status with_side(const gridbuf_storage* storage, std::int32_t side, cons
   });
 }
 
-template <class MakeMap>
-gridbuf_status view(const gridbuf_storage* storage, gridbuf_storage** out,
-                    const MakeMap& make_map) {
-  return made(out, [&]() -> absl::Status {
-    GRIDBUF_RETURN_IF_ERROR(check(inside(storage)));
-    const Storage& source = inside(storage)->value();
-    GRIDBUF_ASSIGN_OR_RETURN(const auto& map, make_map(source.shape()));
-    return give(absl::StatusOr<Storage>(source.view(map)), out);
-  });
+absl::StatusOr<Storage> view(const Storage& source, const absl::StatusOr<IndexMap>& map) {
+  if (!map.ok()) return map.status();
+  return source.view(*map);
 }
 
 absl::Status begin(const Storage& storage, Side side, std::int32_t mode) {
@@ -177,18 +147,21 @@ gridbuf_status gridbuf_storage_dim(const gridbuf_storage* storage, int32_t axis,
 
 gridbuf_status gridbuf_storage_view(const gridbuf_storage* storage, const gridbuf_item* items,
                                     int32_t count, gridbuf_storage** out) {
-  return view(storage, out, [&](const auto& shape) { return read_items(shape, items, count); });
+  return made_with(storage, out, [&](const Storage& source) {
+    return view(source, read_items(source.shape(), items, count));
+  });
 }
 
 gridbuf_status gridbuf_storage_transpose(const gridbuf_storage* storage, const int32_t* axes,
                                          gridbuf_storage** out) {
-  return view(storage, out, [&](const auto& shape) { return read_axes(shape, axes); });
+  return made_with(storage, out, [&](const Storage& source) {
+    return view(source, read_axes(source.shape(), axes));
+  });
 }
 
 gridbuf_status gridbuf_storage_domain(const gridbuf_storage* storage, gridbuf_storage** out) {
-  return made(out, [&]() -> absl::Status {
-    GRIDBUF_RETURN_IF_ERROR(check(inside(storage)));
-    return give(absl::StatusOr<Storage>(inside(storage)->value().domain_view()), out);
+  return made_with(storage, out, [](const Storage& source) -> absl::StatusOr<Storage> {
+    return source.domain_view();
   });
 }
 
@@ -227,17 +200,15 @@ gridbuf_status gridbuf_storage_end_write(const gridbuf_storage* storage, int32_t
 
 gridbuf_status gridbuf_storage_array(const gridbuf_storage* storage, int32_t side, int32_t writable,
                                      gridbuf_array** out) {
-  return made(out, [&]() -> absl::Status {
-    GRIDBUF_RETURN_IF_ERROR(check(inside(storage)));
+  return made_with(storage, out, [&](const Storage& used) -> absl::StatusOr<gridbuf::Array> {
     GRIDBUF_ASSIGN_OR_RETURN(const auto& read, read_side(side));
-    const Storage& used = inside(storage)->value();
     GRIDBUF_RETURN_IF_ERROR(check_has(used, read));
     if (writable != 0 && used.memory(read).readonly) {
       return bad({"the storage's memory", "read-only", "writable", "pass writable = 0"});
     }
     GRIDBUF_ASSIGN_OR_RETURN(auto& share, used.export_side(read, writable != 0));
     const gridbuf::Array array = used.array(read, std::move(share));
-    return give(absl::StatusOr<gridbuf::Array>(writable != 0 ? array : array.as_readonly()), out);
+    return writable != 0 ? array : array.as_readonly();
   });
 }
 
@@ -274,17 +245,14 @@ gridbuf_status gridbuf_storage_synchronize(const gridbuf_storage* storage) {
 }
 
 gridbuf_status gridbuf_storage_copy(const gridbuf_storage* storage, gridbuf_storage** out) {
-  return made(out, [&]() -> absl::Status {
-    GRIDBUF_RETURN_IF_ERROR(check(inside(storage)));
-    return give(inside(storage)->value().copy(), out);
-  });
+  return made_with(storage, out, [](const Storage& source) { return source.copy(); });
 }
 
 gridbuf_status gridbuf_storage_copy_from(const gridbuf_storage* storage,
                                          const gridbuf_storage* source) {
   return with(storage, [&](const Storage& target) -> absl::Status {
     GRIDBUF_RETURN_IF_ERROR(check(inside(source)));
-    return target.copy_from(inside(source)->value());
+    return target.copy_from(value_of(source));
   });
 }
 

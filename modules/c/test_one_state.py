@@ -191,7 +191,7 @@ def test_to_c_refuses_arrays_records_and_memory_with_touch() -> None:
 
 
 PROCESS_WIDE = [
-    *("fork", "helpers", "thread count", "host", "spare blocks", "dimension names", "presets"),
+    *("fork", "helpers", "thread count", "host", "dimension names", "presets"),
     *("exiting", "stream of this thread", "CUDA driver", "emulated device", "emulated driver"),
     *("last queues", "thread queues", "work depth"),
 ]

@@ -75,10 +75,6 @@ absl::StatusOr<DeviceType> memory_type(std::string_view name) {
                                          "leave it out for memory of the host"});
 }
 
-absl::StatusOr<bool> DeviceDriver::copy_view(const ViewCopy& /*copy*/, StreamHandle /*stream*/) {
-  return false;
-}
-
 absl::Status check_length(std::string_view name, std::int64_t length_bytes) {
   if (length_bytes >= 0) return absl::OkStatus();
   return make_error(ErrorClass::kValue, {name, std::to_string(length_bytes), "0 or more",

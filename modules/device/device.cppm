@@ -31,7 +31,6 @@ module;
 export module gridbuf.device;
 
 export import gridbuf.alloc;
-import gridbuf.layout;
 
 export namespace gridbuf {
 
@@ -84,14 +83,6 @@ struct RowCopy {
   std::int64_t row_count = 0;
 };
 
-/// A copy between views of one shape and item size, in blocks that do not share bytes.
-struct ViewCopy {
-  std::byte* target_block = nullptr;
-  StridedView target = {};
-  const std::byte* source_block = nullptr;
-  StridedView source = {};
-};
-
 /// Memory that a kernel reads or writes: [begin, begin + length_bytes).
 struct KernelOperand {
   std::string_view role;  // for messages: "the copy's target"
@@ -105,8 +96,8 @@ struct DeviceKernel {
   std::string_view name;
   /// Runs it in the host's memory, where operands[i] are the bytes of `operands[i].begin`.
   void (*on_host)(const void* arguments, std::span<std::byte* const> operands) = nullptr;
-  /// Enqueues it on the current CUDA device; a cudaError_t, 0 = done.
-  int (*on_cuda)(const void* arguments, StreamHandle stream) = nullptr;
+  /// Enqueues it on the current GPU; an error number of its runtime, 0 = done.
+  int (*on_device)(const void* arguments, StreamHandle stream) = nullptr;
   std::span<const std::byte> arguments = {};
   /// All memory that it accesses.
   std::span<const KernelOperand> operands = {};
@@ -170,10 +161,6 @@ class DeviceDriver {
   virtual absl::Status copy(void* target, const void* source, std::int64_t length_bytes,
                             StreamHandle stream) = 0;
   virtual absl::Status copy_rows(const RowCopy& rows, StreamHandle stream) = 0;
-  /// Enqueues a copy between any layouts as one copy. False, without an effect, if the driver has
-  /// no such copy, as CUDA: then a kernel changes the order. Elements of the target must not share
-  /// bytes.
-  virtual absl::StatusOr<bool> copy_view(const ViewCopy& copy, StreamHandle stream);
   /// Enqueues writing `value` to every byte. The target must be memory of the driver.
   virtual absl::Status fill(void* target, std::byte value, std::int64_t length_bytes,
                             StreamHandle stream) = 0;

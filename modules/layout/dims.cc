@@ -1,7 +1,5 @@
 module;
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <array>
 #include <compare>
@@ -27,6 +25,7 @@ module;
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
+#include "modules/base/fork.h"
 #include "modules/base/process_wide.h"
 
 module gridbuf.layout;
@@ -92,15 +91,6 @@ bool is_identifier(std::string_view text) {
 // that a Dim is valid in the whole process.
 class Names {
  public:
-  // A fork waits for other threads' calls. The child makes the lock again, because a lock knows the
-  // thread that holds it by a number, which a fork changes.
-  static void* make() {
-    static Names* const made = new Names;
-    pthread_atfork([] { made->mutex_.lock(); }, [] { made->mutex_.unlock(); },
-                   [] { std::construct_at(&made->mutex_); });
-    return made;
-  }
-
   // The place of `name`, or -1 if the table is full.
   int index(std::string_view name) {
     const std::unique_lock lock(mutex_);
@@ -139,7 +129,7 @@ class Names {
   }
 
  private:
-  mutable std::shared_mutex mutex_;
+  mutable ForkSafe<std::shared_mutex> mutex_;
   std::deque<std::string> names_{"I", "J", "K"};  // Their addresses stay.
   std::map<std::string_view, int> places_{{"I", 0}, {"J", 1}, {"K", 2}};
   std::map<std::string, DimKind, std::less<>> kinds_;
@@ -147,7 +137,7 @@ class Names {
 
 // Never destroyed: threads may still name dimensions while the process exits.
 Names& table() {
-  static Names& names = process_wide<Names>("dimension names", &Names::make);
+  static Names& names = process_wide<Names>("dimension names");
   return names;
 }
 // Before any thread: see modules/base/fork.h.

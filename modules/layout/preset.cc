@@ -1,14 +1,11 @@
 module;
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <shared_mutex>
@@ -24,6 +21,7 @@ module;
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include "modules/base/fork.h"
 #include "modules/base/process_wide.h"
 
 module gridbuf.layout;
@@ -74,14 +72,6 @@ std::optional<Preset> find_builtin(std::string_view name) {
 // The presets that users registered.
 class Registry {
  public:
-  // As for the names of dimensions (dims.cc).
-  static void* make() {
-    static Registry* const made = new Registry;
-    pthread_atfork([] { made->mutex_.lock(); }, [] { made->mutex_.unlock(); },
-                   [] { std::construct_at(&made->mutex_); });
-    return made;
-  }
-
   std::optional<Preset> find(std::string_view name) const {
     const std::shared_lock lock(mutex_);
     const auto found = presets_.find(name);
@@ -100,13 +90,13 @@ class Registry {
   }
 
  private:
-  mutable std::shared_mutex mutex_;
+  mutable ForkSafe<std::shared_mutex> mutex_;
   std::map<std::string, Preset, std::less<>> presets_;
 };
 
 // Never destroyed: threads may still allocate while the process exits.
 Registry& registry() {
-  static Registry& instance = process_wide<Registry>("presets", &Registry::make);
+  static Registry& instance = process_wide<Registry>("presets");
   return instance;
 }
 // Before any thread: see modules/base/fork.h.

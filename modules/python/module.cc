@@ -49,7 +49,7 @@ void refuse_bare_objects() {
 /// `help()` names the class of a compiled method's `__self__`. Here that is a record of pybind11,
 /// which passes for a module: the `__self__` of CPython's functions.
 void hide_function_records(PyObject* module) {
-  const py::object record = py::handle(module).attr("plan").attr("__self__");
+  const py::object record = py::handle(module).attr("get_origin").attr("__self__");
   PyTypeObject* const type = Py_TYPE(record.ptr());
   type->tp_new = [](PyTypeObject* made, PyObject*, PyObject*) { return refuse_to_make(made); };
   check(PyDict_SetItemString(type->tp_dict, "__class__",
@@ -70,7 +70,7 @@ void add_all(PyObject* module) {
   add_memory_functions(module);
   add_numpy_allocator_functions(module);
   add_storage_types(module);
-  add_copyto_function(module);
+  storages::add_copyto_function(module);
   add_call_functions(module);
   hide_function_records(module);
   refuse_bare_objects();

@@ -2,16 +2,17 @@
 //
 // A folder for each subject, with a header that is its manual:
 //
-//   support   errors and references, arguments, NumPy's C API
-//   buffer    gridbuf.Buffer and gridbuf.LayoutPlan; functions that allocate, import and copy
-//   storage   the types and functions of gridbuf.storage; assignment and gridbuf.copyto
-//   call      the fields of a stencil call
-//   machine   devices, streams, host memory, threads, NumPy's allocator
-//   hot       the entry points that use CPython's C API, because a benchmark shows the need
+//   arguments  errors and references, what a caller passes, NumPy's C API
+//   array      gridbuf.Buffer and gridbuf.LayoutPlan; functions that make arrays
+//   exchange   imports and exports, by all interfaces
+//   storage    the types and functions of gridbuf.storage; assignment and gridbuf.copyto
+//   call       the fields of a stencil call
+//   memory     devices, streams, host memory, threads, NumPy's allocator
 //
-// Key decision: pybind11 everywhere but in `hot`. There a call through pybind11 would cost more
-// than the work (docs/adr/0008). The headers are parts of this module and of no other translation
-// unit, so that one library has one interface. All functions need the GIL.
+// Key decision: functions and attributes are bound by pybind11, types by CPython's slots, and
+// functions with many keywords by one table of parameters (docs/adr/0021). The headers are parts
+// of this module and of no other translation unit, so that one library has one interface. All
+// functions need the GIL.
 
 module;
 
@@ -63,11 +64,11 @@ import gridbuf.storage;
 import gridbuf.storage.sync;
 import gridbuf.transfer;
 
-#include "modules/python/support/support.h"
+#include "modules/python/arguments/arguments.h"
 //
-#include "modules/python/hot/array_type.h"
+#include "modules/python/array/array.h"
 //
-#include "modules/python/buffer/buffer.h"
+#include "modules/python/exchange/exchange.h"
 //
 #include "modules/python/storage/storage.h"
 
@@ -79,8 +80,6 @@ void add_call_functions(PyObject* module);
 void add_device_functions(PyObject* module);
 void add_memory_functions(PyObject* module);
 void add_numpy_allocator_functions(PyObject* module);
-/// Frees the small blocks that NumPy's handlers keep. With the GIL.
-void free_numpy_spares();
 
 /// What `gridbuf.alloc_info` says of a block.
 struct BlockFacts {

@@ -278,8 +278,7 @@ absl::Status Storage::copy_by_device(const Storage& source) const {
   DeviceDriver& driver = *(to_side == Side::kDevice ? base_ : source.base_)->driver;
   const BufferDescriptor to = memory(to_side);
   const BufferDescriptor from = source.memory(from_side);
-  absl::Status status = enqueue_copy(driver, {to, to_side == Side::kHost},
-                                     {from, from_side == Side::kHost}, current_stream());
+  absl::Status status = enqueue_copy(driver, to, from, current_stream());
   if (status.ok() && to_side != from_side) status = driver.synchronize(current_stream());
   end_write(to_side);
   return status;

@@ -178,11 +178,9 @@ absl::Status StorageBase::copy_box(const Box& box, Side target) const {
   if (whole && common_bytes > 0 && !host_resource().poisons()) {
     return driver->copy(to.block, from.block, common_bytes, stream);
   }
-  const SideElements on_host{host.memory().block, box_view(box, Side::kHost)};
-  const SideElements on_device{device.memory().block, box_view(box, Side::kDevice)};
   const ElementParts* const parts = owns_gaps ? nullptr : to.dtype.parts();
-  return target == Side::kHost ? copy_to_host(*driver, on_host, on_device, stream, parts)
-                               : copy_to_device(*driver, on_device, on_host, stream, parts);
+  return copy_elements_on(*driver, to.block, box_view(box, target), from.block,
+                          box_view(box, other(target)), stream, parts);
 }
 
 // Hold *order.

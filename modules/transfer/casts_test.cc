@@ -53,7 +53,7 @@ void for_each_cast(const Visit& visit) {
 class ConvertRows : public ::testing::Test {
  protected:
   // Casts one row of all numbers, misaligned by `shift` bytes, with sentinels at both ends. Result
-  // and flags must be those of the definition.
+  // and warning must be those of the definition.
   void check(Number target, Number source, const Bytes& numbers, std::int64_t shift) {
     const std::int64_t from = info_of(source).itemsize_bytes;
     const std::int64_t to = info_of(target).itemsize_bytes;
@@ -62,20 +62,20 @@ class ConvertRows : public ::testing::Test {
     std::copy(numbers.begin(), numbers.end(), row.begin() + shift);
     constexpr std::byte kSentinel{0xA5};
     Bytes result(static_cast<std::size_t>(count * to + 32), kSentinel);
-    const auto flags = convert_elements(result.data() + shift, row_of(target, count), target,
+    const auto warns = convert_elements(result.data() + shift, row_of(target, count), target,
                                         row.data() + shift, row_of(source, count), source);
-    ASSERT_TRUE(flags.ok()) << flags.status();
+    ASSERT_TRUE(warns.ok()) << warns.status();
     Bytes expected = result;
-    ConversionFlags expected_flags;
+    bool expected_warns = false;
     for (std::int64_t i = 0; i < count; ++i) {
       std::byte* const one = expected.data() + shift + i * to;
-      expected_flags |= testing::define_conversion(one, target, numbers.data() + i * from, source);
+      expected_warns |= testing::define_conversion(one, target, numbers.data() + i * from, source);
       ASSERT_EQ(std::memcmp(one, result.data() + shift + i * to, static_cast<std::size_t>(to)), 0)
           << info_of(source).name << " " << hex(numbers.data() + i * from, from) << " is "
           << hex(result.data() + shift + i * to, to) << " as " << info_of(target).name
           << " and not " << hex(one, to);
     }
-    EXPECT_EQ(*flags, expected_flags) << info_of(source).name << " to " << info_of(target).name;
+    EXPECT_EQ(*warns, expected_warns) << info_of(source).name << " to " << info_of(target).name;
     for (std::int64_t i = 0; i < shift; ++i)
       EXPECT_EQ(result[static_cast<std::size_t>(i)], kSentinel);
     for (auto at = static_cast<std::size_t>(shift + count * to); at < result.size(); ++at) {
@@ -94,7 +94,7 @@ TEST_F(ConvertRows, MatchTheDefinitionForAllSpecialNumbers) {
   });
 }
 
-// Checks the flags of one number at a time, so that other flags cannot hide them. Lengths around
+// Checks one number at a time, so that other warnings cannot hide it. Lengths around
 // those of vectors put each number once in a vector, once in a tail.
 TEST_F(ConvertRows, ReportWhatEachNumberDoes) {
   for_each_cast([&](Number target, Number source) {
@@ -118,18 +118,18 @@ TEST_F(ConvertRows, ReportWhatEachNumberDoes) {
 
 TEST_F(ConvertRows, ConvertNothing) {
   for_each_cast([&](Number target, Number source) {
-    const auto flags =
+    const auto warns =
         convert_elements(nullptr, row_of(target, 0), target, nullptr, row_of(source, 0), source);
-    ASSERT_TRUE(flags.ok()) << flags.status();
-    EXPECT_EQ(*flags, ConversionFlags{});
+    ASSERT_TRUE(warns.ok()) << warns.status();
+    EXPECT_FALSE(*warns);
   });
 }
 
 TEST(CanConvert, BetweenFloatsAndFromIntegersToFloatsOfTheirLengths) {
   int casts = 0;
   for_each_cast([&](Number, Number) { ++casts; });
-  EXPECT_EQ(casts, 4 * 4 + 2 * 2);
-  EXPECT_TRUE(can_convert(Number::kBfloat16, Number::kFloat64));
+  EXPECT_EQ(casts, 3 * 3 + 2 * 2);
+  EXPECT_TRUE(can_convert(Number::kFloat16, Number::kFloat64));
   EXPECT_TRUE(can_convert(Number::kFloat32, Number::kInt64));
   EXPECT_FALSE(can_convert(Number::kFloat16, Number::kInt32));
   EXPECT_FALSE(can_convert(Number::kInt32, Number::kFloat32));

@@ -27,13 +27,7 @@ import gridbuf.layout.view;
 import gridbuf.transfer.loops;
 
 namespace gridbuf {
-namespace {
 
-MemoryResource& resource_of(MemoryResource* scratch) {
-  return scratch != nullptr ? *scratch : host_resource();
-}
-
-// The bytes of a sound view, or the error of the view or its block.
 absl::StatusOr<checked::ByteHull> hull_of(std::string_view role, const std::byte* block,
                                           const StridedView& view) {
   const std::optional<checked::ByteHull> hull = byte_hull(view);
@@ -48,6 +42,36 @@ absl::StatusOr<checked::ByteHull> hull_of(std::string_view role, const std::byte
                                            "memory for " + to_string(view), "allocate it first"});
   }
   return *hull;
+}
+
+absl::Status check_shape(std::string_view role, const StridedView& view, const Extents& shape,
+                         std::int64_t itemsize_bytes) {
+  if (view.shape != shape) {
+    return make_error(ErrorClass::kValue,
+                      {absl::StrCat(role, "'s shape"), to_string(view.shape),
+                       "the target's, " + to_string(shape), "broadcast it first"});
+  }
+  if (view.itemsize_bytes != itemsize_bytes) {
+    return make_error(ErrorClass::kValue,
+                      {absl::StrCat(role, "'s itemsize_bytes"), std::to_string(view.itemsize_bytes),
+                       std::to_string(itemsize_bytes),
+                       "convert the elements first, or pass the type that they have"});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status check_element(const StridedView& target, std::span<const std::byte> element) {
+  if (std::ssize(element) == target.itemsize_bytes) return absl::OkStatus();
+  return make_error(ErrorClass::kValue,
+                    {"the element", std::to_string(element.size()) + " bytes long",
+                     "of the target's itemsize, " + std::to_string(target.itemsize_bytes),
+                     "convert it to the target's element type"});
+}
+
+namespace {
+
+MemoryResource& resource_of(MemoryResource* scratch) {
+  return scratch != nullptr ? *scratch : host_resource();
 }
 
 absl::Status check_swap(std::int64_t swap_unit_bytes, std::int64_t itemsize_bytes) {
@@ -87,21 +111,6 @@ StridedView repeated(const StridedView& target) {
           .itemsize_bytes = target.itemsize_bytes};
 }
 
-absl::Status check_pair(const StridedView& target, const StridedView& source) {
-  if (target.shape != source.shape) {
-    return make_error(ErrorClass::kValue,
-                      {"the source's shape", to_string(source.shape),
-                       "the target's, " + to_string(target.shape), "broadcast the source first"});
-  }
-  if (target.itemsize_bytes != source.itemsize_bytes) {
-    return make_error(
-        ErrorClass::kValue,
-        {"the source's itemsize_bytes", std::to_string(source.itemsize_bytes),
-         "the target's, " + std::to_string(target.itemsize_bytes), "convert the elements first"});
-  }
-  return absl::OkStatus();
-}
-
 // Between views that do not share bytes.
 absl::Status copy_apart(std::byte* target_block, const StridedView& target,
                         const std::byte* source_block, const StridedView& source,
@@ -129,7 +138,7 @@ absl::Status fill_apart(std::byte* target_block, const StridedView& target,
 absl::Status copy_elements(std::byte* target_block, const StridedView& target,
                            const std::byte* source_block, const StridedView& source,
                            const CopyOptions& options) {
-  GRIDBUF_RETURN_IF_ERROR(check_pair(target, source));
+  GRIDBUF_RETURN_IF_ERROR(check_shape("the source", source, target.shape, target.itemsize_bytes));
   GRIDBUF_ASSIGN_OR_RETURN(const auto& target_hull, hull_of("the target", target_block, target));
   GRIDBUF_ASSIGN_OR_RETURN(const auto& source_hull, hull_of("the source", source_block, source));
   GRIDBUF_RETURN_IF_ERROR(check_swap(options.swap_unit_bytes, target.itemsize_bytes));
@@ -149,12 +158,7 @@ absl::Status copy_elements(std::byte* target_block, const StridedView& target,
 
 absl::Status fill_elements(std::byte* target_block, const StridedView& target,
                            std::span<const std::byte> element, const CopyOptions& options) {
-  if (static_cast<std::int64_t>(element.size()) != target.itemsize_bytes) {
-    return make_error(ErrorClass::kValue,
-                      {"the element", std::to_string(element.size()) + " bytes long",
-                       "of the target's itemsize, " + std::to_string(target.itemsize_bytes),
-                       "convert it to the target's element type"});
-  }
+  GRIDBUF_RETURN_IF_ERROR(check_element(target, element));
   GRIDBUF_ASSIGN_OR_RETURN(const auto& hull, hull_of("the target", target_block, target));
   if (hull.length_bytes() == 0 || target.itemsize_bytes == 0) return absl::OkStatus();
   const auto element_begin = reinterpret_cast<std::uintptr_t>(element.data());
@@ -175,17 +179,7 @@ namespace {
 
 absl::Status check_view(std::string_view role, const std::byte* block, const StridedView& view,
                         const Extents& shape, std::int64_t itemsize_bytes) {
-  if (view.shape != shape) {
-    return make_error(ErrorClass::kValue,
-                      {absl::StrCat(role, "'s shape"), to_string(view.shape),
-                       "the target's, " + to_string(shape), "broadcast it first"});
-  }
-  if (view.itemsize_bytes != itemsize_bytes) {
-    return make_error(ErrorClass::kValue,
-                      {absl::StrCat(role, "'s itemsize_bytes"), std::to_string(view.itemsize_bytes),
-                       std::to_string(itemsize_bytes) + ", its type's",
-                       "pass the type of the elements that the view has"});
-  }
+  GRIDBUF_RETURN_IF_ERROR(check_shape(role, view, shape, itemsize_bytes));
   if (!checked::product(shape.span())) {
     return make_error(ErrorClass::kValue, {"the number of elements", "beyond 64 bits",
                                            "at most 2^63 - 1", "pass a smaller part"});
@@ -195,11 +189,9 @@ absl::Status check_view(std::string_view role, const std::byte* block, const Str
 
 // --- Boxes ---------------------------------------------------------------------------------------
 
-// The largest size of a box in one view. A longer element is a box.
-constexpr std::int64_t kBoxBytes = std::int64_t{1} << 16;
-constexpr std::int64_t kBoxElements = std::int64_t{1} << 13;
-// That of boxes whose scratch memory is on the stack.
-constexpr std::int64_t kSmallBoxBytes = std::int64_t{1} << 11;
+// The largest size of a box in one view. A longer element is a box. The scratch memory of two boxes
+// is on the stack, and threads may have stacks of some 64 KiB.
+constexpr std::int64_t kBoxBytes = std::int64_t{1} << 13;
 
 // Rows of a box should be several cache lines long in the target and in the source.
 constexpr std::int64_t kBoxRowBytes = 4 * loops::kLineBytes;
@@ -212,7 +204,7 @@ constexpr loops::CopyLimits kStreamed{.stream_bytes = 0, .stream_rows_bytes = 0}
 // target share bytes.
 class Boxes {
  public:
-  Boxes(const StridedView& target, const StridedView& source, std::int64_t box_bytes = kBoxBytes)
+  Boxes(const StridedView& target, const StridedView& source)
       : in_order_(loops::may_overlap_itself(target)) {
     for (int axis = 0; axis < target.ndim(); ++axis) {
       if (target.shape[axis] != 1) axes_.push_back(axis);
@@ -228,7 +220,7 @@ class Boxes {
       extents_.push_back(target.shape[axis]);
       turned_.push_back(!in_order_ && target.strides_bytes[axis] < 0);
     }
-    choose_shape(target, source, box_bytes);
+    choose_shape(target, source);
     for (int i = 0; i < axes_.size(); ++i) {
       counts_.push_back((extents_[i] - 1) / box_[i] + 1);
       total_ *= counts_[i];
@@ -266,12 +258,12 @@ class Boxes {
   }
 
  private:
-  void choose_shape(const StridedView& target, const StridedView& source, std::int64_t box_bytes) {
+  void choose_shape(const StridedView& target, const StridedView& source) {
     const int innermost = axes_.size() - 1;
     box_ = Extents(axes_.size(), 1);
     if (innermost < 0) return;
     const std::int64_t itemsize = std::max(target.itemsize_bytes, source.itemsize_bytes);
-    std::int64_t room = std::clamp(box_bytes / itemsize, std::int64_t{1}, kBoxElements);
+    std::int64_t room = std::max(kBoxBytes / itemsize, std::int64_t{1});
     // Parts of an extent have about equal lengths, so that a box is never a rest of a few elements.
     const auto grow = [&](int axis, std::int64_t most) {
       most = std::clamp(most, std::int64_t{1}, std::min(room, extents_[axis]));
@@ -309,65 +301,11 @@ class Boxes {
   std::int64_t total_ = 1;
 };
 
-// Memory for the boxes of two views. A box is too long for the stack: threads may have stacks of
-// some 64 KiB. So the memory is allocated, and a few blocks are kept for the next job of any
-// thread. If there is none, boxes are small.
-class Scratch {
- public:
-  explicit Scratch(std::int64_t box_bytes) {
-    if (box_bytes <= kSmallBoxBytes) return;
-    for (std::atomic<std::byte*>& spare : spares_) {
-      if (block_ == nullptr) block_ = spare.exchange(nullptr);
-    }
-    if (block_ == nullptr) {
-      block_ = static_cast<std::byte*>(std::aligned_alloc(loops::kLineBytes, 2 * kBoxBytes));
-    }
-    is_short_ = block_ == nullptr;
-  }
-  ~Scratch() {
-    for (std::atomic<std::byte*>& spare : spares_) {
-      std::byte* none = nullptr;
-      if (block_ != nullptr && spare.compare_exchange_strong(none, block_)) block_ = nullptr;
-    }
-    std::free(block_);
-  }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-
-  // Whether the boxes must be cut into small boxes.
-  bool is_short() const { return is_short_; }
-  std::int64_t box_bytes() const { return block_ == nullptr ? kSmallBoxBytes : kBoxBytes; }
-  std::byte* read() { return block_ == nullptr ? small_.data() : block_; }
-  std::byte* written() { return read() + box_bytes(); }
-
- private:
-  static inline std::array<std::atomic<std::byte*>, 8> spares_ = {};
-
-  alignas(loops::kLineBytes) std::array<std::byte, 2 * kSmallBoxBytes> small_;
-  std::byte* block_ = nullptr;
-  bool is_short_ = false;
+// Memory for a box of the source, and for a box of the target or a mask.
+struct Scratch {
+  alignas(loops::kLineBytes) std::array<std::byte, kBoxBytes> read;
+  alignas(loops::kLineBytes) std::array<std::byte, kBoxBytes> written;
 };
-
-// Calls `work` with scratch memory and the views' parts of each box.
-template <class Work, class... Views>
-void for_boxes(const Boxes& boxes, std::int64_t begin, std::int64_t end, const Work& work,
-               const StridedView& target, const StridedView& source, const Views&... others) {
-  Scratch scratch(boxes.elements_of_a_box() *
-                  std::max(target.itemsize_bytes, source.itemsize_bytes));
-  for (std::int64_t box = begin; box < end; ++box) {
-    const StridedView to = boxes.part(target, box);
-    const StridedView from = boxes.part(source, box);
-    if (!scratch.is_short()) {
-      work(scratch, to, from, boxes.part(others, box)...);
-      continue;
-    }
-    const Boxes small(to, from, kSmallBoxBytes);
-    for (std::int64_t i = 0; i < small.total(); ++i) {
-      work(scratch, small.part(to, i), small.part(from, i),
-           small.part(boxes.part(others, box), i)...);
-    }
-  }
-}
 
 // Calls `work` with ranges of boxes, on all threads if that pays.
 template <class Work>
@@ -421,77 +359,47 @@ struct CastOperand {
   std::int64_t swap_unit_bytes;
 };
 
-struct CastLoop {
-  casts::CastRow cast_row;
-  const CastOperand& target;
-  const CastOperand& source;
-  bool streams;
-  loops::MoveRows stream_rows = loops::stream_rows_with(simd());
-
-  ConversionFlags run_box(Scratch& scratch, const StridedView& to, const StridedView& from) const {
-    const std::byte* const numbers =
-        packed_in(scratch.read(), source.block, from, source.swap_unit_bytes);
-    const std::int64_t count = *checked::product(to.shape.span());
-    if (target.swap_unit_bytes == 1 && is_c_contiguous(to)) {
-      std::byte* const run = target.block + to.offset_bytes;
-      return streams ? stream(scratch, run, numbers, count) : cast_row(run, numbers, count);
-    }
-    const ConversionFlags flags = cast_row(scratch.written(), numbers, count);
-    loops::copy_view(target.block, to, scratch.written(), *loops::packed(to),
-                     target.swap_unit_bytes, streams ? kStreamed : loops::CopyLimits());
-    return flags;
-  }
-
-  // Writes a run of the target by non-temporal stores, in pieces that fit in the nearest cache.
-  ConversionFlags stream(Scratch& scratch, std::byte* run, const std::byte* numbers,
-                         std::int64_t count) const {
-    const std::int64_t piece_bytes = std::min(scratch.box_bytes(), 128 * loops::kLineBytes);
-    const std::int64_t itemsize = target.view.itemsize_bytes;
-    ConversionFlags flags;
-    while (count > 0) {
-      // The next piece begins at a cache line.
-      const auto behind_line = static_cast<std::int64_t>(
-          reinterpret_cast<std::uintptr_t>(run) % static_cast<std::uintptr_t>(loops::kLineBytes));
-      const std::int64_t length = std::min(count, (piece_bytes - behind_line) / itemsize);
-      flags |= cast_row(scratch.written(), numbers, length);
-      stream_rows({.extent = length,
-                   .itemsize_bytes = itemsize,
-                   .target_stride_bytes = itemsize,
-                   .source_stride_bytes = itemsize},
-                  run, scratch.written());
-      run += length * itemsize;
-      numbers += length * source.view.itemsize_bytes;
-      count -= length;
-    }
-    loops::end_stream();
-    return flags;
-  }
-};
-
-// Between views that do not share bytes.
-ConversionFlags cast_views(casts::CastRow cast_row, const CastOperand& target,
-                           const CastOperand& source) {
+// Between views that do not share bytes. True if NumPy warns of one of the numbers.
+bool cast_views(casts::CastRow cast_row, const CastOperand& target, const CastOperand& source) {
   const Boxes boxes(target.view, source.view);
   const std::int64_t elements = *checked::product(target.view.shape.span());
   const bool streams = !boxes.in_order() &&
                        elements >= loops::CopyLimits().stream_bytes / target.view.itemsize_bytes;
-  std::atomic<bool> invalid = false;
-  std::atomic<bool> overflow = false;
-  for_ranges_of(boxes, target.view.itemsize_bytes + source.view.itemsize_bytes,
-                [&](std::int64_t begin, std::int64_t end) {
-                  const DefaultFloats floats;
-                  const CastLoop loop{cast_row, target, source, streams};
-                  ConversionFlags flags;
-                  for_boxes(
-                      boxes, begin, end,
-                      [&](Scratch& scratch, const StridedView& to, const StridedView& from) {
-                        flags |= loop.run_box(scratch, to, from);
-                      },
-                      target.view, source.view);
-                  if (flags.invalid) invalid = true;
-                  if (flags.overflow) overflow = true;
-                });
-  return {.invalid = invalid, .overflow = overflow};
+  const loops::CopyLimits limits = streams ? kStreamed : loops::CopyLimits();
+  std::atomic<bool> warns = false;
+  const loops::MoveRows stream_rows = loops::stream_rows_with(simd());
+  const auto cast_boxes = [&](std::int64_t begin, std::int64_t end) {
+    const DefaultFloats floats;
+    Scratch scratch;
+    bool found = false;
+    for (std::int64_t box = begin; box < end; ++box) {
+      const StridedView to = boxes.part(target.view, box);
+      const std::byte* const numbers = packed_in(
+          scratch.read.data(), source.block, boxes.part(source.view, box), source.swap_unit_bytes);
+      const std::int64_t count = *checked::product(to.shape.span());
+      std::byte* const run = target.block + to.offset_bytes;
+      const bool is_run = target.swap_unit_bytes == 1 && is_c_contiguous(to);
+      if (is_run && !streams) {
+        found |= cast_row(run, numbers, count);
+        continue;
+      }
+      found |= cast_row(scratch.written.data(), numbers, count);
+      if (is_run) {
+        stream_rows({.extent = count,
+                     .itemsize_bytes = to.itemsize_bytes,
+                     .target_stride_bytes = to.itemsize_bytes,
+                     .source_stride_bytes = to.itemsize_bytes},
+                    run, scratch.written.data());
+        continue;
+      }
+      loops::copy_view(target.block, to, scratch.written.data(), *loops::packed(to),
+                       target.swap_unit_bytes, limits);
+    }
+    if (streams) loops::end_stream();
+    if (found) warns = true;
+  };
+  for_ranges_of(boxes, target.view.itemsize_bytes + source.view.itemsize_bytes, cast_boxes);
+  return warns;
 }
 
 // --- Masked copies -------------------------------------------------------------------------------
@@ -561,29 +469,32 @@ void copy_views_where(std::byte* target_block, const StridedView& target,
                       const std::byte* mask_block, const StridedView& mask,
                       std::int64_t swap_unit_bytes) {
   const Boxes boxes(target, source);
-  const auto copy_box = [&](Scratch& scratch, const StridedView& to, const StridedView& from,
-                            const StridedView& chosen) {
-    const std::byte* const where = packed_in(scratch.written(), mask_block, chosen);
-    const std::int64_t count = *checked::product(to.shape.span());
-    const std::int64_t zeros = zeros_of(where, count);
-    if (zeros == 0) {  // also a box of one element, which may be longer than the scratch memory
-      loops::copy_view(target_block, to, source_block, from, swap_unit_bytes);
-    } else if (zeros < count) {
-      put_part_where(target_block, to,
-                     packed_in(scratch.read(), source_block, from, swap_unit_bytes), where);
+  const auto copy_boxes = [&](std::int64_t begin, std::int64_t end) {
+    Scratch scratch;
+    for (std::int64_t box = begin; box < end; ++box) {
+      const StridedView to = boxes.part(target, box);
+      const StridedView from = boxes.part(source, box);
+      const std::byte* const where =
+          packed_in(scratch.written.data(), mask_block, boxes.part(mask, box));
+      const std::int64_t count = *checked::product(to.shape.span());
+      const std::int64_t zeros = zeros_of(where, count);
+      if (zeros == 0) {  // also a box of one element, which may be longer than the scratch memory
+        loops::copy_view(target_block, to, source_block, from, swap_unit_bytes);
+      } else if (zeros < count) {
+        put_part_where(target_block, to,
+                       packed_in(scratch.read.data(), source_block, from, swap_unit_bytes), where);
+      }
     }
   };
-  for_ranges_of(boxes, 2 * target.itemsize_bytes, [&](std::int64_t begin, std::int64_t end) {
-    for_boxes(boxes, begin, end, copy_box, target, source, mask);
-  });
+  for_ranges_of(boxes, 2 * target.itemsize_bytes, copy_boxes);
 }
 
 }  // namespace
 
-absl::StatusOr<ConversionFlags> convert_elements(std::byte* target_block, const StridedView& target,
-                                                 Number target_type, const std::byte* source_block,
-                                                 const StridedView& source, Number source_type,
-                                                 const ConvertOptions& options) {
+absl::StatusOr<bool> convert_elements(std::byte* target_block, const StridedView& target,
+                                      Number target_type, const std::byte* source_block,
+                                      const StridedView& source, Number source_type,
+                                      const ConvertOptions& options) {
   const NumberInfo& to = info_of(target_type);
   const NumberInfo& from = info_of(source_type);
   for (const absl::Status& status :
@@ -595,15 +506,16 @@ absl::StatusOr<ConversionFlags> convert_elements(std::byte* target_block, const 
     return make_error(
         ErrorClass::kType,
         {"the cast", std::string(from.name) + " to " + std::string(to.name),
-         "one between floats, or from an integer to float32 or float64", "let NumPy do it"});
+         "one between float16, float32 and float64, or from int32 or int64 to float32 or float64",
+         "convert to one of these types first"});
   }
-  if (is_empty(target.shape)) return ConversionFlags{};
+  if (is_empty(target.shape)) return false;
   if (target_type == source_type) {
     const bool swaps = options.target_is_swapped != options.source_is_swapped;
     GRIDBUF_RETURN_IF_ERROR(copy_elements(
         target_block, target, source_block, source,
         {.swap_unit_bytes = swaps ? to.itemsize_bytes : 1, .scratch = options.scratch}));
-    return ConversionFlags{};
+    return false;
   }
   GRIDBUF_ASSIGN_OR_RETURN(const auto& apart,
                            apart_from(target_block, target, source_block, source, options.scratch));

@@ -85,8 +85,8 @@ absl::Status copy_elements_where(std::byte* target_block, const StridedView& tar
 
 // --- Casts (transfer.cc, casts.cc) ---------------------------------------------------------------
 
-/// Number types. Floats are those of IEEE 754, and bfloat16 of the package ml_dtypes.
-enum class Number : std::uint8_t { kInt32, kInt64, kFloat16, kBfloat16, kFloat32, kFloat64 };
+/// Number types. Floats are those of IEEE 754.
+enum class Number : std::uint8_t { kInt32, kInt64, kFloat16, kFloat32, kFloat64 };
 
 /// Name and size of a number type.
 struct NumberInfo {
@@ -94,36 +94,20 @@ struct NumberInfo {
   std::int64_t itemsize_bytes;
 };
 
-inline constexpr int kNumberCount = 6;
+inline constexpr int kNumberCount = 5;
 /// In the order of `Number`.
 inline constexpr std::array<NumberInfo, kNumberCount> kNumbers{
-    {{"int32", 4}, {"int64", 8}, {"float16", 2}, {"bfloat16", 2}, {"float32", 4}, {"float64", 8}}};
+    {{"int32", 4}, {"int64", 8}, {"float16", 2}, {"float32", 4}, {"float64", 8}}};
 
 /// Name and size of the type.
 constexpr const NumberInfo& info_of(Number number) noexcept {
   return kNumbers[static_cast<std::size_t>(number)];
 }
 
-/// Whether convert_elements has the cast: between floats, and from integers to float32 and float64.
+/// Whether convert_elements has the cast.
 constexpr bool can_convert(Number target, Number source) noexcept {
   return target >= Number::kFloat32 || (target >= Number::kFloat16 && source >= Number::kFloat16);
 }
-
-/// Events in a conversion. NumPy warns of the same events.
-struct ConversionFlags {
-  /// A signalling NaN was made quiet; the result is right.
-  bool invalid = false;
-  /// A finite number became an infinity of a smaller float.
-  bool overflow = false;
-
-  constexpr bool any() const noexcept { return invalid || overflow; }
-  constexpr ConversionFlags& operator|=(const ConversionFlags& other) noexcept {
-    invalid = invalid || other.invalid;
-    overflow = overflow || other.overflow;
-    return *this;
-  }
-  friend constexpr bool operator==(const ConversionFlags&, const ConversionFlags&) = default;
-};
 
 /// Byte orders of a conversion.
 struct ConvertOptions {
@@ -136,23 +120,36 @@ struct ConvertOptions {
 };
 
 /// Converts every element of `source` to the element of `target` at the same index, bit for bit as
-/// NumPy's casts do (to bfloat16, as ml_dtypes does). The floating-point environment of the calling
-/// thread does not matter.
+/// NumPy's casts do. The floating-point environment of the calling thread does not matter. All
+/// elements are written. The result is whether NumPy warns of one of the numbers: a finite number
+/// became an infinity, or a signalling NaN was made quiet (the result is right).
 ///
-/// All elements are written, even if a flag reports a number that the target type cannot represent.
 /// Errors: those of copy_elements; kType if can_convert is false; kValue if an item size is not
 /// that of its type.
-absl::StatusOr<ConversionFlags> convert_elements(std::byte* target_block, const StridedView& target,
-                                                 Number target_type, const std::byte* source_block,
-                                                 const StridedView& source, Number source_type,
-                                                 const ConvertOptions& options = {});
+absl::StatusOr<bool> convert_elements(std::byte* target_block, const StridedView& target,
+                                      Number target_type, const std::byte* source_block,
+                                      const StridedView& source, Number source_type,
+                                      const ConvertOptions& options = {});
+
+// ---- The checks of arguments, shared with gridbuf.transfer.device. ----
+
+/// The bytes of the view. Error: kValue for a malformed view, and for elements without a block.
+/// `role` is for the message: "the source".
+absl::StatusOr<checked::ByteHull> hull_of(std::string_view role, const std::byte* block,
+                                          const StridedView& view);
+/// Error: kValue unless the view has this shape, that of the target, and this item size.
+absl::Status check_shape(std::string_view role, const StridedView& view, const Extents& shape,
+                         std::int64_t itemsize_bytes);
+/// Error: kValue unless the element is as long as the items.
+absl::Status check_element(const StridedView& target, std::span<const std::byte> element);
 
 }  // namespace gridbuf
 
 namespace gridbuf::casts {
 
-/// Converts `count` adjacent numbers, at any alignment. Source and target must not share bytes.
-using CastRow = ConversionFlags (*)(std::byte* target, const std::byte* source, std::int64_t count);
+/// Converts `count` adjacent numbers, at any alignment; true if NumPy warns of one. Source and
+/// target must not share bytes.
+using CastRow = bool (*)(std::byte* target, const std::byte* source, std::int64_t count);
 
 /// Requires can_convert and target != source.
 CastRow row_for(Number target, Number source) noexcept;

@@ -82,7 +82,8 @@ std::byte* data_in(void* block, std::int64_t alignment_bytes) {
 Heap::Heap(HostResource& resource, const Options& options)
     : resource_(resource), options_(options) {
   if (!kSanitized && options_.keep && resource.keeps_blocks()) {
-    free_to_libc(allocate_from_libc(kFreedOnceBytes, false), false);
+    void* volatile block = std::malloc(kFreedOnceBytes);  // the compiler must not remove the pair
+    std::free(block);
   }
 }
 
@@ -95,10 +96,12 @@ void* Heap::allocate(std::size_t bytes, bool zeroed) noexcept {
 void* Heap::allocate_small(std::size_t bytes, bool zeroed) noexcept {
   const auto alignment = static_cast<std::size_t>(options_.alignment_bytes);
   const bool set_zeros = zeroed && bytes < kShortZerosBytes;
-  void* block = allocate_from_libc(bytes + alignment, zeroed && !set_zeros);
-  if (block == nullptr && resource_.trim() > 0) {
-    block = allocate_from_libc(bytes + alignment, zeroed && !set_zeros);
-  }
+  const auto obtain = [&] {
+    return zeroed && !set_zeros ? std::calloc(bytes + alignment, 1)
+                                : std::malloc(bytes + alignment);
+  };
+  void* block = obtain();
+  if (block == nullptr && resource_.trim() > 0) block = obtain();
   if (block == nullptr) return nullptr;
   std::byte* const data = data_in(block, options_.alignment_bytes);
   if (set_zeros) std::memset(data, 0, bytes);
@@ -184,12 +187,8 @@ void Heap::release(void* data) noexcept {
     return;
   }
   unpoison_bytes(header_address(data), sizeof(Header));  // the C library reads it
-  const auto alignment = static_cast<std::size_t>(options_.alignment_bytes);
-  const bool long_enough = header.bytes + alignment >= kShortestSpareBytes;
-  free_to_libc(header.block(), long_enough && resource_.keeps_blocks());
+  std::free(header.block());
 }
-
-std::size_t Heap::bytes_of(const void* data) noexcept { return read_header(data).bytes; }
 
 Heap::BlockReport Heap::report(const void* data) const {
   const Header header = read_header(data);

@@ -314,16 +314,9 @@ class HostResource final : public MemoryResource {
   bool keeps_blocks() const {
     return cache_limit_.load(std::memory_order_relaxed) != 0 && !poisons();
   }
-  /// How many bytes of freed short blocks the libraries above may keep: 1 MiB within the limit.
-  std::int64_t spare_limit_bytes() const {
-    constexpr std::int64_t kMostBytes = std::int64_t{1} << 20;
-    const std::int64_t limit = cache_limit_.load(std::memory_order_relaxed);
-    return poisons() ? 0 : limit < kMostBytes ? limit : kMostBytes;
-  }
   HostStatistics statistics() const;
   /// Unmaps kept mappings, the least recently used first, until at most `keep_bytes` are left. Also
-  /// unmaps the sealed addresses of poison mode and frees the calling thread's kept small blocks.
-  /// Returns the number of bytes unmapped.
+  /// unmaps the sealed addresses of poison mode. Returns the number of bytes unmapped.
   std::int64_t trim(std::int64_t keep_bytes = 0);
   /// Which pages large blocks get, as text: "huge pages: the system's setting is madvise".
   std::string page_text() const;
@@ -333,8 +326,6 @@ class HostResource final : public MemoryResource {
   friend HostResource& host_resource();
 
   absl::StatusOr<Block> allocate_small(const AllocationRequest& request);
-  static void release_small(void* self, void* allocation) noexcept;
-  static void free_spare_blocks() noexcept;
 
   absl::Status obtain(Live& live);
   absl::StatusOr<pages::Mapping> map_or_trim(std::int64_t length_bytes, PageKind pages);
@@ -419,8 +410,6 @@ class Heap {
   void* reallocate(void* data, std::size_t bytes) noexcept;
   /// Null does nothing.
   void release(void* data) noexcept;
-  /// The length that was asked for. Requires a block of a heap.
-  static std::size_t bytes_of(const void* data) noexcept;
   /// Requires a block of this heap.
   BlockReport report(const void* data) const;
   const Options& options() const { return options_; }
@@ -468,14 +457,6 @@ namespace gridbuf {
 inline constexpr bool kSanitized = __has_feature(address_sanitizer) ||
                                    __has_feature(thread_sanitizer) ||
                                    __has_feature(memory_sanitizer);
-
-// Blocks of the C library, behind a list of a few freed ones per thread that are at least this
-// long.
-inline constexpr std::size_t kShortestSpareBytes = std::size_t{1} << 10;
-/// Null if the memory does not suffice.
-void* allocate_from_libc(std::size_t bytes, bool zeroed);
-/// `keep` permits the list to take the block.
-void free_to_libc(void* block, bool keep) noexcept;
 
 }  // namespace gridbuf
 

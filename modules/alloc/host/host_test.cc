@@ -1,4 +1,3 @@
-#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -144,75 +143,7 @@ TEST(HostResource, CostsLittleMoreThanWasAsked) {
       host_resource().allocate({.total_bytes = 1000, .alignment_bytes = 64});
   ASSERT_TRUE(block.ok());
   EXPECT_GE(block->allocation_bytes(), 1063);
-  EXPECT_LE(block->allocation_bytes(), 1063 + kOwnerRoomBytes);
-}
-
-// ---- Small blocks that wait for the next one. ----
-
-class SmallBlocks : public ::testing::Test {
- protected:
-  void SetUp() override {
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-    GTEST_SKIP() << "with a sanitizer no block is kept";
-#endif
-    resource_.trim();
-  }
-
-  Block allocate(std::int64_t total_bytes, bool zeroed = false) {
-    return *resource_.allocate({.total_bytes = total_bytes, .zeroed = zeroed});
-  }
-  // The bytes that the C library has in use.
-  static std::int64_t lent_bytes() { return static_cast<std::int64_t>(mallinfo2().uordblks); }
-  // The increase after `total_bytes` were allocated and freed.
-  std::int64_t kept_bytes(std::int64_t total_bytes) {
-    const std::int64_t before = lent_bytes();
-    allocate(total_bytes);
-    return lent_bytes() - before;
-  }
-
-  HostResource resource_;
-};
-
-TEST_F(SmallBlocks, AreKeptForTheNextOneOfTheirLength) {
-  EXPECT_GE(kept_bytes(4096), 4096);
-  EXPECT_EQ(kept_bytes(4096), 0) << "the kept one serves, and is kept again";
-  EXPECT_EQ(kept_bytes(4000), 0) << "an eighth less is near enough";
-  EXPECT_GE(kept_bytes(2000), 2000);
-  resource_.trim();
-  EXPECT_EQ(kept_bytes(100), 0) << "the C library keeps these itself";
-  EXPECT_EQ(kept_bytes(100'000), 0) << "too long";
-}
-
-TEST_F(SmallBlocks, HoldZerosWhateverWasThere) {
-  std::fill_n(allocate(4096).data(), 4096, std::byte{0xFF});
-  const Block block = allocate(4096, true);
-  EXPECT_EQ(std::count(block.data(), block.data() + 4096, std::byte{0}), 4096);
-}
-
-TEST_F(SmallBlocks, AreKeptUpToABound) {
-  const std::int64_t before = lent_bytes();
-  {
-    std::vector<Block> blocks;
-    blocks.reserve(200);
-    for (std::int64_t i = 0; i < 200; ++i) blocks.push_back(allocate(1024 + 150 * i));
-  }
-  EXPECT_LE(lent_bytes() - before, 4 * ((32 << 10) + 64));
-  resource_.trim();
-  EXPECT_LE(lent_bytes() - before, 64);
-}
-
-TEST_F(SmallBlocks, GoWithTheirThread) {
-  std::thread([this] { kept_bytes(4096); }).join();  // the library's allocations for a first thread
-  const std::int64_t before = lent_bytes();
-  std::thread([this] { EXPECT_GE(kept_bytes(4096), 4096); }).join();
-  EXPECT_LT(lent_bytes() - before, 4096);
-}
-
-TEST_F(SmallBlocks, AreNotKeptWithTheCacheOffNorInPoisonMode) {
-  ASSERT_TRUE(resource_.configure({.cache_limit_bytes = 0}).ok());
-  EXPECT_EQ(kept_bytes(4096), 0);
-  ASSERT_TRUE(resource_.configure({.poison = true}).ok());
-  EXPECT_EQ(kept_bytes(4096), 0);
+  EXPECT_LE(block->allocation_bytes(), 1063 + 64);
 }
 
 // Without the check the kernel would run out of pages half way, and its out-of-memory killer would

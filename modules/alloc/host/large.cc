@@ -1,7 +1,5 @@
 module;
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <array>
 #include <atomic>
@@ -19,6 +17,7 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "modules/base/fork.h"
 
 module gridbuf.alloc.host;
 
@@ -488,7 +487,6 @@ std::string HostResource::page_text() const {
 }
 
 std::int64_t HostResource::trim(std::int64_t keep_bytes) {
-  free_spare_blocks();
   MappingCache::Victims victims;
   decltype(sealed_) sealed{};
   {
@@ -506,17 +504,20 @@ std::int64_t HostResource::trim(std::int64_t keep_bytes) {
   return total_bytes;
 }
 
-// Holds the lock across fork, so that a child never has a half-changed cache. A child drops the
-// kept mappings.
 void HostResource::survive_forks() {
-  pthread_atfork([] { host_resource().mutex_.lock(); }, [] { host_resource().mutex_.unlock(); },
-                 [] {
-                   HostResource& host = host_resource();
-                   MappingCache::Victims victims;
-                   host.cache_.trim(0, victims);
-                   host.mutex_.unlock();
-                   host.unmap_all(victims);
-                 });
+  struct AtFork final : ForkLock {
+    void hold() override { host_resource().mutex_.lock(); }
+    void let_go() override { host_resource().mutex_.unlock(); }
+    // A child drops the kept mappings.
+    void renew() override {
+      HostResource& host = host_resource();
+      std::construct_at(&host.mutex_);
+      MappingCache::Victims victims;
+      host.cache_.trim(0, victims);
+      host.unmap_all(victims);
+    }
+  };
+  [[maybe_unused]] static const AtFork& registered = *new AtFork;
 }
 
 }  // namespace gridbuf

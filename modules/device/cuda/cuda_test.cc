@@ -190,7 +190,7 @@ absl::Status launch_read_of(CudaDriver& driver, const std::byte* address, int an
   const ReadArguments arguments{address, answer};
   const KernelOperand operand{"the kernel's source", address, 8};
   return driver.launch({.name = "copy of units",
-                        .on_cuda = &launch_read,
+                        .on_device = &launch_read,
                         .arguments = std::as_bytes(std::span(&arguments, 1)),
                         .operands = std::span(&operand, 1)},
                        stream);

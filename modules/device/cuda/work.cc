@@ -131,7 +131,7 @@ absl::Status CudaDriver::fill(void* target, std::byte value, std::int64_t length
 // The operands are in use only if CUDA accepts the launch.
 absl::Status CudaDriver::launch(const DeviceKernel& kernel, StreamHandle stream) {
   GRIDBUF_RETURN_IF_ERROR(enter(stream));
-  const int error = kernel.on_cuda(kernel.arguments.data(), stream);
+  const int error = kernel.on_device(kernel.arguments.data(), stream);
   GRIDBUF_RETURN_IF_ERROR(checked(error, absl::StrCat("the launch of ", kernel.name)));
   for (const KernelOperand& operand : kernel.operands) {
     GRIDBUF_RETURN_IF_ERROR(enqueued({operand.begin}, stream));

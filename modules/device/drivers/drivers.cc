@@ -22,7 +22,7 @@ constexpr LinkedDevice kEmulated{
     .info = [] { return emulated_driver().info(); }};
 
 [[maybe_unused]] const bool linked = [] {
-  kernels::set_cuda_launch(&gridbuf_kernel_launch);
+  kernels::set_launch(&gridbuf_kernel_launch);
   return link_device(DeviceKind::kCuda, kCuda) && link_device(DeviceKind::kEmulated, kEmulated);
 }();
 

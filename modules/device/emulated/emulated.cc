@@ -28,8 +28,6 @@ module gridbuf.device.emulated;
 
 import gridbuf.base;
 import gridbuf.layout;
-import gridbuf.layout.view;
-import gridbuf.transfer.loops;
 
 namespace gridbuf::emulated {
 absl::StatusOr<Operation> operation(std::string_view name) {
@@ -406,68 +404,31 @@ absl::Status EmulatedDriver::copy(void* target, const void* source, std::int64_t
   return copy_rows({target, length_bytes, source, length_bytes, length_bytes, 1}, stream);
 }
 
-// The bytes that a copy spans, their number, and how it moves them. A short pageable source may be
-// read before the copy runs.
-struct EmulatedDriver::ByteCopy {
-  void* target;
-  std::int64_t target_bytes;
-  const void* source;
-  std::int64_t source_bytes;
-  std::int64_t moved_bytes;
-  std::int64_t staged_bytes;
-  std::function<void(std::byte* target, const std::byte* source)> move;
-};
-
 absl::Status EmulatedDriver::copy_rows(const RowCopy& rows, StreamHandle stream) {
   GRIDBUF_ASSIGN_OR_RETURN(const auto& extents, check(rows));
-  return enqueue_copy(
-      {rows.target, extents.target_bytes, rows.source, extents.source_bytes,
-       rows.row_bytes * rows.row_count, kStagedBytes,
-       [rows](std::byte* target, const std::byte* source) { move_rows(target, source, rows); }},
-      stream);
-}
-
-absl::StatusOr<bool> EmulatedDriver::copy_view(const ViewCopy& copy, StreamHandle stream) {
-  if (nbytes(copy.target) < view_copy_bytes_) return false;
-  const std::optional<checked::ByteHull> to = byte_hull(copy.target);
-  const std::optional<checked::ByteHull> from = byte_hull(copy.source);
-  if (!to || !from) return false;
-  const auto move = [copy, to = to->lowest_bytes, from = from->lowest_bytes](
-                        std::byte* target, const std::byte* source) {
-    loops::copy_view(target - to, copy.target, source - from, copy.source);
-  };
-  GRIDBUF_RETURN_IF_ERROR(enqueue_copy(
-      {copy.target_block + to->lowest_bytes, to->length_bytes(),
-       copy.source_block + from->lowest_bytes, from->length_bytes(), nbytes(copy.target), 0, move},
-      stream));
-  return true;
-}
-
-absl::Status EmulatedDriver::enqueue_copy(const ByteCopy& copy, StreamHandle stream) {
   Verdict verdict;
   GRIDBUF_RETURN_IF_ERROR(enter(Operation::kCopy, &verdict));
   GRIDBUF_RETURN_IF_ERROR(streams_.check(stream));
-  if (copy.target_bytes == 0) return absl::OkStatus();
-  GRIDBUF_ASSIGN_OR_RETURN(auto& target,
-                           find_end(memory_, "the copy's target", copy.target, copy.target_bytes));
-  GRIDBUF_ASSIGN_OR_RETURN(auto& source,
-                           find_end(memory_, "the copy's source", copy.source, copy.source_bytes));
+  if (extents.target_bytes == 0) return absl::OkStatus();
+  GRIDBUF_ASSIGN_OR_RETURN(
+      auto& target, find_end(memory_, "the copy's target", rows.target, extents.target_bytes));
+  GRIDBUF_ASSIGN_OR_RETURN(
+      auto& source, find_end(memory_, "the copy's source", rows.source, extents.source_bytes));
 
-  const bool stages = source.is_pageable() && copy.source_bytes <= copy.staged_bytes;
+  const bool stages = source.is_pageable() && extents.source_bytes <= kStagedBytes;
   if (stages) {
-    const auto* begin = static_cast<const std::byte*>(copy.source);
-    source.staged = std::make_shared<std::vector<std::byte>>(begin, begin + copy.source_bytes);
+    const auto* begin = static_cast<const std::byte*>(rows.source);
+    source.staged = std::make_shared<std::vector<std::byte>>(begin, begin + extents.source_bytes);
   }
   const bool waits = target.is_pageable() || (source.is_pageable() && !stages);
   if (waits && emulated::inside_work()) return enter_waiting(Operation::kCopy);
   const std::vector<RangePtr> used{target.range, source.range};
   const Call call(waits);
-  const auto work = [this, move = copy.move, moved_bytes = copy.moved_bytes,
-                     target = std::move(target), source = std::move(source)] {
+  const auto work = [this, rows, target = std::move(target), source = std::move(source)] {
     GRIDBUF_ASSIGN_OR_RETURN(const auto& to, bytes_of(memory_, target));
     GRIDBUF_ASSIGN_OR_RETURN(const auto& from, bytes_of(memory_, source));
-    move(to, from);
-    count_moved(target.range.get(), source.range.get(), moved_bytes);
+    move_rows(to, from, rows);
+    count_moved(target.range.get(), source.range.get(), rows.row_bytes * rows.row_count);
     return absl::OkStatus();
   };
   GRIDBUF_RETURN_IF_ERROR(enqueue(stream, verdict, call.bound(work), used));

@@ -346,7 +346,6 @@ class EmulatedDriver final : public DeviceDriver {
   absl::Status copy(void* target, const void* source, std::int64_t length_bytes,
                     StreamHandle stream) override;
   absl::Status copy_rows(const RowCopy& rows, StreamHandle stream) override;
-  absl::StatusOr<bool> copy_view(const ViewCopy& copy, StreamHandle stream) override;
   absl::Status fill(void* target, std::byte value, std::int64_t length_bytes,
                     StreamHandle stream) override;
   absl::Status launch(const DeviceKernel& kernel, StreamHandle stream) override;
@@ -378,13 +377,9 @@ class EmulatedDriver final : public DeviceDriver {
   /// Sets the memory of the device in bytes; allocations beyond it are kMemory.
   void set_capacity(std::int64_t capacity_bytes) { memory_.set_capacity(capacity_bytes); }
   emulated::Faults& faults() { return faults_; }
-  /// Copies of views are one copy from this length on. Shorter ones take the steps of a GPU, so
-  /// that those are tested. Tests set it.
-  void set_view_copy_bytes(std::int64_t least_bytes) { view_copy_bytes_ = least_bytes; }
 
  private:
   struct BlockRecord;
-  struct ByteCopy;
   absl::Status enter(emulated::Operation operation, emulated::Verdict* verdict = nullptr);
   absl::Status enter_waiting(emulated::Operation operation);
   absl::Status enqueue(StreamHandle stream, const emulated::Verdict& verdict, emulated::Work work,
@@ -400,7 +395,6 @@ class EmulatedDriver final : public DeviceDriver {
   emulated::Points take_uses(const emulated::Range& range);
   void count_moved(const emulated::Range* target, const emulated::Range* source,
                    std::int64_t bytes);
-  absl::Status enqueue_copy(const ByteCopy& copy, StreamHandle stream);
 
   DriverProcess process_;
   emulated::Memory memory_;
@@ -410,7 +404,6 @@ class EmulatedDriver final : public DeviceDriver {
   std::unordered_map<std::uintptr_t, emulated::Points> uses_;  // by range: uses on other streams
   std::atomic<std::int64_t> host_to_device_bytes_ = 0;
   std::atomic<std::int64_t> device_to_host_bytes_ = 0;
-  std::atomic<std::int64_t> view_copy_bytes_ = std::int64_t{4} << 20;
 };
 
 /// The process's emulated device. Never destroyed, because memory may be released at the exit.

@@ -60,7 +60,7 @@ absl::Status keep_busy(DeviceDriver& driver, std::uint32_t milliseconds, StreamH
            [](const void* arguments, std::span<std::byte* const>) {
              std::this_thread::sleep_until(static_cast<const Delay*>(arguments)->due);
            },
-       .on_cuda =
+       .on_device =
            [](const void* arguments, StreamHandle on) {
              return gridbuf_cuda_spin(static_cast<const Delay*>(arguments)->milliseconds, on);
            },

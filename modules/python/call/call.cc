@@ -24,7 +24,7 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "modules/python/support/docstrings.h"
+#include "modules/python/arguments/docstrings.h"
 
 module gridbuf.python;
 

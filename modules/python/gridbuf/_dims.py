@@ -6,8 +6,6 @@ from typing import Literal
 
 from . import _core
 
-__all__ = ["Dim"]
-
 
 class Dim(str):
     """A dimension: its name, with a kind.

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from . import _core
-
-__all__ = ["owner_of", "owns"]
 
 
 def owner_of(array: Any) -> Any:
@@ -29,6 +28,20 @@ def owner_of(array: Any) -> Any:
         if keeper is None:
             return found
         found = keeper
+
+
+def offers_memory(source: object, names: Sequence[str]) -> bool:
+    """Whether the host can take a view of the object's memory, by an attribute with one of these names or as a buffer.
+
+    BufferError for a buffer that breaks the protocol: NumPy must not read it.
+    """
+    if any(hasattr(source, name) for name in names):
+        return True
+    try:
+        _core._as_memoryview(source).release()
+    except TypeError:
+        return False
+    return True
 
 
 def owns(array: object) -> bool:

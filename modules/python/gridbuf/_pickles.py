@@ -8,8 +8,6 @@ import numpy as np
 
 from . import _core
 
-__all__ = ["restore_buffer", "restore_plan", "restore_storage"]
-
 
 def restore_plan(shape: Any, itemsize: Any, parameters: dict[str, Any]) -> _core.LayoutPlan:
     """The plan of elements of `itemsize` bytes; `parameters` are keywords of `gridbuf.plan`."""

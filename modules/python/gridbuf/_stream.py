@@ -6,14 +6,11 @@ from collections.abc import Callable, Sequence
 from contextvars import copy_context
 from functools import partial
 from importlib import import_module
-from types import TracebackType
 from typing import Any, SupportsIndex
 
 import numpy as np
 
 from . import _core
-
-__all__ = ["run_on_device", "stream"]
 
 _LEGACY_DEFAULT = 1
 
@@ -90,12 +87,7 @@ class stream:  # noqa: N801  (used like a function)
         self._previous.append(_core._device_exchange_stream(self.handle))
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         _core._device_exchange_stream(self._previous.pop())
 
     def __repr__(self) -> str:

@@ -112,22 +112,12 @@ class emulated_device(AbstractContextManager["emulated_device"]):  # noqa: N801 
 
 
 def is_emulated() -> bool:
-    """Return whether the emulated device is switched on.
+    """Return whether the emulated device is switched on (docs/spec.md 8.14).
 
     Returns
     -------
     bool
         True if it is on.
-
-    Notes
-    -----
-    Rules: docs/spec.md 8.14.
-
-    Examples
-    --------
-    >>> import gridbuf.testing
-    >>> gridbuf.testing.is_emulated()
-    False
     """
     return _core._device_emulated_is_on()
 
@@ -149,12 +139,6 @@ def device_table() -> CapsuleType:
     -----
     `modules/device/testing/device_table.h` declares it: copy, synchronize, pointer information, a
     slow fill and streams, for programs that share nothing with gridbuf. Rules: docs/spec.md 8.20.
-
-    Examples
-    --------
-    >>> import gridbuf.testing
-    >>> with gridbuf.testing.emulated_device():
-    ...     table = gridbuf.testing.device_table()
     """
     return _core._device_table()
 
@@ -163,7 +147,7 @@ def device_table() -> CapsuleType:
 
 
 def create_stream(*, blocking: bool = False) -> int:
-    """Return the handle of a new stream of the device in use.
+    """Return the handle of a new stream of the device in use (docs/spec.md 8.5).
 
     Parameters
     ----------
@@ -175,13 +159,7 @@ def create_stream(*, blocking: bool = False) -> int:
     int
         The handle, for `gridbuf.stream` and `destroy_stream`.
 
-    Raises
-    ------
-    DeviceUnavailableError : as in `device_table`
-
-    Notes
-    -----
-    Rules: docs/spec.md 8.5.
+    Raises : as in `device_table`
 
     Examples
     --------
@@ -193,7 +171,7 @@ def create_stream(*, blocking: bool = False) -> int:
 
 
 def destroy_stream(stream: int) -> None:
-    """Destroy a stream of `create_stream`; its pending work still runs.
+    """Destroy a stream of `create_stream`; its pending work still runs (docs/spec.md 8.5).
 
     Parameters
     ----------
@@ -205,22 +183,12 @@ def destroy_stream(stream: int) -> None:
     ValueError
         `create_stream` did not return this handle, or the stream is destroyed.
     DeviceUnavailableError : as in `device_table`
-
-    Notes
-    -----
-    Rules: docs/spec.md 8.5.
-
-    Examples
-    --------
-    >>> import gridbuf.testing
-    >>> with gridbuf.testing.emulated_device():
-    ...     gridbuf.testing.destroy_stream(gridbuf.testing.create_stream())
     """
     _core._device_destroy_stream(stream)
 
 
 def synchronize(stream: int | None = None) -> None:
-    """Wait for a stream, or for the whole device.
+    """Wait for a stream, or for the whole device (docs/spec.md 8.16).
 
     Parameters
     ----------
@@ -234,16 +202,6 @@ def synchronize(stream: int | None = None) -> None:
     DeviceUnavailableError : as in `device_table`
     Exception
         What work that ran meanwhile failed with.
-
-    Notes
-    -----
-    Rules: docs/spec.md 8.16.
-
-    Examples
-    --------
-    >>> import gridbuf.testing
-    >>> with gridbuf.testing.emulated_device():
-    ...     gridbuf.testing.synchronize()
     """
     _core._device_synchronize(stream)
 
@@ -333,12 +291,6 @@ def delayed(operation: _Operation | None = None, *, milliseconds: int) -> Iterat
     Notes
     -----
     Rules: docs/spec.md 8.19.
-
-    Examples
-    --------
-    >>> import gridbuf.testing
-    >>> with gridbuf.testing.emulated_device(), gridbuf.testing.delayed("copy", milliseconds=1):
-    ...     gridbuf.testing.synchronize()
     """
     number = _core._device_inject(operation, 1, 2**62, None, "", False, milliseconds)
     try:
@@ -349,7 +301,7 @@ def delayed(operation: _Operation | None = None, *, milliseconds: int) -> Iterat
 
 @contextmanager
 def limited(capacity_bytes: int) -> Iterator[None]:
-    """Limit the memory of the emulated device, within a `with` block.
+    """Limit the memory of the emulated device, within a `with` block (docs/spec.md 8.19).
 
     Parameters
     ----------
@@ -365,10 +317,6 @@ def limited(capacity_bytes: int) -> Iterator[None]:
     ------
     ValueError
         `capacity_bytes` is negative.
-
-    Notes
-    -----
-    Rules: docs/spec.md 8.19.
 
     Examples
     --------
@@ -388,7 +336,7 @@ def limited(capacity_bytes: int) -> Iterator[None]:
 
 
 def calls(operation: _Operation | None = None) -> int:
-    """Return how often an operation of the emulated device was called so far.
+    """Return how often an operation of the emulated device was called so far (docs/spec.md 8.19).
 
     Parameters
     ----------
@@ -399,19 +347,7 @@ def calls(operation: _Operation | None = None) -> int:
     int
         The number of calls.
 
-    Raises
-    ------
-    ValueError : as in `delayed`
-
-    Notes
-    -----
-    Rules: docs/spec.md 8.19.
-
-    Examples
-    --------
-    >>> import gridbuf.testing
-    >>> gridbuf.testing.calls("copy") <= gridbuf.testing.calls()
-    True
+    Raises : as in `delayed`
     """
     return _core._device_calls(operation)
 
@@ -427,11 +363,5 @@ def statistics() -> Statistics:
     Notes
     -----
     Call `synchronize` first to see memory given back.
-
-    Examples
-    --------
-    >>> import gridbuf.testing
-    >>> gridbuf.testing.statistics()["pending_operations"]
-    0
     """
     return cast("Statistics", _core._device_statistics())

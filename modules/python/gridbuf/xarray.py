@@ -55,7 +55,7 @@ def __dir__() -> list[str]:
 
 
 def dims(data_array: xarray.DataArray) -> tuple[Hashable, ...]:
-    """Return the names of the dimensions, as `__gt_dims__`.
+    """Return the names of the dimensions, as `__gt_dims__` (docs/spec.md 7.19).
 
     Parameters
     ----------
@@ -66,17 +66,6 @@ def dims(data_array: xarray.DataArray) -> tuple[Hashable, ...]:
     -------
     tuple of hashable
         One name per dimension, whatever it is.
-
-    Notes
-    -----
-    Rules: docs/spec.md 7.19.
-
-    Examples
-    --------
-    >>> import gridbuf.xarray, xarray
-    >>> field = xarray.DataArray([[1.0, 2.0], [3.0, 4.0]], dims=('I', 'J'))
-    >>> gridbuf.xarray.dims(field)
-    ('I', 'J')
     """
     return data_array.dims
 
@@ -157,7 +146,7 @@ def to_data_array(
     name: Hashable | None = None,
     attrs: Mapping[Any, Any] | None = None,
 ) -> xarray.DataArray:
-    """Return a DataArray over the memory of an array, without a copy.
+    """Return a DataArray over the memory of an array, without a copy (docs/spec.md 9.70).
 
     Parameters
     ----------
@@ -189,10 +178,6 @@ def to_data_array(
         The array has other names than `dims`, or an extent differs from that of a coordinate.
     TypeError
         `array` has none of the interfaces that gridbuf reads.
-
-    Notes
-    -----
-    Rules: docs/spec.md 9.70.
 
     Examples
     --------
@@ -310,7 +295,7 @@ def domain_view(data_array: xarray.DataArray) -> xarray.DataArray:
 def storage(
     data_array: xarray.DataArray, *, dtype: Any = None, **parameters: Any
 ) -> xarray.DataArray:
-    """Return a DataArray over a new storage with a copy of the elements.
+    """Return a DataArray over a new storage with a copy of the elements (docs/spec.md 9.71).
 
     Parameters
     ----------
@@ -335,10 +320,6 @@ def storage(
     TypeError
         A parameter is unknown or has a wrong kind.
 
-    Notes
-    -----
-    Rules: docs/spec.md 9.71.
-
     Examples
     --------
     >>> import gridbuf.xarray, xarray
@@ -351,7 +332,7 @@ def storage(
 
 
 def as_storage(data_array: xarray.DataArray, **parameters: Any) -> xarray.DataArray:
-    """Return a DataArray over a storage of the same memory.
+    """Return a DataArray over a storage of the same memory (docs/spec.md 9.71).
 
     Parameters
     ----------
@@ -359,25 +340,7 @@ def as_storage(data_array: xarray.DataArray, **parameters: Any) -> xarray.DataAr
     **parameters
         Keywords of `gridbuf.storage.as_storage`.
 
-    Returns
-    -------
-    xarray.DataArray
-        It has the labels of `data_array`.
-
-    Raises
-    ------
-    ValueError, TypeError : as in `storage`
-
-    Notes
-    -----
-    Rules: docs/spec.md 9.71.
-
-    Examples
-    --------
-    >>> import gridbuf.xarray, xarray
-    >>> field = xarray.DataArray([[1.0, 2.0], [3.0, 4.0]], dims=('I', 'J'))
-    >>> type(gridbuf.xarray.as_storage(field).data).__name__
-    'CPUStorage'
+    Returns, Raises : as in `storage`
     """
     return _labelled(data_array, storages.as_storage(data_array, **parameters), parameters)
 
@@ -385,7 +348,7 @@ def as_storage(data_array: xarray.DataArray, **parameters: Any) -> xarray.DataAr
 def from_array(
     data_array: xarray.DataArray, dtype: Any = None, **parameters: Any
 ) -> xarray.DataArray:
-    """Return a DataArray over a new plain array with a copy of the elements.
+    """Return a DataArray over a new plain array with a copy of the elements (docs/spec.md 9.71).
 
     Parameters
     ----------
@@ -393,18 +356,7 @@ def from_array(
     **parameters
         Keywords of `gridbuf.from_array`.
 
-    Returns
-    -------
-    xarray.DataArray
-        It has the labels of `data_array`.
-
-    Raises
-    ------
-    ValueError, TypeError : as in `storage`
-
-    Notes
-    -----
-    Rules: docs/spec.md 9.71.
+    Returns, Raises : as in `storage`
 
     Examples
     --------
@@ -419,33 +371,15 @@ def from_array(
 def empty_like(
     data_array: xarray.DataArray, dtype: Any = None, **parameters: Any
 ) -> xarray.DataArray:
-    """Return a DataArray over a new storage whose elements are undefined.
+    """Return a DataArray over a new storage whose elements are undefined (docs/spec.md 9.71).
 
     Parameters
     ----------
     data_array, dtype : as in `storage`
     **parameters
-        Keywords of `gridbuf.storage.empty_like`.
+        Keywords of the function with this name in `gridbuf.storage`.
 
-    Returns
-    -------
-    xarray.DataArray
-        It has the labels of `data_array`.
-
-    Raises
-    ------
-    ValueError, TypeError : as in `storage`
-
-    Notes
-    -----
-    Rules: docs/spec.md 9.71.
-
-    Examples
-    --------
-    >>> import gridbuf.xarray, xarray
-    >>> field = xarray.DataArray([[1.0, 2.0], [3.0, 4.0]], dims=('I', 'J'))
-    >>> gridbuf.xarray.empty_like(field).shape
-    (2, 2)
+    Returns, Raises : as in `storage`
     """
     return _labelled(data_array, storages.empty_like(data_array, dtype, **parameters), parameters)
 
@@ -453,33 +387,9 @@ def empty_like(
 def zeros_like(
     data_array: xarray.DataArray, dtype: Any = None, **parameters: Any
 ) -> xarray.DataArray:
-    """Return a DataArray over a new storage of zeros.
+    """Return a DataArray over a new storage of zeros (docs/spec.md 9.71).
 
-    Parameters
-    ----------
-    data_array, dtype : as in `storage`
-    **parameters
-        Keywords of `gridbuf.storage.zeros_like`.
-
-    Returns
-    -------
-    xarray.DataArray
-        It has the labels of `data_array`.
-
-    Raises
-    ------
-    ValueError, TypeError : as in `storage`
-
-    Notes
-    -----
-    Rules: docs/spec.md 9.71.
-
-    Examples
-    --------
-    >>> import gridbuf.xarray, xarray
-    >>> field = xarray.DataArray([[1.0, 2.0], [3.0, 4.0]], dims=('I', 'J'))
-    >>> gridbuf.xarray.zeros_like(field).shape
-    (2, 2)
+    Parameters, Returns, Raises : as in `empty_like`
     """
     return _labelled(data_array, storages.zeros_like(data_array, dtype, **parameters), parameters)
 
@@ -487,33 +397,9 @@ def zeros_like(
 def ones_like(
     data_array: xarray.DataArray, dtype: Any = None, **parameters: Any
 ) -> xarray.DataArray:
-    """Return a DataArray over a new storage of ones.
+    """Return a DataArray over a new storage of ones (docs/spec.md 9.71).
 
-    Parameters
-    ----------
-    data_array, dtype : as in `storage`
-    **parameters
-        Keywords of `gridbuf.storage.ones_like`.
-
-    Returns
-    -------
-    xarray.DataArray
-        It has the labels of `data_array`.
-
-    Raises
-    ------
-    ValueError, TypeError : as in `storage`
-
-    Notes
-    -----
-    Rules: docs/spec.md 9.71.
-
-    Examples
-    --------
-    >>> import gridbuf.xarray, xarray
-    >>> field = xarray.DataArray([[1.0, 2.0], [3.0, 4.0]], dims=('I', 'J'))
-    >>> gridbuf.xarray.ones_like(field).shape
-    (2, 2)
+    Parameters, Returns, Raises : as in `empty_like`
     """
     return _labelled(data_array, storages.ones_like(data_array, dtype, **parameters), parameters)
 
@@ -521,7 +407,7 @@ def ones_like(
 def full_like(
     data_array: xarray.DataArray, fill_value: Any, dtype: Any = None, **parameters: Any
 ) -> xarray.DataArray:
-    """Return a DataArray over a new storage of `fill_value`.
+    """Return a DataArray over a new storage of `fill_value` (docs/spec.md 9.71).
 
     Parameters
     ----------
@@ -532,18 +418,7 @@ def full_like(
     **parameters
         Keywords of `gridbuf.storage.full_like`.
 
-    Returns
-    -------
-    xarray.DataArray
-        It has the labels of `data_array`.
-
-    Raises
-    ------
-    ValueError, TypeError : as in `storage`
-
-    Notes
-    -----
-    Rules: docs/spec.md 9.71.
+    Returns, Raises : as in `storage`
 
     Examples
     --------

@@ -1,9 +1,4 @@
-// Values and where they go: assignments to storages, and `gridbuf.copyto`, which is numpy.copyto
-// for everything that exports memory.
-//
-// Both ends become two ndarrays (copy_arrays), or two Buffers of which a device has at least one
-// (copy_buffer). The host converts and masks, as a device cannot. copyto of storages joins their
-// dimensions by name, as all array functions do, in Python.
+// Assignment to storages, and `gridbuf.copyto` of any arrays.
 
 module;
 
@@ -17,6 +12,7 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "modules/python/arguments/docstrings.h"
 
 module gridbuf.python;
 
@@ -204,6 +200,14 @@ void check_starts(PyObject* target, PyObject* source) {
 
 // ---- copyto. ----
 
+/// The arguments of copyto; borrowed. `casting` is a str that NumPy knows.
+struct CopyArguments {
+  PyObject* target = nullptr;
+  PyObject* source = nullptr;
+  PyObject* casting = nullptr;
+  PyObject* where = nullptr;  // null: everywhere
+};
+
 /// The mask as an ndarray of bool; none for True.
 py::object open_mask(PyObject* where) {
   if (where == nullptr || where == Py_True) return py::object();
@@ -285,13 +289,31 @@ void copy_storages(const CopyArguments& given) {
                 "one of them", "make an array of it first, for example with numpy.asarray"});
 }
 
-}  // namespace
+constexpr Signature<CopyArguments, 4> kCopyto{"copyto",
+                                              4,
+                                              2,
+                                              {{{"dst", &CopyArguments::target},
+                                                {"src", &CopyArguments::source},
+                                                {"casting", &CopyArguments::casting},
+                                                {"where", &CopyArguments::where}}}};
 
-void copy_values(const CopyArguments& given) {
+py::object copyto(const CopyArguments& passed) {
+  CopyArguments given = passed;
+  given.casting = to_casting(passed.casting);
+  if (given.casting == nullptr) given.casting = same_kind_casting();
+  if (given.where == Py_True) given.where = nullptr;
   const bool has_storage = is_storage(given.target) || is_storage(given.source) ||
                            (given.where != nullptr && is_storage(given.where));
   has_storage ? copy_storages(given) : copy_any(given);
+  return share(Py_None);
 }
+
+PyMethodDef functions[] = {
+    definition_of<kCopyto, copyto>(doc("copyto")),
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
 
 py::object readable_on_host(PyObject* value) {
   if (is_storage(value)) return host_elements(*object_of(value), object_of(value)->storage());
@@ -335,5 +357,7 @@ void assign(const StorageObject& object, const Storage& view, PyObject* value, b
   }
   write_value(object, view, side, found);
 }
+
+void add_copyto_function(PyObject* module) { check(PyModule_AddFunctions(module, functions)); }
 
 }  // namespace gridbuf::python::storages

@@ -13,8 +13,8 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "modules/python/support/attributes.h"
-#include "modules/python/support/docstrings.h"
+#include "modules/python/arguments/attributes.h"
+#include "modules/python/arguments/docstrings.h"
 
 module gridbuf.python;
 
@@ -83,7 +83,8 @@ py::object as_type(const StorageObject& object, py::handle dtype, py::handle cas
   if (wanted.record->numpy.is(object.dtype->numpy)) return copy(object);
   check_cast(object.dtype->numpy.ptr(), wanted.record->numpy.ptr(), to_casting(casting.ptr()));
   const StorageSource source = storage_source_of(object.self(), nullptr);
-  py::object made = allocate_storage(resolve_storage_like(source, wanted.record->numpy.ptr(), {}));
+  py::object made =
+      allocate_storage(resolve_storage_like(source, {.dtype = wanted.record->numpy.ptr()}));
   assign(*object_of(made.ptr()), storage_of(made.ptr()),
          host_elements(object, object.storage()).ptr());
   return made;
@@ -414,6 +415,10 @@ void add_methods(Attributes& type) {
       .def("_elements",
            [](const StorageObject& object) { return host_elements(object, object.storage()); })
       .def("_own_memory", own_memory)
+      .def("_read_array", read_array, py::arg("side"), py::arg("dims") = py::none())
+      .def("_write_array", write_array, py::arg("side"), py::arg("dims") = py::none(),
+           py::arg("whole") = true)
+      .def("_written", end_write)
       .def("_current_sides", current_sides);
 }
 

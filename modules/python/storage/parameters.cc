@@ -20,7 +20,7 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "modules/python/support/docstrings.h"
+#include "modules/python/arguments/docstrings.h"
 
 module gridbuf.python;
 
@@ -86,7 +86,7 @@ py::object axes_with(const Parameters& parameters) {
 
 /// A new storage with undefined elements.
 py::object empty(const Parameters& parameters, py::handle dtype) {
-  return allocate_storage(resolve_storage_like(parameters.source, dtype.ptr(), {}), false);
+  return allocate_storage(resolve_storage_like(parameters.source, {.dtype = dtype.ptr()}), false);
 }
 
 /// The request for the device's side.

@@ -4,10 +4,8 @@
 // but the buffer protocol is that of a Buffer over the memory of one side. The Buffer's owner is a
 // share that counts as an export while it lives.
 //
-// `modules/python/hot` has the type with its slots, and the attributes that arithmetic and
-// hand-overs ask for, in CPython's C API (benchmarks `ufunc`, `subscript` and `hand-over`).
-// `attributes.cc` adds the others by pybind11. What needs nothing but these attributes is written
-// in Python.
+// `type.cc` has the type with its slots; `attributes.cc` adds attributes by pybind11. What needs
+// nothing but these is written in Python.
 //
 // What may wait for a device, or for another thread that copies, runs without Python's lock:
 // kernels of the emulated device may be Python. See `up_to_date` and `write`.
@@ -20,9 +18,6 @@ namespace gridbuf::python {
 
 /// Adds the types and functions to `module`. Called once, by the extension's initialisation.
 void add_storage_types(PyObject* module);
-
-/// Adds `copyto`, from any array into any other. Called once, by the extension's initialisation.
-void add_copyto_function(PyObject* module);
 
 /// The C++ storage of an object; lives while that does. Requires is_storage(object).
 const Storage& storage_of(PyObject* object);
@@ -116,8 +111,8 @@ py::object device_of(const Storage& storage);
 /// The attribute `managed`.
 py::object managed_by(const Storage& storage);
 
-/// Adds to the base type the attributes that are not hot, and to `module` the class DevicePointer
-/// and the functions for Python's part.
+/// Adds to the base type its attributes, and to `module` the class DevicePointer and the functions
+/// for Python's part.
 void add_attributes(PyObject* base_type, PyObject* module);
 
 /// Runs `body`, which touches no Python object; without the GIL where it may have to wait.
@@ -180,23 +175,8 @@ py::object starts_of(PyObject* array);
 /// ValueError for a storage that is read-only.
 void check_writable(const StorageObject& object);
 
-/// The keyword-only parameters of storages as passed: borrowed, null if not given.
-struct StorageKeywords {
-  Keywords shared;
-  PyObject* managed = nullptr;
-  Keywords on_device = {};  // layout, alignment_size and backend of the device's buffer
-};
-
-/// Their names, in the order of `to_storage_keywords`. `defaults` is an alias of backend.
-inline constexpr const char* kStorageKeywordNames[] = {
-    "backend",        "device",   "layout",        "alignment_size",
-    "aligned_index",  "dims",     "populate",      "halo",
-    "managed",        "defaults", "device_layout", "device_alignment_size",
-    "device_defaults"};
-StorageKeywords to_storage_keywords(std::span<PyObject* const> values);
-
 /// Whether the storage has a device, as the keywords or a preset say.
-std::optional<bool> wished_device(const StorageKeywords& keywords);
+std::optional<bool> wished_device(const Arguments& given);
 
 /// The kind that the parameter `managed` gives to a storage with a device; nothing if it was not
 /// given.
@@ -232,7 +212,7 @@ struct StorageSource : Source {
 };
 StorageSource storage_source_of(PyObject* data, PyObject* dims);
 /// `source`, or its device's side if that is all that the keywords leave.
-StorageSource kept_side(StorageSource source, const StorageKeywords& keywords);
+StorageSource kept_side(StorageSource source, const Arguments& given);
 
 /// A request for a storage, resolved.
 struct KindRequest : Request {
@@ -242,18 +222,24 @@ struct KindRequest : Request {
 /// The layout of the device's buffer: passed, preset, found. None if `request` has it. ValueError
 /// for keywords of a buffer that the kind does not have.
 std::optional<Layout> second_layout(const Request& request, StorageKind kind,
-                                    const StorageKeywords& keywords,
+                                    const Arguments& given,
                                     const std::optional<SecondLayout>& found);
-KindRequest resolve_storage(PyObject* shape, PyObject* dtype, const StorageKeywords& keywords);
-KindRequest resolve_storage_like(const StorageSource& source, PyObject* dtype,
-                                 const StorageKeywords& keywords);
+/// The request of a function that imitates `given.data`, or of one that takes a shape.
+KindRequest resolve_storage(const Arguments& given);
+KindRequest resolve_storage_like(const StorageSource& source, const Arguments& given);
 py::object allocate_storage(const KindRequest& request, bool zeroed);
 /// The same for elements that are all written at once: only padding is zeroed.
 py::object allocate_storage(const KindRequest& request);
 
 // Functions that tables and attributes bind, by file.
 
-// hot/storage.cc
+// type.cc
+/// A read-only array of a side ("host" or "device"), up to date; of the axes of dims.
+py::object read_array(const StorageObject& object, py::handle side, py::handle dims);
+/// A writable array of a side, which is marked.
+py::object write_array(const StorageObject& object, py::handle side, py::handle dims, bool whole);
+/// Ends that write.
+void end_write(const StorageObject& object, py::handle side);
 /// (CPUStorage, GPUStorage, SoftwareManagedGPUStorage, CUDAManagedGPUStorage), once.
 void set_storage_types(const py::args& classes);
 
@@ -266,7 +252,7 @@ void add_parameters_type(PyObject* module);
 /// The state of a SyncState object; TypeError for other objects.
 std::shared_ptr<SyncState> to_sync_state(PyObject* object);
 
-// hot/storage_exports.cc
+// exports.cc
 int get_buffer(PyObject* self, Py_buffer* view, int flags);
 void release_buffer(PyObject* self, Py_buffer* view);
 PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
@@ -275,35 +261,23 @@ PyObject* dlpack_device_method(PyObject* self, PyObject*);
 py::object to_numpy(const StorageObject& object);
 py::object to_cupy(const StorageObject& object);
 py::object make_storage_exchange_capsule();
-
-// hot/storage_creation.cc
-void add_storage_functions(PyObject* module);
-
-// assign.cc
-/// The arguments of copyto; borrowed. `casting` is a str that NumPy knows.
-struct CopyArguments {
-  PyObject* target;
-  PyObject* source;
-  PyObject* casting;
-  PyObject* where;  // null: everywhere
-};
-/// `gridbuf.copyto` of any arrays.
-void copy_values(const CopyArguments& given);
-
-// hot/storage_arrays.cc
-PyObject* read_array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count);
-PyObject* write_array_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count);
-PyObject* written_method(PyObject* self, PyObject* side);
-
-// kernels.cc
 py::object own_memory(const StorageObject& object);
 py::object run_kernel(const py::args& arguments);
 
+// creation.cc
+void add_storage_functions(PyObject* module);
+
+// assign.cc
+/// Adds `copyto`, from any array into any other.
+void add_copyto_function(PyObject* module);
+
 // wrapping.cc
-/// Adds `as_storage` and `storage`.
-void add_wrapping_functions(PyObject* module);
-/// from_c and to_c; `package` is the module that shows them.
-void add_capsule_functions(PyObject* module, py::handle package);
+/// The functions `as_storage` and `storage`: over memory that exists, and with a copy of it.
+py::object wrap_memory(const Arguments& given);
+py::object storage_from(const Arguments& given);
+/// Two handles of one storage: of gridbuf.h in the capsule `given.data`, and of Python.
+py::object from_c(const Arguments& given);
+py::object to_c(const Arguments& given);
 
 }  // namespace gridbuf::python::storages
 

@@ -1,4 +1,4 @@
-// Storages over memory that exists, and storages with a copy of it.
+// Storages over memory that exists (of Python, of gridbuf.h), and storages with a copy of it.
 
 module;
 
@@ -16,25 +16,20 @@ module;
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "modules/python/support/docstrings.h"
+#include "modules/c/gridbuf.h"
+#include "modules/python/arguments/docstrings.h"
 
 module gridbuf.python;
+
+import gridbuf.c;
 
 namespace gridbuf::python::storages {
 namespace {
 
-/// What was passed to as_storage or storage; borrowed, null if not given.
-struct WrapArguments {
-  PyObject* data = nullptr;
-  PyObject* device_data = nullptr;
-  PyObject* sync_state = nullptr;
-  PyObject* dtype = nullptr;
-  StorageKeywords keywords;
-
-  PyObject* main() const { return data != nullptr ? data : device_data; }
-};
-
-PyObject* none_is_absent(PyObject* object) { return object == Py_None ? nullptr : object; }
+/// The array that says the parameters.
+PyObject* main_of(const Arguments& given) {
+  return given.data != nullptr ? given.data : given.device_data;
+}
 
 [[noreturn]] void raise_unlike(std::string_view parameter, std::string_view wanted,
                                std::string_view found) {
@@ -69,13 +64,13 @@ void keep_starts(PyObject* array, const py::object& made) {
   }
 }
 
-Sides import_sides(const WrapArguments& given) {
+Sides import_sides(const Arguments& given) {
   Sides sides;
-  PyObject* const dims = given.keywords.shared.dims;
+  PyObject* const dims = given.dims;
   Meaning meaning;
   if (given.data != nullptr) {
-    const bool device_first = wished_device(given.keywords) == true &&
-                              to_managed(given.keywords.managed) == StorageKind::kGpu &&
+    const bool device_first = wished_device(given) == true &&
+                              to_managed(given.managed) == StorageKind::kGpu &&
                               given.device_data == nullptr;
     const py::object buffer = import_buffer(
         given.data, dims, {.side = device_first ? DeviceType::kCuda : DeviceType::kHost}, &meaning);
@@ -103,10 +98,9 @@ Sides import_sides(const WrapArguments& given) {
 
 /// Explicit, preset, data, fallback. Memory of one side gets its other buffer only where gridbuf
 /// keeps two in step.
-StorageKind wanted_kind(const WrapArguments& given, bool found_device,
+StorageKind wanted_kind(const Arguments& given, bool found_device,
                         std::optional<StorageKind> found) {
-  return storage_kind(wished_device(given.keywords).value_or(found_device), given.keywords.managed,
-                      found);
+  return storage_kind(wished_device(given).value_or(found_device), given.managed, found);
 }
 
 /// Its own buffers, not exports of them: a view does not count as an export.
@@ -122,7 +116,7 @@ Sides own_sides(const StorageObject& object) {
 
 /// Leaves the buffers that the kind is made of. ValueError, naming the parameter, if it cannot be
 /// made of the passed object.
-void keep_sides_of(StorageKind kind, const WrapArguments& given, Sides& sides) {
+void keep_sides_of(StorageKind kind, const Arguments& given, Sides& sides) {
   const bool two = given.data != nullptr && given.device_data != nullptr;
   if (kind == StorageKind::kGpu) {
     if (!sides.device) raise_unlike("device", "\"gpu\"", "None");
@@ -145,11 +139,11 @@ void keep_sides_of(StorageKind kind, const WrapArguments& given, Sides& sides) {
 }
 
 /// The info on the memory besides its address.
-StorageSource source_of_memory(const WrapArguments& given, const Sides& sides) {
-  PyObject* const main = given.main();
+StorageSource source_of_memory(const Arguments& given, const Sides& sides) {
+  PyObject* const main = main_of(given);
   // These say more of themselves than their memory does.
   if (is_storage(main) || is_ndarray(main) || is_buffer(main)) {
-    return kept_side(storage_source_of(main, nullptr), given.keywords);
+    return kept_side(storage_source_of(main, nullptr), given);
   }
   StorageSource source{source_of((sides.host ? sides.host : sides.device).ptr())};
   source.like.alignment_bytes = 1;
@@ -240,24 +234,23 @@ LayoutRequest compare_side(const Layout& wanted, const BufferDescriptor& memory,
           .halo = wanted.halo()};
 }
 
-Wanted compare(const WrapArguments& given, StorageKind kind, const Sides& sides) {
-  const Keywords& keywords = given.keywords.shared;
+Wanted compare(const Arguments& given, StorageKind kind, const Sides& sides) {
   const StorageSource source = source_of_memory(given, sides);
-  const Request request = resolve_like(source, nullptr, keywords);
-  const std::optional<Layout> second =
-      second_layout(request, kind, given.keywords, source.on_device);
+  Arguments meaning = given;
+  meaning.dtype = nullptr;  // that of the memory; compared with the wanted one below
+  const Request request = resolve_like(source, meaning);
+  const std::optional<Layout> second = second_layout(request, kind, given, source.on_device);
   check_dtype(given.dtype, source.dtype);
   if (given.data != nullptr && given.device_data != nullptr && sides.host && sides.device) {
     check_alike(memory_of(sides.host).view, memory_of(sides.device).view, second.has_value());
   }
   const Layout& of_device = second ? *second : request.layout;
-  const bool asked = is_given(keywords.alignment_size) || is_given(keywords.backend);
-  const Keywords& second_keywords = given.keywords.on_device;
+  const bool asked = is_given(given.alignment_size) || is_given(given.backend);
   Wanted wanted{.dtype = request.dtype, .host = {}, .device = {}};
   if (sides.host) wanted.host = compare_side(request.layout, memory_of(sides.host), asked, "");
   if (sides.device) {
     const bool asked_here =
-        asked || is_given(second_keywords.alignment_size) || is_given(second_keywords.backend);
+        asked || is_given(given.device_alignment_size) || is_given(given.device_defaults);
     wanted.device =
         compare_side(of_device, memory_of(sides.device), asked_here, second ? "device_" : "");
   }
@@ -272,15 +265,23 @@ Wanted compare(const WrapArguments& given, StorageKind kind, const Sides& sides)
   return wanted;
 }
 
-void check_has_data(const WrapArguments& given, const char* function) {
-  if (given.main() != nullptr) return;
+/// None is as good as nothing for what is data.
+Arguments without_none(Arguments given) {
+  for (PyObject* Arguments::* member :
+       {&Arguments::data, &Arguments::device_data, &Arguments::sync_state, &Arguments::shape}) {
+    if (given.*member == Py_None) given.*member = nullptr;
+  }
+  return given;
+}
+
+void check_has_data(const Arguments& given, const char* function) {
+  if (main_of(given) != nullptr) return;
   raise(ErrorClass::kType, std::string(function) +
                                "() is underdetermined: data and device_data are missing; pass one "
                                "of them, or use gridbuf.storage.empty(shape)");
 }
 
-py::object wrap(const WrapArguments& given) {
-  check_has_data(given, "as_storage");
+py::object wrap(const Arguments& given) {
   const StorageObject* viewed = nullptr;  // A storage that is of the wanted kind already.
   StorageParts parts;
   Sides sides;
@@ -326,13 +327,13 @@ py::object wrap(const WrapArguments& given) {
   } else if (sides.touch.host || sides.touch.device) {
     touch = std::make_shared<const TouchHooks>(std::move(sides.touch));
   }
-  keep_starts(given.main(), made);
+  keep_starts(main_of(given), made);
   return made;
 }
 
 /// The one of two buffers that is current, as sync_state says.
-PyObject* current_of(const WrapArguments& given) {
-  if (given.data == nullptr || given.device_data == nullptr) return given.main();
+PyObject* current_of(const Arguments& given) {
+  if (given.data == nullptr || given.device_data == nullptr) return main_of(given);
   if (given.sync_state == nullptr) {
     raise(ErrorClass::kValue,
           Problem{"sync_state", "not given", "given with two buffers",
@@ -347,66 +348,87 @@ PyObject* current_of(const WrapArguments& given) {
   return state == kSyncDeviceDirty ? given.device_data : given.data;
 }
 
-py::object copied(const WrapArguments& given) {
-  check_has_data(given, "storage");
+py::object copied(const Arguments& given) {
   PyObject* const current = current_of(given);
-  StorageSource source = storage_source_of(given.main(), given.keywords.shared.dims);
+  StorageSource source = storage_source_of(main_of(given), given.dims);
   if (given.data != nullptr && given.device_data != nullptr) {
     source.memory = DeviceType::kCuda;
   }
-  py::object made = allocate_storage(resolve_storage_like(source, given.dtype, given.keywords));
+  py::object made = allocate_storage(resolve_storage_like(source, given));
   assign(*object_of(made.ptr()), storage_of(made.ptr()), current, /*by_name=*/false);
   keep_starts(current, made);
   return made;
 }
 
-py::object as_storage(const py::args& arguments, const py::kwargs& keywords) {
-  static constexpr auto kNames =
-      joined_names({"data", "device_data", "sync_state"}, kStorageKeywordNames);
-  static constexpr Signature kSignature{"as_storage", kNames, 2};
-  PyObject* values[kNames.size()] = {};
-  sort_arguments(kSignature, arguments, keywords, values, unknown_storage_keyword);
-  return wrap({.data = none_is_absent(values[0]),
-               .device_data = none_is_absent(values[1]),
-               .sync_state = none_is_absent(values[2]),
-               .keywords = to_storage_keywords(std::span(values).subspan(3))});
+}  // namespace
+
+py::object wrap_memory(const Arguments& passed) {
+  const Arguments given = without_none(passed);
+  check_has_data(given, "as_storage");
+  return wrap(given);
 }
 
-py::object storage(const py::args& arguments, const py::kwargs& keywords) {
-  static constexpr auto kNames = joined_names(
-      {"data", "device_data", "dtype", "copy", "sync_state", "shape"}, kStorageKeywordNames);
-  static constexpr Signature kSignature{"storage", kNames, 2};
-  PyObject* values[kNames.size()] = {};
-  sort_arguments(kSignature, arguments, keywords, values, unknown_storage_keyword);
-  const WrapArguments given{.data = none_is_absent(values[0]),
-                            .device_data = none_is_absent(values[1]),
-                            .sync_state = none_is_absent(values[4]),
-                            .dtype = values[2],
-                            .keywords = to_storage_keywords(std::span(values).subspan(6))};
-  PyObject* const shape = none_is_absent(values[5]);
-  const bool copies = values[3] == nullptr || to_flag(values[3], "copy");
-  if (shape != nullptr && given.main() != nullptr) {
+py::object storage_from(const Arguments& passed) {
+  const Arguments given = without_none(passed);
+  if (given.shape != nullptr && main_of(given) != nullptr) {
     raise(ErrorClass::kType,
           "storage() got a shape and data; the shape is that of data and cannot be overridden");
   }
-  if (copies || shape == nullptr) return copies ? copied(given) : wrap(given);
-  return allocate_storage(resolve_storage(shape, given.dtype, given.keywords), false);
+  const bool copies = given.copy == nullptr || to_flag(given.copy, "copy");
+  if (!copies && given.shape != nullptr) return allocate_storage(resolve_storage(given), false);
+  check_has_data(given, "storage");
+  return copies ? copied(given) : wrap(given);
 }
+
+namespace {
+
+using CHandle = c::Handle<Storage>;
+
+constexpr const char* kCapsule = GRIDBUF_STORAGE_CAPSULE;
 
 }  // namespace
 
-void add_wrapping_functions(PyObject* module) {
-  py::options options;
-  options.disable_function_signatures();
-  // The scope gives the functions the name of the module that shows them, where pickle finds them.
-  // pybind11 does not own it, so it is kept for good.
-  const py::handle package = steal(PyModule_New("gridbuf.storage")).release();
-  const py::handle core = module;
-  core.attr("_storage_as_storage") = py::cpp_function(
-      as_storage, py::name("as_storage"), py::scope(package), doc("_storage_as_storage"));
-  core.attr("_storage_storage") =
-      py::cpp_function(storage, py::name("storage"), py::scope(package), doc("_storage_storage"));
-  add_capsule_functions(module, package);
+py::object from_c(const Arguments& given) {
+  PyObject* const capsule = given.data;
+  if (PyCapsule_IsValid(capsule, kCapsule) == 0) {
+    raise(ErrorClass::kType,
+          Problem{"capsule", describe(capsule),
+                  std::string("a PyCapsule of a gridbuf_storage with the name '") + kCapsule + "'",
+                  "make it with PyCapsule_New(storage, GRIDBUF_STORAGE_CAPSULE, destructor)"});
+  }
+  const auto* const handle = static_cast<CHandle*>(PyCapsule_GetPointer(capsule, kCapsule));
+  check(c::check(handle));
+  Storage storage = handle->value();
+  const DTypePtr dtype = record_of(storage.dtype());
+  return make_storage(std::move(storage), dtype);
+}
+
+py::object to_c(const Arguments& given) {
+  PyObject* const storage = given.data;
+  if (!is_storage(storage)) {
+    raise(ErrorClass::kType, Problem{"storage", describe(storage), "a gridbuf.storage.Storage",
+                                     "make one with gridbuf.storage.as_storage(array)"});
+  }
+  const StorageObject& object = *object_of(storage);
+  if (object.touch != nullptr) {
+    raise(ErrorClass::kValue,
+          "to_c: the producer of this storage's memory is told of every write, and C does not tell "
+          "it; pass a copy, gridbuf.storage.storage(storage)");
+  }
+  if (!record_of(object.storage().dtype())->numpy.equal(object.dtype->numpy)) {
+    raise(ErrorClass::kType, Problem{"dtype", object.dtype->name, "a type without fields",
+                                     "pass a storage of one field, or of the bytes"});
+  }
+  auto handle = std::make_unique<CHandle>(c::magic<Storage>(), object.storage());
+  py::object made = steal(PyCapsule_New(handle.get(), kCapsule, [](PyObject* dying) {
+    if (c::release(static_cast<CHandle*>(PyCapsule_GetPointer(dying, kCapsule))).ok()) return;
+    PyErr_SetString(PyExc_ValueError,
+                    "a capsule of gridbuf.storage.to_c: its storage was released; the capsule "
+                    "releases it");
+    PyErr_WriteUnraisable(nullptr);
+  }));
+  handle.release();
+  return made;
 }
 
 }  // namespace gridbuf::python::storages

@@ -328,51 +328,6 @@ def test_what_is_kept_follows_what_is_used() -> None:
     assert resident_bytes() - start <= peak / 3 + 16 * MIB
 
 
-def test_small_blocks_of_large_alignments_are_not_kept() -> None:
-    run_code("""
-import pathlib, resource
-used = int(pathlib.Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-resource.setrlimit(resource.RLIMIT_AS, (used + (2 << 30), used + (2 << 30)))
-numpy_allocator(1 << 20).install()
-for size in range(1, 2048):
-    arrays = [np.empty(size, np.uint8) for _ in range(8)]
-    del arrays
-for _ in range(3):
-    large = np.ones(1 << 29, np.uint8)
-""")
-
-
-@pytest.mark.skipif("LD_PRELOAD" in os.environ, reason="a sanitizer has another malloc")
-def test_trim_frees_small_blocks() -> None:
-    """Spare blocks go back to the C library, which then serves arrays of another length with them."""
-    run_code("""
-import ctypes
-in_use = ctypes.CDLL(None).mallinfo2
-class Info(ctypes.Structure):
-    _fields_ = [(f"field{i}", ctypes.c_size_t) for i in range(10)]
-in_use.restype = Info
-memory.configure(cache_limit_bytes=1 << 30)
-allocator = numpy_allocator()
-def make():
-    with allocator:
-        for size in range(1100, 2048):
-            arrays = [np.empty(size, np.uint8) for _ in range(7)]
-            del arrays
-make()
-memory.trim()
-before = in_use().field7
-make()
-kept = in_use().field7
-assert 200_000 < kept - before <= (1 << 20) + 200_000, kept - before
-memory.trim()
-assert in_use().field7 - before < 50_000
-memory.configure(cache_limit_bytes=100_000)
-before = in_use().field7
-make()
-assert in_use().field7 - before < 150_000
-""")
-
-
 def test_poison_fills_what_is_fresh() -> None:
     with numpy_allocator():
         np.ones(100, np.uint8)

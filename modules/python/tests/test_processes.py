@@ -223,7 +223,7 @@ def test_compiled_objects_without_a_pickle_say_so(protocol: int) -> None:
 
 def test_bases_of_compiled_objects_cannot_be_called() -> None:
     base = gridbuf.storage.SyncState.__mro__[1]
-    record: type = type(_core.plan.__self__)  # type: ignore[attr-defined]
+    record: type = type(_core.get_origin.__self__)  # type: ignore[attr-defined]
     for made in (base, type("Derived", (base,), {}), record):
         with pytest.raises(TypeError, match="no value"):
             made()

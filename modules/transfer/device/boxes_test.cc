@@ -75,6 +75,13 @@ class Field {
   Block device_;
 };
 
+absl::Status to_device(Field& field, const StridedView& device, const StridedView& host) {
+  return copy_elements_on(driver(), field.device(), device, field.host(), host, 1);
+}
+absl::Status to_host(Field& field, const StridedView& host, const StridedView& device) {
+  return copy_elements_on(driver(), field.host(), host, field.device(), device, 1);
+}
+
 StridedView box_of(const StridedView& view, const Extents& lower, const Extents& upper) {
   IndexMap map(view.shape);
   for (int axis = 0; axis < view.ndim(); ++axis) {
@@ -87,8 +94,7 @@ StridedView box_of(const StridedView& view, const Extents& lower, const Extents&
 void check_box(Field& field, const Extents& lower, const Extents& upper) {
   const StridedView on_host = box_of(field.host_view, lower, upper);
   const StridedView on_device = box_of(field.device_view, lower, upper);
-  ASSERT_TRUE(
-      copy_to_device(driver(), {field.device(), on_device}, {field.host(), on_host}, 1).ok());
+  ASSERT_TRUE(to_device(field, on_device, on_host).ok());
   ASSERT_TRUE(
       copy_elements(field.expected_device.data(), on_device, field.expected_host.data(), on_host)
           .ok());
@@ -97,7 +103,7 @@ void check_box(Field& field, const Extents& lower, const Extents& upper) {
   ASSERT_TRUE(
       driver().fill(field.device(), std::byte{9}, std::ssize(field.expected_device), 1).ok());
   std::memset(field.expected_device.data(), 9, field.expected_device.size());
-  ASSERT_TRUE(copy_to_host(driver(), {field.host(), on_host}, {field.device(), on_device}, 1).ok());
+  ASSERT_TRUE(to_host(field, on_host, on_device).ok());
   ASSERT_TRUE(
       copy_elements(field.expected_host.data(), on_host, field.expected_device.data(), on_device)
           .ok());
@@ -160,9 +166,7 @@ TEST(CopyBoxesCost, NarrowRowsCrossInOneCopy) {
   const Extents strides{60 * 640, 640, 8};
   Field field({50, 60, 80}, strides, strides, DeviceType::kCudaHost);
   const StridedView halo = box_of(field.host_view, {0, 0, 0}, {50, 60, 3});
-  const Cost cost = cost_of([&] {
-    EXPECT_TRUE(copy_to_device(driver(), {field.device(), halo}, {field.host(), halo}, 1).ok());
-  });
+  const Cost cost = cost_of([&] { EXPECT_TRUE(to_device(field, halo, halo).ok()); });
   EXPECT_EQ(cost, (Cost{1, 1, 50 * 60 * 3 * 8, 0}));
 }
 
@@ -172,19 +176,14 @@ TEST(CopyBoxesCost, RowsThatTheBusTakesWellGoStraight) {
   Field few({50, 60, 80}, strides, strides, DeviceType::kCudaHost);
   const StridedView halo = box_of(few.host_view, {0, 0, 0}, {50, 3, 80});
   const std::int64_t peak = driver().statistics().peak_live_bytes;
-  const Cost cost = cost_of([&] {
-    EXPECT_TRUE(copy_to_host(driver(), {few.host(), halo}, {few.device(), halo}, 1).ok());
-  });
+  const Cost cost = cost_of([&] { EXPECT_TRUE(to_host(few, halo, halo).ok()); });
   EXPECT_EQ(cost, (Cost{1, 0, 0, 50 * 3 * 80 * 8}));
   const Extents wide_strides{8192, 8};
   Field wide({300, 1024}, wide_strides, wide_strides, DeviceType::kCudaHost);
   const StridedView inner = box_of(wide.host_view, {0, 0}, {300, 513});
   const std::int64_t live = driver().statistics().live_bytes;
-  EXPECT_EQ(
-      cost_of([&] {
-        EXPECT_TRUE(copy_to_device(driver(), {wide.device(), inner}, {wide.host(), inner}, 1).ok());
-      }),
-      (Cost{1, 0, 300 * 513 * 8, 0}));
+  EXPECT_EQ(cost_of([&] { EXPECT_TRUE(to_device(wide, inner, inner).ok()); }),
+            (Cost{1, 0, 300 * 513 * 8, 0}));
   EXPECT_EQ(driver().statistics().live_bytes, live);
   EXPECT_GE(driver().statistics().peak_live_bytes, peak);
 }
@@ -193,11 +192,8 @@ TEST(CopyBoxesCost, RowsThatTheBusTakesWellGoStraight) {
 TEST(CopyBoxesCost, AnotherOrderOnTheDeviceIsTheKernelsBusiness) {
   Field field({30, 40, 50}, {40 * 50 * 8, 50 * 8, 8}, {8, 30 * 8, 30 * 40 * 8}, DeviceType::kHost);
   check_box(field, {0, 0, 0}, {30, 40, 50});
-  const Cost cost = cost_of([&] {
-    EXPECT_TRUE(copy_to_host(driver(), {field.host(), field.host_view},
-                             {field.device(), field.device_view}, 1)
-                    .ok());
-  });
+  const Cost cost =
+      cost_of([&] { EXPECT_TRUE(to_host(field, field.host_view, field.device_view).ok()); });
   EXPECT_EQ(cost, (Cost{1, 1, 0, 30 * 40 * 50 * 8}));
 }
 
@@ -209,9 +205,7 @@ TEST(CopyBoxesCost, StagingMemoryIsBounded) {
   ASSERT_GT(1000 * 1200 * 8, kStagingBytes);
   const std::int64_t live = driver().statistics().live_bytes;
   check_box(field, {0, 0, 0}, {1000, 1200, 1});
-  const Cost cost = cost_of([&] {
-    EXPECT_TRUE(copy_to_device(driver(), {field.device(), part}, {field.host(), part}, 1).ok());
-  });
+  const Cost cost = cost_of([&] { EXPECT_TRUE(to_device(field, part, part).ok()); });
   EXPECT_EQ(cost, (Cost{2, 2, 1000 * 1200 * 8, 0}));  // two pieces
   EXPECT_EQ(driver().statistics().live_bytes, live);
 }
@@ -230,13 +224,11 @@ TEST(CopyBoxesErrors, OfTheDriverAreReportedAndLeakNothing) {
   const StridedView halo = box_of(field.host_view, {0, 0, 0}, {10, 60, 3});
   ASSERT_TRUE(driver().synchronize_device().ok());
   const std::int64_t live = driver().statistics().live_blocks;
-  for (const bool to_host : {false, true}) {
+  for (const bool back : {false, true}) {
     for (std::int64_t n = 1;; ++n) {
       const std::int64_t fault = driver().faults().inject(
           {.first_call = n, .error = make_error(ErrorClass::kInternal, "injected")});
-      const absl::Status status =
-          to_host ? copy_to_host(driver(), {field.host(), halo}, {field.device(), halo}, 1)
-                  : copy_to_device(driver(), {field.device(), halo}, {field.host(), halo}, 1);
+      const absl::Status status = back ? to_host(field, halo, halo) : to_device(field, halo, halo);
       driver().faults().remove(fault);
       EXPECT_TRUE(driver().synchronize_device().ok());
       EXPECT_EQ(driver().statistics().live_blocks, live);
@@ -248,9 +240,7 @@ TEST(CopyBoxesErrors, OfTheDriverAreReportedAndLeakNothing) {
     }
   }
   const StridedView other{{4}, {8}, 0, 8};
-  EXPECT_EQ(
-      error_class_of(copy_to_host(driver(), {field.host(), other}, {field.device(), halo}, 1)),
-      ErrorClass::kValue);
+  EXPECT_EQ(error_class_of(to_host(field, other, halo)), ErrorClass::kValue);
 }
 
 }  // namespace

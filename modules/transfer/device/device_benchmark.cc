@@ -155,11 +155,12 @@ void BM_Rows(benchmark::State& state) {
   const std::int64_t rows = kBusBytes / row;
   const Block device_block = memory_of(*driver, DeviceType::kCuda, kBusBytes);
   const Block host_block = memory_of(*driver, DeviceType::kCudaHost, rows * (row + 64));
-  const SideElements device{device_block.data(), {{rows, row / 8}, {row, 8}, 0, 8}};
-  const SideElements host{host_block.data(), {{rows, row / 8}, {row + 64, 8}, 0, 8}};
+  const StridedView device{{rows, row / 8}, {row, 8}, 0, 8};
+  const StridedView host{{rows, row / 8}, {row + 64, 8}, 0, 8};
   measure(state, *driver, kBusBytes, [&] {
-    return to_device ? copy_to_device(*driver, device, host, 1)
-                     : copy_to_host(*driver, host, device, 1);
+    return to_device
+               ? copy_elements_on(*driver, device_block.data(), device, host_block.data(), host, 1)
+               : copy_elements_on(*driver, host_block.data(), host, device_block.data(), device, 1);
   });
 }
 BENCHMARK(BM_Rows)

@@ -240,17 +240,19 @@ TEST(CopyElementsOnCalls, WhatTheHostRepeatsCrossesOnce) {
   EXPECT_TRUE(to.read() == to.expected);
 }
 
-// Transposes n x n numbers to the device and back, and compares; the calls of the first copy.
-Calls calls_of_long_transposition(std::int64_t n, std::int64_t view_copy_bytes) {
+// A copy longer than the memory for packed elements goes through it in pieces.
+TEST(CopyElementsOnCalls, MemoryOnTheWayIsBounded) {
   EmulatedDriver& driver = emulated_driver();
-  driver.set_view_copy_bytes(view_copy_bytes);
+  const std::int64_t n = 1500;  // 17 MiB
   std::vector<std::uint64_t> host(static_cast<std::size_t>(n * n));
   for (std::size_t i = 0; i < host.size(); ++i) host[i] = i * 0x9E3779B97F4A7C15;
   auto* const address = reinterpret_cast<std::byte*>(host.data());
   const Block device = *driver.resource(DeviceType::kCuda).allocate({.total_bytes = n * n * 8});
-  const Calls calls = calls_of([&] {
-    return copy_elements_on(driver, device.data(), rows_of(n), address, columns_of(n), 1);
-  });
+  const Calls calls{3, 3, 0, n * n * 8};
+  EXPECT_EQ(calls_of([&] {
+              return copy_elements_on(driver, device.data(), rows_of(n), address, columns_of(n), 1);
+            }),
+            calls);
   std::vector<std::uint64_t> row(static_cast<std::size_t>(n));
   for (const std::int64_t i : {std::int64_t{0}, std::int64_t{1}, n - 1}) {
     EXPECT_TRUE(driver.copy(row.data(), device.data() + i * n * 8, n * 8, 1).ok());
@@ -259,26 +261,12 @@ Calls calls_of_long_transposition(std::int64_t n, std::int64_t view_copy_bytes) 
     }
   }
   const std::vector<std::uint64_t> expected = std::exchange(host, std::vector(host.size(), 0UL));
-  EXPECT_TRUE(copy_elements_on(driver, reinterpret_cast<std::byte*>(host.data()), columns_of(n),
-                               device.data(), rows_of(n), 1)
-                  .ok());
-  EXPECT_TRUE(driver.synchronize(1).ok());
+  EXPECT_EQ(calls_of([&] {
+              return copy_elements_on(driver, reinterpret_cast<std::byte*>(host.data()),
+                                      columns_of(n), device.data(), rows_of(n), 1);
+            }),
+            calls);
   EXPECT_TRUE(host == expected);
-  driver.set_view_copy_bytes(std::int64_t{4} << 20);
-  return calls;
-}
-
-// A copy longer than the intermediate memory goes through it in parts.
-TEST(CopyElementsOnCalls, MemoryOnTheWayIsBounded) {
-  const std::int64_t n = 3000;  // 69 MiB
-  EXPECT_EQ(calls_of_long_transposition(n, INT64_MAX), (Calls{2, 2, 0, n * n * 8}));
-}
-
-// The emulated device has one copy for long arrays of another order.
-TEST(CopyElementsOnCalls, TheEmulatedDeviceCopiesLongViewsAtOnce) {
-  const std::int64_t n = 800;
-  EXPECT_EQ(calls_of_long_transposition(n, 0), (Calls{1, 0, 0, n * n * 8}));
-  EXPECT_EQ(calls_of_long_transposition(n, n * n * 8 + 1), (Calls{1, 1, 0, n * n * 8}));
 }
 
 TEST(CopyElementsOnCalls, WithoutMemoryOnTheWayElementsAreCopiedOneByOne) {
@@ -305,7 +293,10 @@ class FillElementsOn : public ::testing::TestWithParam<DeviceType> {};
 TEST_P(FillElementsOn, EqualsTheReference) {
   std::mt19937_64 random(5);
   for (int i = 0; i < 200; ++i) {
-    const Extents shape = i % 2 == 0 ? random_shape(random) : large_shape(random);
+    // Memory of the host is filled element by element, which is slow.
+    const bool is_small =
+        i % 2 == 0 || GetParam() == DeviceType::kHost || GetParam() == DeviceType::kCudaHost;
+    const Extents shape = is_small ? random_shape(random) : large_shape(random);
     const std::int64_t itemsize = random() % 4 == 0 ? 1 + static_cast<std::int64_t>(random() % 40)
                                                     : std::int64_t{1} << (random() % 5);
     StridedView view = random_view(random, shape, itemsize, /*may_broadcast=*/i % 3 == 0);

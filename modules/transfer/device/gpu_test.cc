@@ -140,13 +140,13 @@ TEST(KernelsGpu, CrossTheBusInBothDirections) {
     const Block device = on_device(driver, expected);
     ASSERT_TRUE(copy_elements(expected.data(), device_view, host.data(), host_view).ok());
     ASSERT_TRUE(
-        copy_to_device(driver, {device.data(), device_view}, {host.data(), host_view}, 1).ok());
+        copy_elements_on(driver, device.data(), device_view, host.data(), host_view, 1).ok());
     ASSERT_TRUE(read(driver, device) == expected);
     Bytes back = random_bytes(random, std::ssize(host));
     Bytes expected_back = back;
     ASSERT_TRUE(copy_elements(expected_back.data(), host_view, host.data(), host_view).ok());
     ASSERT_TRUE(
-        copy_to_host(driver, {back.data(), host_view}, {device.data(), device_view}, 1).ok());
+        copy_elements_on(driver, back.data(), host_view, device.data(), device_view, 1).ok());
     ASSERT_TRUE(driver.synchronize(1).ok());
     ASSERT_TRUE(back == expected_back);
   }

@@ -8,62 +8,64 @@
 // differ.
 namespace gridbuf::cuda_kernels {
 
-using gridbuf::kernel_code::kThreads;
-using gridbuf::kernel_code::kTileBytes;
-using gridbuf::kernel_code::Tile;
+using namespace gridbuf::kernel_code;
 
-// Every kernel takes the plan as its argument (2.5 KiB of at most 4) and reads it in constant
+// Every kernel takes the plan as its argument (1.6 KiB of at most 4) and reads it in constant
 // memory.
 #define GRIDBUF_PLAN const __grid_constant__ gridbuf_kernel_plan plan
 
-#define GRIDBUF_KERNEL(kernel, function)                                           \
-  __global__ void __launch_bounds__(kThreads) kernel(GRIDBUF_PLAN) {               \
-    for (uint64_t work = blockIdx.x; work < plan.work_blocks; work += gridDim.x) { \
-      gridbuf::kernel_code::function(plan, work, threadIdx.x);                     \
-    }                                                                              \
-  }
+template <int kBytes>
+__global__ void __launch_bounds__(kThreads) copy_units_kernel(GRIDBUF_PLAN) {
+  copy_units<kBytes>(plan, uint64_t{blockIdx.x} * kThreads + threadIdx.x,
+                     uint64_t{gridDim.x} * kThreads);
+}
 
 template <int kBytes>
-GRIDBUF_KERNEL(copy_units, copy_units<kBytes>);
-template <int kBytes>
-GRIDBUF_KERNEL(fill_units, fill_units<kBytes>);
-GRIDBUF_KERNEL(copy_chunks, copy_chunks);
-GRIDBUF_KERNEL(fill_chunks, fill_chunks);
+__global__ void __launch_bounds__(kThreads) fill_units_kernel(GRIDBUF_PLAN) {
+  fill_units<kBytes>(plan, uint64_t{blockIdx.x} * kThreads + threadIdx.x,
+                     uint64_t{gridDim.x} * kThreads);
+}
 
-template <int kItem>
-__global__ void __launch_bounds__(kThreads, 4) copy_tiles(GRIDBUF_PLAN) {
-  __shared__ alignas(16) uint8_t memory[kTileBytes];
-  for (uint64_t work = blockIdx.x; work < plan.work_blocks; work += gridDim.x) {
-    const Tile tile = gridbuf::kernel_code::tile_of(plan, work);
-    gridbuf::kernel_code::load_tile_of<kItem>(plan, tile, memory, threadIdx.x);
+template <int kBytes>
+__global__ void __launch_bounds__(kThreads) copy_tiles_kernel(GRIDBUF_PLAN) {
+  __shared__ Unit<kBytes> items[kTileItems];
+  for (uint64_t number = blockIdx.x; number < plan.count; number += gridDim.x) {
+    const Tile tile = tile_of(plan, number);
+    load_tile<kBytes>(plan, tile, items, threadIdx.x);
     __syncthreads();
-    gridbuf::kernel_code::store_tile_of<kItem>(plan, tile, memory, threadIdx.x);
+    store_tile<kBytes>(plan, tile, items, threadIdx.x);
     __syncthreads();
   }
 }
 
-using Kernel = void (*)(gridbuf_kernel_plan);
+template <int kBytes>
+const void* kernel_of(int kind) {
+  return reinterpret_cast<const void*>(kind == GRIDBUF_COPY_UNITS   ? &copy_units_kernel<kBytes>
+                                       : kind == GRIDBUF_COPY_TILES ? &copy_tiles_kernel<kBytes>
+                                                                    : &fill_units_kernel<kBytes>);
+}
 
-#define GRIDBUF_BY_BYTES(kernel, bytes) \
-  (bytes) == 1   ? kernel<1>            \
-  : (bytes) == 2 ? kernel<2>            \
-  : (bytes) == 4 ? kernel<4>            \
-  : (bytes) == 8 ? kernel<8>            \
-                 : kernel<16>
-
-Kernel kernel_of(const gridbuf_kernel_plan& plan) {
-  switch (plan.kind) {
-    case GRIDBUF_COPY_UNITS:
-      return GRIDBUF_BY_BYTES(copy_units, plan.unit_bytes);
-    case GRIDBUF_COPY_TILES:
-      return GRIDBUF_BY_BYTES(copy_tiles, plan.unit_bytes);
-    case GRIDBUF_FILL_UNITS:
-      return GRIDBUF_BY_BYTES(fill_units, plan.unit_bytes);
-    case GRIDBUF_COPY_CHUNKS:
-      return copy_chunks;
+const void* kernel_of(const gridbuf_kernel_plan& plan) {
+  switch (plan.unit_bytes) {
+    case 1:
+      return kernel_of<1>(plan.kind);
+    case 2:
+      return kernel_of<2>(plan.kind);
+    case 4:
+      return kernel_of<4>(plan.kind);
+    case 8:
+      return kernel_of<8>(plan.kind);
     default:
-      return fill_chunks;
+      return kernel_of<16>(plan.kind);
   }
+}
+
+// As many blocks as there are tiles, or units of all threads, up to CUDA's bound.
+dim3 grid_of(const gridbuf_kernel_plan& plan) {
+  constexpr uint64_t kMostBlocks = (uint64_t{1} << 31) - 1;
+  const uint64_t blocks =
+      plan.kind == GRIDBUF_COPY_TILES ? plan.count : (plan.count + kThreads - 1) / kThreads;
+  return dim3(static_cast<unsigned>(blocks < kMostBlocks ? blocks : kMostBlocks));
 }
 
 }  // namespace gridbuf::cuda_kernels
@@ -72,9 +74,8 @@ using namespace gridbuf::cuda_kernels;
 
 extern "C" int gridbuf_kernel_launch(const gridbuf_kernel_plan* plan, uint64_t stream) {
   void* arguments[] = {const_cast<gridbuf_kernel_plan*>(plan)};
-  const cudaError_t error =
-      cudaLaunchKernel(reinterpret_cast<const void*>(kernel_of(*plan)), dim3(plan->grid_blocks),
-                       dim3(kThreads), arguments, 0, reinterpret_cast<cudaStream_t>(stream));
+  const cudaError_t error = cudaLaunchKernel(kernel_of(*plan), grid_of(*plan), dim3(kThreads),
+                                             arguments, 0, reinterpret_cast<cudaStream_t>(stream));
   // Clears CUDA's "last error", which another library would find.
   if (error != cudaSuccess) cudaGetLastError();
   return error;

@@ -29,7 +29,6 @@ int bits_of(Number type) { return static_cast<int>(8 * info_of(type).itemsize_by
 
 FloatFormat format_of(Number type) {
   if (type == Number::kFloat16) return {10, 5};
-  if (type == Number::kBfloat16) return {7, 8};
   if (type == Number::kFloat32) return {23, 8};
   return {52, 11};
 }
@@ -97,7 +96,7 @@ long double value_of(std::uint64_t bits, Number type) {
 }
 
 // Rounded once, to nearest, ties to even.
-std::uint64_t rounded(long double value, Number type, ConversionFlags& flags) {
+std::uint64_t rounded(long double value, Number type, bool& warns) {
   const FloatFormat format = format_of(type);
   const int bias = (1 << (format.exponent_bits - 1)) - 1;
   Fields fields{std::signbit(value), 0, 0};
@@ -116,7 +115,7 @@ std::uint64_t rounded(long double value, Number type, ConversionFlags& flags) {
   }
   if (units < std::uint64_t{1} << format.fraction_bits) biased = 0;  // subnormal
   if (biased >= static_cast<std::int64_t>(low_bits(format.exponent_bits))) {
-    flags.overflow = true;
+    warns = true;
     return bits_of(infinity, format);
   }
   fields.exponent = static_cast<std::uint64_t>(biased);
@@ -125,10 +124,8 @@ std::uint64_t rounded(long double value, Number type, ConversionFlags& flags) {
 }
 
 // Keeps the first bits of the fraction. NumPy casts from and to float16 without float instructions,
-// so NaN keep their bits. NaN between float32 and float64 become quiet. ml_dtypes reads bfloat16 as
-// float32 unchanged, and keeps only the sign of a NaN that becomes bfloat16.
-std::uint64_t converted_nan(std::uint64_t bits, Number target, Number source,
-                            ConversionFlags& flags) {
+// so NaN keep their bits. NaN between float32 and float64 become quiet.
+std::uint64_t converted_nan(std::uint64_t bits, Number target, Number source, bool& warns) {
   const FloatFormat from = format_of(source);
   const FloatFormat to = format_of(target);
   Fields fields = fields_of(bits, from);
@@ -136,17 +133,11 @@ std::uint64_t converted_nan(std::uint64_t bits, Number target, Number source,
   const int shift = to.fraction_bits - from.fraction_bits;
   fields.fraction = shift >= 0 ? fields.fraction << shift : fields.fraction >> -shift;
   const std::uint64_t quiet = std::uint64_t{1} << (to.fraction_bits - 1);
-  const bool reads_bfloat = source == Number::kBfloat16;
-  if (target == Number::kBfloat16) {
-    fields.fraction = quiet;
-    flags.invalid = flags.invalid || is_signalling(bits, source);
-  } else if (reads_bfloat && target == Number::kFloat16) {
-    fields.fraction = quiet;
-  } else if (target == Number::kFloat16 || source == Number::kFloat16) {
+  if (target == Number::kFloat16 || source == Number::kFloat16) {
     if (fields.fraction == 0) fields.fraction = 1;
-  } else if (!reads_bfloat || target != Number::kFloat32) {
+  } else {
     fields.fraction |= quiet;
-    flags.invalid = flags.invalid || is_signalling(bits, source);
+    warns = warns || is_signalling(bits, source);
   }
   return bits_of(fields, to);
 }
@@ -158,25 +149,21 @@ std::uint64_t to_integer(long double value, Number target) {
   return static_cast<std::uint64_t>(static_cast<std::int64_t>(whole));
 }
 
-std::uint64_t converted(std::uint64_t bits, Number target, Number source, ConversionFlags& flags) {
+std::uint64_t converted(std::uint64_t bits, Number target, Number source, bool& warns) {
   if (target == source) return bits;
   if (!is_float(target)) return static_cast<std::uint64_t>(std::llrint(value_of(bits, source)));
-  if (is_float(source) && is_nan(bits, source)) return converted_nan(bits, target, source, flags);
-  if (target == Number::kBfloat16 && source == Number::kFloat64) {
-    bits = rounded(value_of(bits, source), Number::kFloat32, flags);
-    source = Number::kFloat32;
-  }
-  return rounded(value_of(bits, source), target, flags);
+  if (is_float(source) && is_nan(bits, source)) return converted_nan(bits, target, source, warns);
+  return rounded(value_of(bits, source), target, warns);
 }
 
 }  // namespace
 
-ConversionFlags define_conversion(std::byte* target, Number target_type, const std::byte* source,
-                                  Number source_type) {
-  ConversionFlags flags;
+bool define_conversion(std::byte* target, Number target_type, const std::byte* source,
+                       Number source_type) {
+  bool warns = false;
   write_bits(target, target_type,
-             converted(read_bits(source, source_type), target_type, source_type, flags));
-  return flags;
+             converted(read_bits(source, source_type), target_type, source_type, warns));
+  return warns;
 }
 
 namespace {
@@ -190,7 +177,7 @@ void append(std::vector<std::byte>& numbers, Number type, std::uint64_t bits) {
 // The bits of numbers at, just below and just above the powers of two that are limits of a type,
 // and of the halves next to them.
 void append_limits(std::vector<std::byte>& numbers, Number type) {
-  ConversionFlags ignored;
+  bool ignored = false;
   for (const int power : {-149, -126, -25, -24, -15, -14, -1, 0,  1,  7,  8,  10, 11,  15, 16,
                           17,   23,   24,  25,  31,  32,  52, 53, 54, 62, 63, 64, 127, 128}) {
     const long double limit = std::ldexp(1.0L, power);
@@ -225,7 +212,7 @@ void append_floats(std::vector<std::byte>& numbers, Number type) {
                                     65536.0L, std::ldexp(1.0L, -25), std::ldexp(1.5L, -25),
                                     std::ldexp(1.0L, -25) * (1 + std::ldexp(1.0L, -23)), 2049.0L,
                                     2051.0L, 2049.0L + std::ldexp(1.0L, -30)}) {
-      ConversionFlags ignored;
+      bool ignored = false;
       append(numbers, type, rounded(negative ? -value : value, type, ignored));
     }
   }
@@ -246,7 +233,7 @@ std::vector<std::byte> special_numbers(Number type) {
   for (int i = 0; i < 4000; ++i) append(numbers, type, random());
   // Random bits almost never give a float near 1.
   for (int i = 0; i < 4000; ++i) {
-    ConversionFlags ignored;
+    bool ignored = false;
     const long double value =
         std::ldexp(static_cast<long double>(static_cast<std::int64_t>(random())),
                    -static_cast<int>(random() % 90));

@@ -14,19 +14,13 @@ import gridbuf.transfer.testing;
 namespace gridbuf::testing {
 namespace {
 
-constexpr ConversionFlags kNothing{};
-constexpr ConversionFlags kInvalid{.invalid = true, .overflow = false};
-constexpr ConversionFlags kOverflow{.invalid = false, .overflow = true};
-
-// The bits of a number as another type. The tests expect the results of NumPy 2.4.6 and ml_dtypes
-// 0.5.4.
-std::uint64_t converted(std::uint64_t bits, Number target, Number source,
-                        ConversionFlags flags = kNothing) {
+// The bits of a number as another type. The tests expect the results of NumPy 2.4.6.
+std::uint64_t converted(std::uint64_t bits, Number target, Number source, bool warns = false) {
   std::uint64_t result[2] = {0, 0};
   const std::uint64_t both[2] = {bits, 0};
   EXPECT_EQ(define_conversion(reinterpret_cast<std::byte*>(result), target,
                               reinterpret_cast<const std::byte*>(both), source),
-            flags);
+            warns);
   return result[0];
 }
 
@@ -37,21 +31,12 @@ TEST(DefineConversion, AgreesWithNumPy) {
   EXPECT_EQ(converted(0x7d01, kFloat64, kFloat16), 0x7ff4040000000000U);
   EXPECT_EQ(converted(0x7fa00001, kFloat16, kFloat32), 0x7d00U);
   EXPECT_EQ(converted(0x7f800001, kFloat16, kFloat32), 0x7c01U);
-  EXPECT_EQ(converted(0x7fa00001, kFloat64, kFloat32, kInvalid), 0x7ffc000020000000U);
-  EXPECT_EQ(converted(0x7ff4000000000001, kFloat32, kFloat64, kInvalid), 0x7fe00000U);
+  EXPECT_EQ(converted(0x7fa00001, kFloat64, kFloat32, true), 0x7ffc000020000000U);
+  EXPECT_EQ(converted(0x7ff4000000000001, kFloat32, kFloat64, true), 0x7fe00000U);
   // Halfway between two float16 except for a bit that does not fit in float32: rounded once.
   EXPECT_EQ(converted(0x3ff0020000000000, kFloat16, kFloat64), 0x3c00U);
   EXPECT_EQ(converted(0x3ff0020000000001, kFloat16, kFloat64), 0x3c01U);
-  // … and to bfloat16 through float32, which loses that bit.
-  EXPECT_EQ(converted(0x3ff0100000000001, kBfloat16, kFloat64), 0x3f80U);
-  EXPECT_EQ(converted(0x3f808001, kBfloat16, kFloat32), 0x3f81U);
-  EXPECT_EQ(converted(0x7fffffff, kBfloat16, kFloat32), 0x7fc0U);
-  EXPECT_EQ(converted(0xff812345, kBfloat16, kFloat32, kInvalid), 0xffc0U);
-  EXPECT_EQ(converted(0x7c01, kBfloat16, kFloat16, kInvalid), 0x7fc0U);
-  EXPECT_EQ(converted(0x7fefffffffffffff, kBfloat16, kFloat64, kOverflow), 0x7f80U);
-  EXPECT_EQ(converted(0x7f81, kFloat32, kBfloat16), 0x7f810000U);
-  EXPECT_EQ(converted(0x7f81, kFloat64, kBfloat16, kInvalid), 0x7ff8200000000000U);
-  EXPECT_EQ(converted(0xffc1, kFloat16, kBfloat16), 0xfe00U);
+  EXPECT_EQ(converted(0x7fefffffffffffff, kFloat32, kFloat64, true), 0x7f800000U);
 }
 
 TEST(SpecialNumbers, HoldTheirKinds) {
@@ -65,7 +50,7 @@ TEST(SpecialNumbers, HoldTheirKinds) {
   EXPECT_TRUE(has([](double x) { return x == std::numeric_limits<double>::denorm_min(); }));
   EXPECT_TRUE(has([](double x) { return x == 127.5; }));
   EXPECT_TRUE(has([](double x) { return x == 9223372036854775808.0; }));
-  EXPECT_EQ(special_numbers(Number::kBfloat16).size(), std::size_t{2} << 16);
+  EXPECT_EQ(special_numbers(Number::kFloat16).size(), std::size_t{2} << 16);
 }
 
 }  // namespace

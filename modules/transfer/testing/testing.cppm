@@ -71,9 +71,9 @@ struct CopyCase {
 
 std::string to_string(const CopyCase& copy);
 
-/// Converts the number at `source` and returns the flags.
-ConversionFlags define_conversion(std::byte* target, Number target_type, const std::byte* source,
-                                  Number source_type);
+/// Converts the number at `source`; true if NumPy warns of it.
+bool define_conversion(std::byte* target, Number target_type, const std::byte* source,
+                       Number source_type);
 
 /// Adjacent numbers of a type. For 16 bits, all numbers. Else 0 of both signs, subnormals,
 /// infinities, quiet and signalling NaN with payloads at both ends, powers of two and their

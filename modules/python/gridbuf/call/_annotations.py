@@ -20,29 +20,13 @@ import numpy.typing as npt
 from .. import _core
 from .._dims import Dim
 
-__all__ = [
-    "IJ",
-    "IJK",
-    "IK",
-    "JK",
-    "Alignment",
-    "Axes",
-    "DType",
-    "DefaultParameters",
-    "Field",
-    "FieldType",
-    "I",
-    "J",
-    "K",
-    "LayoutMap",
-]
-
 _Layout: TypeAlias = tuple[int, ...] | Callable[[tuple[str, ...]], Sequence[int]]
 
 
 @final
+@dataclass(frozen=True, slots=True, repr=False)
 class DType:
-    """Element type of a field, as an argument of `Field`: `DType[np.float64]`.
+    """Element type of a field, as an argument of `Field`: `DType[np.float64]` (docs/spec.md 12.22).
 
     A dtype with a subarray, such as `(np.float64, (3,))`, adds data dimensions.
 
@@ -50,57 +34,33 @@ class DType:
     ----------
     dtype : numpy.dtype
         The element type.
-
-    Notes
-    -----
-    Rules: docs/spec.md 12.22.
-
-    Examples
-    --------
-    >>> import gridbuf
-    >>> gridbuf.DType["float32"]
-    DType[float32]
     """
 
-    __slots__ = ("dtype",)
-
-    def __init__(self, dtype: np.dtype[Any]) -> None:
-        self.dtype = dtype
+    dtype: np.dtype[Any]
 
     def __class_getitem__(cls, dtype: npt.DTypeLike) -> DType:
-        return _dtype(dtype)
+        return cls(np.dtype(dtype))
 
     def __repr__(self) -> str:
         return f"DType[{self.dtype}]"
 
 
 @final
+@dataclass(frozen=True, slots=True, repr=False)
 class Axes:
     """Dimensions of a field, as an argument of `Field`: `Axes["IJ"]` or `Axes["Cell", "K", "10"]`.
 
     The order is horizontal, local, vertical, data, each by name: I, J, K, 0. The order in memory may
     differ. `I`, `J`, `K`, `IJ`, `IK`, `JK` and `IJK` are axes of structured grids.
+    Rules: docs/spec.md 12.22 and 12.23.
 
     Parameters
     ----------
     names : tuple of str
         The names of the dimensions, which have a kind (`Dim`).
-
-    Notes
-    -----
-    Rules: docs/spec.md 12.22 and 12.23.
-
-    Examples
-    --------
-    >>> import gridbuf
-    >>> gridbuf.Axes["IJ"] == gridbuf.IJ
-    True
     """
 
-    __slots__ = ("names",)
-
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self.names = names
+    names: tuple[str, ...]
 
     def __class_getitem__(cls, names: str | Axes | Sequence[str]) -> Axes:
         return _axes(names)
@@ -109,40 +69,23 @@ class Axes:
         joined = "".join(self.names)
         return f"Axes[{joined if len(joined) == len(self.names) else self.names!r}]"
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Axes) and self.names == other.names
-
-    def __hash__(self) -> int:
-        return hash(self.names)
-
 
 @final
+@dataclass(frozen=True, slots=True, repr=False)
 class LayoutMap:
     """Layout map of a field, as an argument of `Field`: `LayoutMap[0, 2, 1]`.
 
     A compiled stencil relies on it: a field with another layout is a ValueError.
+    Rules: docs/spec.md 12.15 and 12.23.
 
     Parameters
     ----------
     layout : tuple of int or callable
         The rank of each dimension of the annotation, 0 for the largest stride; or a callable of the
         names.
-
-    Notes
-    -----
-    Rules: docs/spec.md 12.15 and 12.23.
-
-    Examples
-    --------
-    >>> import gridbuf
-    >>> gridbuf.LayoutMap[0, 2, 1]
-    LayoutMap[(0, 2, 1)]
     """
 
-    __slots__ = ("layout",)
-
-    def __init__(self, layout: _Layout) -> None:
-        self.layout = layout
+    layout: _Layout
 
     def __class_getitem__(cls, layout: int | _Layout) -> LayoutMap:
         return cls((layout,) if isinstance(layout, int) else layout)
@@ -152,8 +95,9 @@ class LayoutMap:
 
 
 @final
+@dataclass(frozen=True, slots=True, repr=False)
 class Alignment:
-    """Alignment of a field, as an argument of `Field`: `Alignment[64]`.
+    """Alignment of a field, as an argument of `Field`: `Alignment[64]` (docs/spec.md 12.16).
 
     The element at the origin, and the start of every row through it, is at a multiple of so many
     bytes.
@@ -162,22 +106,9 @@ class Alignment:
     ----------
     alignment_bytes : int
         Bytes.
-
-    Notes
-    -----
-    Rules: docs/spec.md 12.16.
-
-    Examples
-    --------
-    >>> import gridbuf
-    >>> gridbuf.Alignment[64]
-    Alignment[64]
     """
 
-    __slots__ = ("alignment_bytes",)
-
-    def __init__(self, alignment_bytes: int) -> None:
-        self.alignment_bytes = alignment_bytes
+    alignment_bytes: int
 
     def __class_getitem__(cls, alignment_bytes: int) -> Alignment:
         return cls(alignment_bytes)
@@ -187,6 +118,7 @@ class Alignment:
 
 
 @final
+@dataclass(frozen=True, slots=True, repr=False)
 class DefaultParameters:
     """Layout and alignment of a preset, as an argument of `Field`:
     `DefaultParameters["gt:cpu_ifirst"]`.
@@ -199,18 +131,9 @@ class DefaultParameters:
     Notes
     -----
     An explicit argument takes precedence. Rules: docs/spec.md 12.15.
-
-    Examples
-    --------
-    >>> import gridbuf
-    >>> gridbuf.DefaultParameters["C"]
-    DefaultParameters['C']
     """
 
-    __slots__ = ("preset",)
-
-    def __init__(self, preset: str) -> None:
-        self.preset = preset
+    preset: str
 
     def __class_getitem__(cls, preset: str) -> DefaultParameters:
         _core.plan((1,), backend=preset)  # An unknown name is an error that lists close matches.
@@ -218,10 +141,6 @@ class DefaultParameters:
 
     def __repr__(self) -> str:
         return f"DefaultParameters[{self.preset!r}]"
-
-
-def _dtype(dtype: Any) -> DType:
-    return DType(np.dtype(dtype))
 
 
 def _axes(names: str | Axes | Sequence[str]) -> Axes:
@@ -245,7 +164,7 @@ IJK = Axes(("I", "J", "K"))
 @final
 @dataclass(frozen=True, slots=True)
 class FieldType:
-    """What a stencil asks of one field; `Field[...]` returns it.
+    """What a stencil asks of one field; `Field[...]` returns it (docs/spec.md 12.22).
 
     Parameters
     ----------
@@ -261,16 +180,6 @@ class FieldType:
         Bytes, of the element at the origin. Default: any.
     preset : str, optional
         The name in `DefaultParameters`. Default: none.
-
-    Notes
-    -----
-    Rules: docs/spec.md 12.22.
-
-    Examples
-    --------
-    >>> import gridbuf
-    >>> gridbuf.Field["float32", gridbuf.IJ].axes
-    ('I', 'J')
     """
 
     dtype: np.dtype[Any]
@@ -345,9 +254,9 @@ def _argument(argument: Any, given: dict[type, Any]) -> Any:
     if DType in given and Axes not in given and isinstance(argument, str):
         return _axes(argument)
     if DType in given and _is_shape(argument):  # Field[(dtype, shape)] is Field[dtype, shape].
-        return _dtype((given.pop(DType).dtype, argument))
+        return DType(np.dtype((given.pop(DType).dtype, argument)))
     try:
-        return _dtype(argument)
+        return DType(np.dtype(argument))
     except TypeError as error:
         raise TypeError(
             f"Field[...] got {argument!r}, which is not a dtype; its arguments are a dtype, axes such as IJK, DType[...], "

@@ -18,13 +18,8 @@ import numpy as np
 from .. import _core
 from ._annotations import FieldType
 
-__all__ = ["declaration"]
-
 # Keywords of GT4Py's own calls.
 _OWN = ("domain", "origin", "validate_args", "exec_info")
-
-_MOST = 3
-"""Entries of a domain of GT4Py, 1 along axes that no field has."""
 
 
 def declaration(compiled: Any) -> dict[str, Any]:
@@ -32,9 +27,10 @@ def declaration(compiled: Any) -> dict[str, Any]:
     infos: Mapping[str, Any] = compiled.field_info
     used = {name: info for name, info in infos.items() if _access(info) != 0}
     parameters = [
-        parameter.replace(annotation=inspect.Parameter.empty)
-        if name in used or name not in infos
-        else parameter.replace(annotation=inspect.Parameter.empty, default=None)
+        parameter.replace(
+            annotation=inspect.Parameter.empty,
+            default=None if name in infos and name not in used else parameter.default,
+        )
         for name, parameter in inspect.signature(compiled.__call__).parameters.items()
         if name not in _OWN
     ]
@@ -121,7 +117,7 @@ class _Run:
     ) -> None:
         compiled = self._compiled
         along = dict(zip(self._axes, domain))
-        whole = tuple(along.get(axis, 1) for axis in "IJK"[:_MOST])
+        whole = tuple(along.get(axis, 1) for axis in "IJK")
         self._require_points(whole)
         for name in self._unused:  # They are in no call, but have an origin.
             origin[name] = (0,) * compiled.field_info[name].ndim

@@ -11,9 +11,6 @@ from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any, TypeAlias
 
-__all__ = ["Step", "finish", "noted"]
-
-
 Step: TypeAlias = tuple[Any, ...]
 """The field, the name of the step, what to call, and its arguments."""
 

@@ -13,14 +13,12 @@ import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial, update_wrapper
 from types import MethodType
-from typing import Any, Literal, NamedTuple, overload
+from typing import Any, Literal, overload
 
 from .. import _core
 from .._stream import run_on_device
 from ._annotations import FieldType, field_type_of
 from ._protocol import Step, finish, noted
-
-__all__ = ["ExpensiveCopyWarning", "SlowFieldWarning", "Stencil", "stencil"]
 
 _KEYWORDS = ("origin", "domain")
 
@@ -45,7 +43,7 @@ class SlowFieldWarning(UserWarning):
 
 
 class Stencil:
-    """A callable over fields; `stencil` makes it.
+    """A callable over fields; `stencil` makes it (docs/spec.md section 12).
 
     Calls take the function's own arguments, and two keywords. They are passed to the function if
     its signature names them.
@@ -89,10 +87,6 @@ class Stencil:
         What the stencil asks of its fields, by parameter.
     writes : tuple of str
         The fields that the stencil is taken to write.
-
-    Notes
-    -----
-    Rules: docs/spec.md section 12.
     """
 
     __wrapped__: Callable[..., Any]
@@ -120,8 +114,7 @@ class Stencil:
         parameters = [one for one in signature.parameters.values() if one.name not in _KEYWORDS]
         self.__signature__ = _with_keywords(signature)
         self._bound = signature.replace(parameters=parameters)
-        self._keywords = _keywords_after(parameters)
-        self._complete = {count for count, one in self._keywords.items() if not one.required}
+        self._complete = _complete_counts(parameters)
         self._name = name
         self._names = tuple(fields)
         self._memory = {key: _memory(kind, backend) for key, kind in fields.items()}
@@ -303,9 +296,6 @@ class Stencil:
 
     def _require_fit(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """TypeError unless the arguments fit the parameters."""
-        keywords = self._keywords.get(len(args))
-        if keywords and keywords.required <= kwargs.keys() <= keywords.known:
-            return
         try:
             self._bound.bind(*args, **kwargs)
         except TypeError as error:
@@ -368,7 +358,7 @@ def stencil(
 
     The function gets each field as a view of the whole array with its dimensions in the
     annotation's order: an ndarray, or a `cupy.ndarray` where it computes on a device. Other
-    parameters are passed on.
+    parameters are passed on. Rules: docs/spec.md section 12.
 
     Parameters
     ----------
@@ -400,10 +390,6 @@ def stencil(
         No parameter is a field, or `func` is a coroutine or a generator function.
     ValueError
         The backend is unknown, or a name in `writes` is not a field.
-
-    Notes
-    -----
-    Rules: docs/spec.md section 12.
 
     Examples
     --------
@@ -553,22 +539,15 @@ def _with_keywords(signature: inspect.Signature) -> inspect.Signature:
 # ---- For calls. ----
 
 
-class _Keywords(NamedTuple):
-    required: frozenset[str]
-    known: frozenset[str]
-
-
-def _keywords_after(parameters: Sequence[inspect.Parameter]) -> dict[int, _Keywords]:
-    """The keywords of a call with so many positional arguments, those of `*args` and `**kwargs` aside."""
+def _complete_counts(parameters: Sequence[inspect.Parameter]) -> set[int]:
+    """The numbers of positional arguments that a call can have without any keyword."""
     order = [one for one in parameters if one.kind in _POSITIONAL]
-    keywords = {}
-    for count in range(len(order) + 1):
-        rest = order[count:] + [one for one in parameters if one.kind is one.KEYWORD_ONLY]
-        keywords[count] = _Keywords(
-            required=frozenset(one.name for one in rest if one.default is one.empty),
-            known=frozenset(one.name for one in rest if one.kind is not one.POSITIONAL_ONLY),
-        )
-    return keywords
+    named = [one for one in parameters if one.kind is one.KEYWORD_ONLY]
+    return {
+        count
+        for count in range(len(order) + 1)
+        if all(one.default is not one.empty for one in [*order[count:], *named])
+    }
 
 
 def _place(parameter: inspect.Parameter, order: Sequence[str]) -> tuple[str, int]:

@@ -7,6 +7,7 @@ Importing this module gives fields `__gt_data_interface__`, which GT4Py does not
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from .. import _core
@@ -14,8 +15,6 @@ from .._dims import Dim
 from ..storage import Storage
 from ..storage._others import with_ranges
 from ._library import common, constructors, definitions, nd_array_field
-
-__all__ = ["Given", "as_field", "resolve_domain"]
 
 
 def as_field(array: object, domain: Any = None, *, origin: Mapping[Any, int] | None = None) -> Any:
@@ -69,7 +68,7 @@ def as_field(array: object, domain: Any = None, *, origin: Mapping[Any, int] | N
         origin = dict(zip(domain, _origin_of(array, len(domain))))
     memory = _memory_of(array)
     found = resolve_domain(domain, memory, origin)
-    constructor = constructors.FieldConstructor(Given(memory))
+    constructor = constructors.FieldConstructor(given(memory))
     return constructor.empty(found, dtype=definitions.dtype(memory.dtype))
 
 
@@ -132,23 +131,16 @@ def resolve_domain(domain: Any, array: Any, origin: Mapping[Any, int] | None) ->
     return found
 
 
-class Given:
+def given(array: Any) -> Any:
     """An allocator that gives the memory of one array: the public way to a field over it.
 
     It is not hashable, so GT4Py does not keep it. GT4Py reads only `ndarray` of the result.
     """
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def __init__(self, array: Any) -> None:
-        self.ndarray = array
-        is_on_host = hasattr(array, "__array_interface__")
-        self.__gt_device_type__ = getattr(definitions.DeviceType, "CPU" if is_on_host else "CUDA")
-
-    def __gt_allocate__(
-        self, domain: Any, dtype: Any, device_id: int = 0, aligned_index: Any = None
-    ) -> Given:
-        return self
+    is_on_host = hasattr(array, "__array_interface__")
+    return SimpleNamespace(
+        __gt_device_type__=getattr(definitions.DeviceType, "CPU" if is_on_host else "CUDA"),
+        __gt_allocate__=lambda *_, **options: SimpleNamespace(ndarray=array),
+    )
 
 
 def _dims(field: Any) -> tuple[str, ...]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["allocators", "common", "constructors", "definitions", "nd_array_field", "tensors"]
-
 # By name, so that type checkers need no GT4Py: Python 3.11 and 3.12 have different versions of it.
 try:
     allocators: Any = importlib.import_module("gt4py.next.custom_layout_allocators")

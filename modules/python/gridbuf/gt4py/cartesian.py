@@ -23,8 +23,8 @@ import importlib
 import itertools
 import operator
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +53,7 @@ def empty(
     aligned_index: Sequence[int] | None = None,
     dimensions: Sequence[str] | None = None,
 ) -> npt.NDArray[Any]:
-    """Return a new array for a backend, whose elements are undefined.
+    """Return a new array for a backend, whose elements are undefined (docs/spec.md 12.84 to 12.87).
 
     Parameters
     ----------
@@ -88,10 +88,6 @@ def empty(
     DeviceUnavailableError
         There is no device, or no CuPy.
 
-    Notes
-    -----
-    Rules: docs/spec.md 12.84 to 12.87.
-
     Examples
     --------
     >>> from gridbuf.gt4py import cartesian as storage
@@ -109,24 +105,16 @@ def zeros(
     aligned_index: Sequence[int] | None = None,
     dimensions: Sequence[str] | None = None,
 ) -> npt.NDArray[Any]:
-    """Return a new array of zeros for a backend.
+    """Return a new array of zeros for a backend (docs/spec.md 12.84 to 12.87).
 
-    Parameters
-    ----------
-    shape, dtype, backend, aligned_index, dimensions : as in `empty`
+    Parameters : as in `empty`
 
     Returns
     -------
     numpy.ndarray
         The array of zeros. For GPU backends it is a `cupy.ndarray`.
 
-    Raises
-    ------
-    UnknownBackendError, TypeError, ValueError, MemoryError, DeviceUnavailableError : as in `empty`
-
-    Notes
-    -----
-    Rules: docs/spec.md 12.84 to 12.87.
+    Raises : as in `empty`
 
     Examples
     --------
@@ -146,30 +134,16 @@ def ones(
     aligned_index: Sequence[int] | None = None,
     dimensions: Sequence[str] | None = None,
 ) -> npt.NDArray[Any]:
-    """Return a new array of ones for a backend.
+    """Return a new array of ones for a backend (docs/spec.md 12.84 to 12.87).
 
-    Parameters
-    ----------
-    shape, dtype, backend, aligned_index, dimensions : as in `empty`
+    Parameters : as in `empty`
 
     Returns
     -------
     numpy.ndarray
         The array of ones. For GPU backends it is a `cupy.ndarray`.
 
-    Raises
-    ------
-    UnknownBackendError, TypeError, ValueError, MemoryError, DeviceUnavailableError : as in `empty`
-
-    Notes
-    -----
-    Rules: docs/spec.md 12.84 to 12.87.
-
-    Examples
-    --------
-    >>> from gridbuf.gt4py import cartesian as storage
-    >>> float(storage.ones((2, 3, 4), backend="numpy").sum())
-    24.0
+    Raises : as in `empty`
     """
     return _make(_core.ones, shape, dtype, backend, aligned_index, dimensions)
 
@@ -183,7 +157,7 @@ def full(
     aligned_index: Sequence[int] | None = None,
     dimensions: Sequence[str] | None = None,
 ) -> npt.NDArray[Any]:
-    """Return a new array of `fill_value` for a backend.
+    """Return a new array of `fill_value` for a backend (docs/spec.md 12.84 to 12.87).
 
     Parameters
     ----------
@@ -197,22 +171,10 @@ def full(
     numpy.ndarray
         The array of `fill_value`. For GPU backends it is a `cupy.ndarray`.
 
-    Raises
-    ------
-    UnknownBackendError, TypeError, ValueError, MemoryError, DeviceUnavailableError : as in `empty`
-
-    Notes
-    -----
-    Rules: docs/spec.md 12.84 to 12.87.
-
-    Examples
-    --------
-    >>> from gridbuf.gt4py import cartesian as storage
-    >>> float(storage.full((2, 3, 4), 7, backend="numpy")[1, 2, 3])
-    7.0
+    Raises : as in `empty`
     """
 
-    def make(extents: tuple[int, ...], element: np.dtype[Any], **keywords: Any) -> npt.NDArray[Any]:
+    def make(extents: Any, element: Any, **keywords: Any) -> npt.NDArray[Any]:
         return _core.full(extents, fill_value, element, **keywords)
 
     return _make(make, shape, dtype, backend, aligned_index, dimensions)
@@ -226,7 +188,7 @@ def from_array(
     aligned_index: Sequence[int] | None = None,
     dimensions: Sequence[str] | None = None,
 ) -> npt.NDArray[Any]:
-    """Return a copy of an array for a backend.
+    """Return a copy of an array for a backend (docs/spec.md 12.84 to 12.87).
 
     Parameters
     ----------
@@ -252,10 +214,6 @@ def from_array(
         the last extents of `data` are not the shape of a sub-array dtype.
     MemoryError, DeviceUnavailableError : as in `empty`
 
-    Notes
-    -----
-    Rules: docs/spec.md 12.84 to 12.87.
-
     Examples
     --------
     >>> from gridbuf.gt4py import cartesian as storage
@@ -274,7 +232,7 @@ def from_array(
             )
         shape = shape[: -element.ndim]
 
-    def make(extents: tuple[int, ...], element: np.dtype[Any], **keywords: Any) -> npt.NDArray[Any]:
+    def make(extents: Any, element: Any, **keywords: Any) -> npt.NDArray[Any]:
         return _core.from_array(source, element, **keywords)
 
     return _make(make, shape, element, backend, aligned_index, dimensions)
@@ -293,15 +251,6 @@ def __getattr__(name: str) -> Any:
     return getattr(storage, name)
 
 
-class _Request(NamedTuple):
-    """A request to a preset or a backend, checked by the core and by the additional rules of GT4Py."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype[Any]
-    names: tuple[str, ...]
-    aligned_index: tuple[int, ...]
-
-
 def _make(
     function: Callable[..., npt.NDArray[Any]],
     shape: Sequence[int],
@@ -311,47 +260,28 @@ def _make(
     dimensions: Sequence[str] | None,
 ) -> npt.NDArray[Any]:
     """Calls a function of gridbuf with the arguments of GT4Py."""
-    _refuse_unknown(backend)
-    request = _normalised(shape, dtype, aligned_index, dimensions)
-    return function(
-        request.shape,
-        request.dtype,
-        dims=request.names,
-        aligned_index=request.aligned_index,
-        **_layout_keywords(backend, request),
-    )
-
-
-def _registered(backend: str) -> Any:
-    """The layout that a program registered with GT4Py under this name, or None. Imports nothing."""
-    registry = sys.modules.get("gt4py.storage.cartesian.layout_registry")
-    return None if registry is None else registry.REGISTRY.get(backend)
-
-
-def _refuse_unknown(backend: str) -> None:
     known = _core.presets()
-    if backend not in known and _registered(backend) is None:
+    layouts = sys.modules.get("gt4py.storage.cartesian.layout_registry")  # Imports nothing.
+    registered: Any = None if layouts is None else layouts.REGISTRY.get(backend)
+    if backend not in known and registered is None:
         raise UnknownBackendError(
             f"backend is {backend!r}, but must be one of {', '.join(known)}, or a layout registered with "
             "gt4py.storage.register; add it with gridbuf.register_preset"
         )
-
-
-def _layout_keywords(backend: str, request: _Request) -> dict[str, Any]:
-    """A preset by its name; a layout registered with GT4Py by its values. GT4Py counts alignment in elements."""
-    if backend in _core.presets():
-        return {"backend": backend}
-    info = _registered(backend)
-    # GT4Py's maps are for names in their usual order only: I, J, K, then the data dimensions by number.
-    usual = sorted(
-        request.names, key=lambda name: (name.isdigit(), int(name) if name.isdigit() else 0, name)
-    )
-    ranks = dict(zip(usual, info["layout_map"](tuple(usual))))
-    return {
-        "layout": tuple(int(ranks[name]) for name in request.names),
-        "alignment_size": info["alignment"] * request.dtype.itemsize,
-        "device": "gpu" if info["device"] == "gpu" else None,
-    }
+    extents, element, names, index = _normalised(shape, dtype, aligned_index, dimensions)
+    keywords: dict[str, Any] = {"backend": backend}
+    if backend not in known:
+        # GT4Py's maps are for names in their usual order only: I, J, K, then the data dimensions by number.
+        usual = sorted(
+            names, key=lambda name: (name.isdigit(), int(name) if name.isdigit() else 0, name)
+        )
+        ranks = dict(zip(usual, registered["layout_map"](tuple(usual))))
+        keywords = {
+            "layout": tuple(int(ranks[name]) for name in names),
+            "alignment_size": registered["alignment"] * element.itemsize,  # GT4Py counts elements.
+            "device": "gpu" if registered["device"] == "gpu" else None,
+        }
+    return function(extents, element, dims=names, aligned_index=index, **keywords)
 
 
 def _normalised(
@@ -359,7 +289,8 @@ def _normalised(
     dtype: npt.DTypeLike,
     aligned_index: Sequence[int] | None,
     dimensions: Sequence[str] | None,
-) -> _Request:
+) -> tuple[tuple[int, ...], np.dtype[Any], tuple[str, ...], tuple[int, ...]]:
+    """Shape, dtype, names and aligned index, checked by the core and by the additional rules of GT4Py."""
     element = np.dtype(dtype)
     inner, inner_shape = element.subdtype or (element, ())
     extents = _core.plan(shape, inner).shape
@@ -382,12 +313,9 @@ def _normalised(
             "the two have non-matching sizes"
         )
     index = _core.plan(extents, inner, aligned_index=_inside(extents, aligned_index)).aligned_index
-    return _Request(
-        (*extents, *inner_shape),
-        inner,
-        (*names, *_following(names, len(inner_shape))),
-        (*index, *(0 for _ in inner_shape)),
-    )
+    first = sum(name.isdecimal() for name in names)
+    names += [str(first + number) for number in range(len(inner_shape))]
+    return (*extents, *inner_shape), inner, tuple(names), (*index, *(0 for _ in inner_shape))
 
 
 def _inside(extents: tuple[int, ...], aligned_index: Sequence[int] | None) -> Sequence[int] | None:
@@ -405,9 +333,3 @@ def _numbered(names: Sequence[str]) -> list[str]:
     """The names with data dimensions numbered by position: NDSL names each by its extent, so two can have one name."""
     numbers = map(str, itertools.count())
     return [next(numbers) if name.isdecimal() else name for name in names]
-
-
-def _following(names: Sequence[str], count: int) -> Iterator[str]:
-    """The next numbers for data dimensions, after those that are there."""
-    first = sum(name.isdecimal() for name in names)
-    return (str(first + number) for number in range(count))

@@ -16,12 +16,13 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, Final, Literal, SupportsIndex, TypedDict, cast
 
 import numpy as np
 
 from .. import _core
-from .._owns import owner_of
+from .._owns import offers_memory, owner_of
 from ._numpy import numpy_allocator
 
 __all__ = [
@@ -203,8 +204,7 @@ def trim(keep_bytes: SupportsIndex = 0) -> int:
 
     Notes
     -----
-    It also frees the small blocks that this thread and `numpy_allocator` keep, which the result does
-    not count. gridbuf does so when there is not enough memory. Rules: docs/spec.md 2.21 and 2.24.
+    gridbuf does so when there is not enough memory. Rules: docs/spec.md 2.21 and 2.24.
 
     Examples
     --------
@@ -215,19 +215,27 @@ def trim(keep_bytes: SupportsIndex = 0) -> int:
     return _core._memory_trim(keep_bytes)
 
 
-def _foreign_info(array: Any) -> AllocationInfo:
+def _foreign_facts(array: Any) -> dict[str, Any]:
+    offers = False
+    with suppress(BufferError):
+        offers = offers_memory(array, ("__array_interface__",))
+    if not offers:
+        raise TypeError(
+            f"array is a {type(array).__name__}, but must be an array or a gridbuf.Buffer;"
+            " pass one whose memory NumPy can see"
+        )
     view = array if isinstance(array, np.ndarray) else _core._as_ndarray(array)
     low, high = np.lib.array_utils.byte_bounds(view)
-    info = dict.fromkeys(AllocationInfo.__annotations__) | {
+    return dict.fromkeys(AllocationInfo.__annotations__) | {
+        "host_readable": True,
         "address": low,
         "total_bytes": high - low,
         "note": "not gridbuf's memory: its allocator is not known",
     }
-    return cast(AllocationInfo, info)
 
 
 def alloc_info(array: Any) -> AllocationInfo:
-    """Return where the memory of an array is and how it was allocated.
+    """Return where the memory of an array is and how it was allocated (docs/spec.md 2.25).
 
     Parameters
     ----------
@@ -245,10 +253,6 @@ def alloc_info(array: Any) -> AllocationInfo:
     TypeError
         `array` is not an array.
 
-    Notes
-    -----
-    Rules: docs/spec.md 2.25.
-
     Examples
     --------
     >>> import gridbuf
@@ -257,60 +261,29 @@ def alloc_info(array: Any) -> AllocationInfo:
     ('host', 4194304)
     """
     owner = owner_of(array)
-    if isinstance(owner, _core.Buffer):
-        facts = _core._block_info(owner)
-    else:
-        facts = _core._numpy_block_info(owner)
-    if facts is None:
-        if not hasattr(array, "__array_interface__") and not _exports_buffer(array):
-            raise TypeError(
-                f"array is a {type(array).__name__}, but must be an array or a gridbuf.Buffer;"
-                " pass one whose memory NumPy can see"
-            )
-        info = _foreign_info(array)
-        readable = True
-    else:
-        readable = facts.pop("host_readable")
-        info = cast(
-            AllocationInfo, {**facts, "resident_bytes": None, "huge_page_bytes": None, "note": ""}
-        )
-    if not readable:
-        info["note"] = "memory of a device: the host's kernel knows nothing of its pages"
-    elif (found := _core._memory_mapped_pages(info["address"], info["total_bytes"])) is not None:
-        info["resident_bytes"], info["huge_page_bytes"] = found
-    elif not info["note"]:
-        info["note"] = "the kernel does not tell which pages are in memory"
-    return info
-
-
-def _exports_buffer(array: Any) -> bool:
-    try:
-        _core._as_memoryview(array).release()
-    except (TypeError, BufferError):
-        return False
-    return True
+    is_buffer = isinstance(owner, _core.Buffer)
+    found = _core._block_info(owner) if is_buffer else _core._numpy_block_info(owner)
+    unknown = {"resident_bytes": None, "huge_page_bytes": None, "note": ""}
+    facts = _foreign_facts(array) if found is None else {**found, **unknown}
+    if not facts.pop("host_readable"):
+        facts["note"] = "memory of a device: the host's kernel knows nothing of its pages"
+    elif (pages := _core._memory_mapped_pages(facts["address"], facts["total_bytes"])) is not None:
+        facts["resident_bytes"], facts["huge_page_bytes"] = pages
+    elif not facts["note"]:
+        facts["note"] = "the kernel does not tell which pages are in memory"
+    return cast(AllocationInfo, facts)
 
 
 # ---- Settings. ----
 
 
 def options() -> Options:
-    """Return the settings in force.
+    """Return the settings in force (docs/spec.md 2.24).
 
     Returns
     -------
     Options
         What `configure` takes.
-
-    Notes
-    -----
-    Rules: docs/spec.md 2.24.
-
-    Examples
-    --------
-    >>> import gridbuf
-    >>> gridbuf.memory.options()["poison"]
-    False
     """
     found = _core._memory_options()
     if found["cache_limit_bytes"] is None:
@@ -330,8 +303,8 @@ def configure(
     Parameters
     ----------
     cache_limit_bytes : int or "auto", optional
-        How many bytes of freed memory are kept for the next arrays. 0 keeps nothing, not even a few
-        small blocks. "auto" follows the program: memory in use and kept memory together are at most
+        How many bytes of freed memory are kept for the next arrays. 0 keeps nothing.
+        "auto" follows the program: memory in use and kept memory together are at most
         the peak of the memory in use in the last seconds. A third of that peak is kept, and more if
         the program took as much again after it had freed it. "auto" is also at most a quarter of
         the memory that could be committed (of the system or the tightest cgroup) when an array last
@@ -357,11 +330,6 @@ def configure(
     Notes
     -----
     After an error nothing has changed. Rules: docs/spec.md 2.20, 2.24 and 2.27.
-
-    Examples
-    --------
-    >>> import gridbuf
-    >>> gridbuf.memory.configure(limit_bytes=None)
     """
     if isinstance(cache_limit_bytes, str) and cache_limit_bytes != "auto":
         raise ValueError(
@@ -381,7 +349,7 @@ def configure(
 
 
 def get_num_threads() -> int:
-    """Return how many threads large allocations, fills and copies may use.
+    """Return how many threads large allocations, fills and copies may use (docs/spec.md 2.26).
 
     Returns
     -------
@@ -389,16 +357,6 @@ def get_num_threads() -> int:
         What `set_num_threads` set; else the variable GRIDBUF_NUM_THREADS; else the processors that
         this process may use (its affinity and the quotas of its cgroups). The caller's thread
         counts.
-
-    Notes
-    -----
-    Rules: docs/spec.md 2.26.
-
-    Examples
-    --------
-    >>> import gridbuf
-    >>> gridbuf.get_num_threads() >= 1
-    True
     """
     return _core._memory_threads()[0]
 
@@ -421,33 +379,18 @@ def set_num_threads(n: SupportsIndex) -> None:
     Notes
     -----
     Rules: docs/spec.md 2.26.
-
-    Examples
-    --------
-    >>> import gridbuf
-    >>> gridbuf.set_num_threads(gridbuf.get_num_threads())
     """
     _core._memory_set_threads(n)
 
 
 def get_simd() -> str:
-    """Return the instruction set with which elements are copied and filled.
+    """Return the instruction set with which elements are copied and filled (docs/spec.md 5.66).
 
     Returns
     -------
     str
         "portable", "avx2", "avx512" or "neon": what `set_simd` set; else the variable
         GRIDBUF_SIMD; else the best of the processor. Results do not depend on it.
-
-    Notes
-    -----
-    Rules: docs/spec.md 5.66.
-
-    Examples
-    --------
-    >>> import gridbuf
-    >>> gridbuf.memory.get_simd() in gridbuf.memory.supported_simd()
-    True
     """
     return _core._memory_simd()[0]
 
@@ -470,32 +413,17 @@ def set_simd(name: str) -> None:
     Notes
     -----
     Use it to find out whether an instruction set causes a failure. Rules: docs/spec.md 5.66.
-
-    Examples
-    --------
-    >>> import gridbuf
-    >>> gridbuf.memory.set_simd(gridbuf.memory.get_simd())
     """
     _core._memory_set_simd(name)
 
 
 def supported_simd() -> tuple[str, ...]:
-    """Return the instruction sets that `set_simd` takes on this processor.
+    """Return the instruction sets that `set_simd` takes on this processor (docs/spec.md 5.66).
 
     Returns
     -------
     tuple of str
         "portable" first, the widest last.
-
-    Notes
-    -----
-    Rules: docs/spec.md 5.66.
-
-    Examples
-    --------
-    >>> import gridbuf
-    >>> gridbuf.memory.supported_simd()[0]
-    'portable'
     """
     return _core._memory_simd()[1]
 
@@ -511,39 +439,31 @@ def _install_numpy_allocator(text: str) -> None:
         numpy_allocator().install()
 
 
-def _option(name: str, read: Callable[[str], Any]) -> Callable[[str], None]:
-    return lambda text: configure(**{name: read(text)})
+def _check_simd(text: str) -> None:
+    """The core has read the variable, and left one that it does not know."""
+    if text not in supported_simd():
+        known = ", ".join(supported_simd())
+        raise ValueError(f"it must be one of {known}, which this processor has")
 
 
-_VARIABLES: dict[str, Callable[[str], None]] = {
-    "GRIDBUF_CACHE_LIMIT_BYTES": _option(
-        "cache_limit_bytes", lambda text: text if text == "auto" else int(text)
+_VARIABLES: dict[str, Callable[[str], object]] = {
+    "CACHE_LIMIT_BYTES": lambda text: configure(
+        cache_limit_bytes="auto" if text == "auto" else int(text)
     ),
-    "GRIDBUF_HUGE_PAGES": _option("huge_pages", str),
-    "GRIDBUF_POISON": _option("poison", _flag),
-    "GRIDBUF_NUMPY_ALLOCATOR": _install_numpy_allocator,
+    "HUGE_PAGES": lambda text: configure(huge_pages=cast(Any, text)),
+    "POISON": lambda text: configure(poison=_flag(text)),
+    "NUMPY_ALLOCATOR": _install_numpy_allocator,
+    "SIMD": _check_simd,
 }
 
-
-def _configure_from_environment() -> None:
-    """Applies the variables; one that cannot be applied is a warning, as there is no call to fail yet."""
-    for name, apply in _VARIABLES.items():
-        text = os.environ.get(name, "")
-        if not text:
-            continue
+# A variable that cannot be applied is a warning, as there is no call to fail yet.
+for _name, _apply in _VARIABLES.items():
+    if _text := os.environ.get(f"GRIDBUF_{_name}", ""):
         try:
-            apply(text)
-        except ValueError as error:
+            _apply(_text)
+        except ValueError as _error:
             warnings.warn(
-                f"{name} is {text!r} and was ignored: {error}", RuntimeWarning, stacklevel=2
+                f"GRIDBUF_{_name} is {_text!r} and was ignored: {_error}",
+                RuntimeWarning,
+                stacklevel=2,
             )
-    simd = os.environ.get("GRIDBUF_SIMD", "")
-    if simd and simd not in supported_simd():
-        warnings.warn(
-            f"GRIDBUF_SIMD is {simd!r} and was ignored: it must be one of {', '.join(supported_simd())}, which this processor has",
-            RuntimeWarning,
-            stacklevel=2,
-        )
-
-
-_configure_from_environment()

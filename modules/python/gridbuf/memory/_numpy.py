@@ -7,12 +7,9 @@ import inspect
 import threading
 from collections.abc import Callable
 from contextvars import ContextVar
-from types import TracebackType
 from typing import Any, SupportsIndex, TypeVar, cast
 
 from .. import _core
-
-__all__ = ["numpy_allocator"]
 
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
@@ -75,12 +72,7 @@ class numpy_allocator:
         replaced = _core._set_numpy_handler(self._handler)
         _replaced.set((replaced, *_replaced.get()))
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         replaced, *outer = _replaced.get()
         _replaced.set(tuple(outer))
         _core._set_numpy_handler(replaced)

@@ -17,13 +17,11 @@ from . import _fields
 from ._failures import together
 from ._libraries import mpi_module
 
-__all__ = ["Decomposition"]
-
 Halo = Sequence[SupportsIndex | Sequence[SupportsIndex]]
 
 
 class Decomposition(AbstractContextManager["Decomposition"]):
-    """A grid cut into boxes, one per rank of an MPI communicator.
+    """A grid cut into boxes, one per rank of an MPI communicator (docs/spec.md 9.50).
 
     Making one is collective. A `with` block closes it at its end.
 
@@ -64,10 +62,6 @@ class Decomposition(AbstractContextManager["Decomposition"]):
         `comm` is not an intracommunicator.
     ValueError
         The extents, ranks or sizes do not fit, or differ between ranks.
-
-    Notes
-    -----
-    Rules: docs/spec.md 9.50.
 
     Examples
     --------
@@ -175,10 +169,6 @@ class Decomposition(AbstractContextManager["Decomposition"]):
         Notes
         -----
         Rules: docs/spec.md 9.51.
-
-        Examples
-        --------
-        >>> grid.neighbour({"I": 1, "J": -1})
         """
         place = dict(self.coordinates)
         for dim, steps in offset.items():
@@ -199,7 +189,7 @@ class Decomposition(AbstractContextManager["Decomposition"]):
         dims: str | Sequence[str] | None = None,
         halo: Halo | None = None,
     ) -> tuple[int, ...]:
-        """Return the shape of this rank's storage, with its halo.
+        """Return the shape of this rank's storage, with its halo (docs/spec.md 9.51).
 
         Parameters
         ----------
@@ -219,10 +209,6 @@ class Decomposition(AbstractContextManager["Decomposition"]):
         ------
         ValueError
             An extent is not that of the decomposition.
-
-        Notes
-        -----
-        Rules: docs/spec.md 9.51.
         """
         whole = tuple(operator.index(n) for n in shape)
         names = _fields.names_of(dims, len(whole))
@@ -272,7 +258,7 @@ class Decomposition(AbstractContextManager["Decomposition"]):
         )
 
     def gather(self, field: Storage, *, root: int = 0) -> npt.NDArray[Any] | None:
-        """Collect the whole field on one rank, without halos. Collective.
+        """Collect the whole field on one rank, without halos. Collective (docs/spec.md 9.51).
 
         Parameters
         ----------
@@ -292,10 +278,6 @@ class Decomposition(AbstractContextManager["Decomposition"]):
             The extents are not those of the decomposition, or the parts differ in dims or dtype.
         HaloExchangeError
             A field on another rank was refused.
-
-        Notes
-        -----
-        Rules: docs/spec.md 9.51.
         """
         together(self.comm, lambda: _fields.check_extents(self, _fields.spec_of(field, 0)))
         part = np.ascontiguousarray(_fields.copied_domain(field))
@@ -322,9 +304,8 @@ class Decomposition(AbstractContextManager["Decomposition"]):
         self.comm.Free()
 
     def __exit__(self, *error: object) -> None:
-        if (
-            error[0] is None
-        ):  # Else other ranks may be elsewhere, and this one would wait for them here.
+        # After an error other ranks may be elsewhere, and this one would wait for them here.
+        if error[0] is None:
             self.close()
 
     def _next_exchange(self) -> int:

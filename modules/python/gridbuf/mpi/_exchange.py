@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ..storage import Storage
 from . import _fields, _ghex
@@ -16,16 +16,7 @@ from ._regions import Neighbour, box_points, neighbours
 if TYPE_CHECKING:
     from ._decomposition import Decomposition
 
-__all__ = ["HaloExchange", "PendingExchange"]
-
 Engine = Literal["ghex", "mpi4py"]
-
-
-class _Engine(Protocol):
-    name: str
-
-    def start(self, fields: Callable[[], Sequence[Any]]) -> Callable[[Sequence[Any]], None]: ...
-    def close(self) -> None: ...
 
 
 class _Offer(NamedTuple):
@@ -41,6 +32,7 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
     """Fill the halos of fields from the neighbours of a decomposition, as often as you call it.
 
     Making one and calling it are collective, in the same order on all ranks.
+    Rules: docs/spec.md 9.52 to 9.61.
 
     Parameters
     ----------
@@ -78,10 +70,6 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
     HaloExchangeError
         Another rank raised one of these.
 
-    Notes
-    -----
-    Rules: docs/spec.md 9.52 to 9.61.
-
     Examples
     --------
     >>> exchange = gridbuf.mpi.HaloExchange(grid, u)
@@ -114,13 +102,13 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
             if n.rank != grid.rank
             for piece in n.sends
         )
-        self._engine: _Engine = self._make_engine(offers, found, fields)
+        self._engine = self._make_engine(offers, found, fields)
         self._pending: PendingExchange | None = None
         self._closed = False
 
     def _make_engine(
         self, offers: Sequence[_Offer], found: list[Neighbour], fields: Sequence[Storage]
-    ) -> _Engine:
+    ) -> PackedEngine | _ghex.GhexEngine:
         first, grid, specs = offers[0], self._grid, self._specs
         with_ghex = not any(offer.without_ghex for offer in offers) and all(
             spec.layout == other.layout
@@ -189,7 +177,7 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
         return self._pending
 
     def close(self) -> None:
-        """Give MPI's resources back; the exchange cannot be used after this.
+        """Give MPI's resources back; the exchange cannot be used after this (docs/spec.md 9.61).
 
         The end of a `with` block does it, too.
 
@@ -197,10 +185,6 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
         ------
         RuntimeError
             An exchange is under way; wait for it first.
-
-        Notes
-        -----
-        Rules: docs/spec.md 9.61.
         """
         if not self._closed:
             self._refuse_if_unusable()
@@ -268,16 +252,12 @@ class PendingExchange:
         _under_way.add(self)
 
     def wait(self) -> None:
-        """Wait until the halos are filled. A second call has no effect.
+        """Wait until the halos are filled. A second call has no effect (docs/spec.md 9.54).
 
         Raises
         ------
         HaloExchangeError
             A neighbour failed.
-
-        Notes
-        -----
-        Rules: docs/spec.md 9.54.
         """
         if self._finish is None:
             return

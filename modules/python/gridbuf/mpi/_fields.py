@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
 
 import numpy as np
@@ -14,22 +14,6 @@ from ..storage import CPUStorage, CUDAManagedGPUStorage, Storage
 
 if TYPE_CHECKING:
     from ._decomposition import Decomposition
-
-__all__ = [
-    "Box",
-    "Spec",
-    "check_extents",
-    "check_field",
-    "check_has_halo",
-    "check_ranks_agree",
-    "check_widths",
-    "check_writable",
-    "copied_domain",
-    "is_on_host",
-    "names_of",
-    "pairs_of",
-    "spec_of",
-]
 
 Box = tuple[slice, ...]
 """Indices of a box of a field, from 0 at the first point of its halo."""
@@ -160,25 +144,11 @@ def check_field(wanted: Spec, found: Spec) -> None:
     Raises:
       ValueError: naming field, dimension, wanted and found.
     """
-    if wanted[:5] == found[:5]:
-        return
-    if wanted.dims == found.dims:
-        for dim, want, have in (
-            *zip(wanted.dims, wanted.shape, found.shape, strict=True),
-            *zip(wanted.dims, wanted.halo, found.halo, strict=True),
-        ):
-            if want != have:
-                what = "halo" if isinstance(want, tuple) else "extent"
-                raise ValueError(
-                    f"field {wanted.number}, dimension {dim!r}: the {what} must be {want}, as when the exchange was made, but is "
-                    f"{have}; make another HaloExchange for such fields"
-                )
-    for what in ("dims", "dtype"):
-        if getattr(wanted, what) != getattr(found, what):
-            raise ValueError(
-                f"field {wanted.number}: {what} must be {getattr(wanted, what)}, as when the exchange was made, but is "
-                f"{getattr(found, what)}; make another HaloExchange for such fields"
-            )
+    for what, want, have in _differences(wanted, found):
+        raise ValueError(
+            f"field {wanted.number}{what} must be {want}, as when the exchange was made, but is {have}; make another "
+            "HaloExchange for such fields"
+        )
 
 
 def check_ranks_agree(
@@ -191,23 +161,26 @@ def check_ranks_agree(
     """
     if len(first) != len(other):
         raise ValueError(f"rank {rank} exchanges {len(other)} fields, but rank 0 {len(first)}")
-    for want, have in zip(first, other, strict=True):
-        field = f"rank {rank}, field {want.number}"
-        for what in ("dims", "dtype"):
-            if getattr(want, what) != getattr(have, what):
-                raise ValueError(
-                    f"{field}: {what} must be {getattr(want, what)}, as on rank 0, but is {getattr(have, what)}"
-                )
-        for axis, dim in enumerate(want.dims):
-            if want.halo[axis] != have.halo[axis]:
-                raise ValueError(
-                    f"{field}, dimension {dim!r}: the halo must be {want.halo[axis]}, as on rank 0, but is {have.halo[axis]}"
-                )
-            if dim not in cut and want.shape[axis] != have.shape[axis]:
-                raise ValueError(
-                    f"{field}, dimension {dim!r}: the extent must be {want.shape[axis]}, as on rank 0, but is {have.shape[axis]}; "
-                    "the decomposition does not cut this dimension"
-                )
+    for wanted, found in zip(first, other, strict=True):
+        for what, want, have in _differences(wanted, found, cut):
+            hint = "; the decomposition does not cut this dimension" if "extent" in what else ""
+            raise ValueError(
+                f"rank {rank}, field {wanted.number}{what} must be {want}, as on rank 0, but is {have}{hint}"
+            )
+
+
+def _differences(
+    wanted: Spec, found: Spec, may_differ: Collection[str] = ()
+) -> Iterator[tuple[str, Any, Any]]:
+    """What differs between two fields, in words, wanted and found. Extents of the dimensions `may_differ` are not compared."""
+    for what in ("dims", "dtype"):
+        if getattr(wanted, what) != getattr(found, what):
+            yield f": {what}", getattr(wanted, what), getattr(found, what)
+    for axis, dim in enumerate(wanted.dims):
+        if dim not in may_differ and wanted.shape[axis] != found.shape[axis]:
+            yield f", dimension {dim!r}: the extent", wanted.shape[axis], found.shape[axis]
+        if wanted.halo[axis] != found.halo[axis]:
+            yield f", dimension {dim!r}: the halo", wanted.halo[axis], found.halo[axis]
 
 
 def is_on_host(field: Storage) -> bool:

@@ -27,8 +27,6 @@ from ._libraries import ghex_module, mpi_module
 if TYPE_CHECKING:
     from ._decomposition import Decomposition
 
-__all__ = ["NOT_INSTALLED", "GhexEngine", "why_not"]
-
 NOT_INSTALLED = "GHEX is not installed"
 _DTYPES = frozenset(map(np.dtype, ("float64", "float32", "bool", "int32", "int64")))
 _MOST_DIMENSIONS = 4

@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-__all__ = ["ghex_module", "mpi_module"]
-
 
 def mpi_module() -> Any:
     """The module `mpi4py.MPI`; importing it starts MPI.

@@ -25,8 +25,6 @@ from ._regions import Neighbour, Piece, box_points
 if TYPE_CHECKING:
     from ._decomposition import Decomposition
 
-__all__ = ["PackedEngine"]
-
 _LINE_BYTES = 64
 """Boxes start on cache lines within a message, which also aligns every dtype."""
 

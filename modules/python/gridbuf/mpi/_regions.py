@@ -17,8 +17,6 @@ from ._fields import Box, Spec
 if TYPE_CHECKING:
     from ._decomposition import Decomposition
 
-__all__ = ["Neighbour", "Piece", "box_points", "neighbours"]
-
 
 class Piece(NamedTuple):
     """The box of one field that is sent, or received."""
@@ -82,7 +80,7 @@ def _pieces(
             continue
         # A dimension of the grid that the field does not have: the ranks along it have copies, and exchange nothing.
         box = tuple(
-            (_sent if sending else _received)(offset.get(dim, 0), extent, halo)
+            _part(offset.get(dim, 0), extent, halo, sending)
             for dim, extent, halo in zip(spec.dims, spec.shape, spec.halo, strict=True)
         )
         if box_points(box):
@@ -90,19 +88,14 @@ def _pieces(
     return tuple(pieces)
 
 
-def _sent(step: int, extent: int, halo: tuple[int, int]) -> slice:
+def _part(step: int, extent: int, halo: tuple[int, int], sending: bool) -> slice:
     lower, upper = halo
     if step > 0:
-        return slice(extent - upper - lower, extent - upper)
+        return (
+            slice(extent - upper - lower, extent - upper)
+            if sending
+            else slice(extent - upper, extent)
+        )
     if step < 0:
-        return slice(lower, lower + upper)
-    return slice(lower, extent - upper)
-
-
-def _received(step: int, extent: int, halo: tuple[int, int]) -> slice:
-    lower, upper = halo
-    if step > 0:
-        return slice(extent - upper, extent)
-    if step < 0:
-        return slice(0, lower)
+        return slice(lower, lower + upper) if sending else slice(0, lower)
     return slice(lower, extent - upper)

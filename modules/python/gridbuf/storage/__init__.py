@@ -26,10 +26,7 @@ import sys
 from typing import TYPE_CHECKING, Any, ClassVar, final
 
 from .. import _core
-from .._core import (
-    DevicePointer,
-    SyncState,
-)
+from .._core import DevicePointer, SyncState
 from .._core import _storage_as_storage as as_storage
 from .._core import _storage_empty as empty
 from .._core import _storage_empty_like as empty_like
@@ -90,11 +87,7 @@ class Storage(_Values, _Methods, _Operators):
     """An array on a grid: the base class of all storages, for `isinstance`.
 
     The functions of this module make storages; the classes cannot be called. Operators and NumPy's
-    functions broadcast by the names of dimensions.
-
-    Notes
-    -----
-    Rules: docs/spec.md sections 9 to 11.
+    functions broadcast by the names of dimensions. Rules: docs/spec.md sections 9 to 11.
 
     Examples
     --------
@@ -123,12 +116,7 @@ class Storage(_Values, _Methods, _Operators):
 
 @final
 class CPUStorage(Storage):
-    """A storage in memory of the host.
-
-    Notes
-    -----
-    Rules: docs/spec.md 9.1.
-    """
+    """A storage in memory of the host (docs/spec.md 9.1)."""
 
     __slots__ = ()
     __dlpack_c_exchange_api__: ClassVar[CapsuleType]
@@ -137,12 +125,7 @@ class CPUStorage(Storage):
 
 @final
 class GPUStorage(Storage):
-    """A storage in memory of a device, which the host cannot read.
-
-    Notes
-    -----
-    Rules: docs/spec.md 9.1.
-    """
+    """A storage in memory of a device, which the host cannot read (docs/spec.md 9.1)."""
 
     __slots__ = ()
     __dlpack_c_exchange_api__: ClassVar[CapsuleType]
@@ -165,12 +148,7 @@ class SoftwareManagedGPUStorage(Storage):
 
 @final
 class CUDAManagedGPUStorage(Storage):
-    """A storage in memory that host and device both reach.
-
-    Notes
-    -----
-    Rules: docs/spec.md 9.1.
-    """
+    """A storage in memory that host and device both reach (docs/spec.md 9.1)."""
 
     __slots__ = ()
     __dlpack_c_exchange_api__: ClassVar[CapsuleType]

@@ -20,31 +20,8 @@ import numpy as np
 
 from .. import _core
 from .._stream import run_on_device
-from ._operands import (
-    Operand,
-    by_place,
-    decider,
-    is_named,
-    is_storage,
-    place,
-    read,
-    side_of,
-)
+from ._operands import Operand, by_place, decider, is_named, is_storage, place, read, side_of
 from ._others import Other, Side, taken
-
-__all__ = [
-    "Work",
-    "assign",
-    "compute",
-    "delivered",
-    "fixed",
-    "new_names",
-    "placed",
-    "result_field",
-    "room",
-    "run",
-    "stored",
-]
 
 Work = Callable[[Any, Sequence[Any], Sequence[Any], Any], Any]
 """What is to be done: by which module (numpy or cupy), with the arrays of the inputs, those of the outputs, and `where`."""

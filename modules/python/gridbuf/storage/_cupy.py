@@ -15,8 +15,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["call", "named", "reduce"]
-
 _REDUCTIONS: dict[np.ufunc, str] = {
     np.add: "sum",
     np.multiply: "prod",

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
@@ -48,12 +48,9 @@ from ._operands import (
     side_of,
 )
 from ._others import Other, Side, taken
-from ._reductions import axes_of, axis_of, fit_mask, name_of, reduce, reduced
-from ._refusals import refuse, refused
-from ._table import ROWS, Row
+from ._reductions import axes_of, axis_of, fit_mask, name_of, reduced
+from ._table import ROWS, Row, instead_of
 from ._ufuncs import call_again, call_ufunc
-
-__all__ = ["array_function", "array_ufunc", "copyto"]
 
 _WRITEABLE = 0x0400  # NPY_ARRAY_WRITEABLE
 _AXES = frozenset({"axis", "axes", "axis1", "axis2", "source", "destination", "start"})
@@ -82,12 +79,16 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **options
             return call_again(ufunc, inputs, options["out"][0])
         return call_ufunc(ufunc, inputs, **options)
     if method == "reduce":
-        return reduce(ufunc, *inputs, **options)
+        name, row = f"{ufunc.__name__}.reduce", Row("reduces", ("array", "where"))
+        call = _Call(ufunc.reduce, name, row, inputs, options)
+        return NotImplemented if call.is_for_others else _reduces(call)
     if method in ("accumulate", "outer", "reduceat") and not options.get("out"):
         name = f"{ufunc.__name__}.{method}"
         call = _Call(getattr(ufunc, method), name, Row("plain"), inputs, options)
         return NotImplemented if call.is_for_others else _plain(call)
-    return refused(f"numpy.{ufunc.__name__}.{method}", [*inputs, *options.get("out", ())])
+    if any(_may_handle(value) for value in (*inputs, *options.get("out", ()))):
+        return NotImplemented
+    _refuse(f"{ufunc.__name__}.{method}")
 
 
 def array_function(
@@ -105,7 +106,20 @@ def array_function(
         return NotImplemented if call.is_for_others else _RULES[row.rule](call)
     if not all(issubclass(kind, (np.ndarray, _core.StorageBase)) for kind in types):
         return NotImplemented
-    refuse(f"numpy.{name}")
+    _refuse(name)
+
+
+def _refuse(name: str) -> NoReturn:
+    raise TypeError(f"storages do not have numpy.{name}; use {instead_of(name)}")
+
+
+def _may_handle(value: Any) -> bool:
+    """Whether a value is another type's array, which may handle the ufunc."""
+    return (
+        hasattr(value, "__array_ufunc__")
+        and not isinstance(value, (np.ndarray, np.generic))
+        and not is_storage(value)
+    )
 
 
 def copyto(dst: Any, src: Any, casting: Any = "same_kind", where: Any = True) -> Any:
@@ -143,6 +157,12 @@ def _signature_of(function: Callable[..., Any]) -> inspect.Signature:
         return inspect.signature(lambda *inputs, **options: None)
     if function is np.where:  # NumPy before 2.4 cannot tell
         return inspect.signature(lambda condition, x=None, y=None, /: None)
+    if getattr(function, "__name__", "") == "reduce":
+        return inspect.signature(
+            lambda array, /, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=True: (
+                None
+            )
+        )
     if function in (np.concatenate, np.concat):
         return inspect.signature(
             lambda arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind": None
@@ -269,13 +289,8 @@ class _Call:
 
     def with_first(self, array: Any) -> Any:
         """What the function returns for `array` in place of the first storage, and the other arrays on the host."""
-        return self.call(
-            self.function,
-            [
-                array if a is self.first else np.asarray(a if is_storage(a) else a.source)
-                for a in self.arrays
-            ],
-        )
+        first = self.first
+        return self.call(self.function, [array if a is first else _on_host(a) for a in self.arrays])
 
     def evaluate(
         self, side: Side, dims: Any = None, shape: Any = None, made: Room | None = None
@@ -289,13 +304,31 @@ class _Call:
         def kernel(xp: Any, *arrays: Any) -> Any:
             given = [xp.broadcast_to(a, shape) if i in wide else a for i, a in enumerate(arrays)]
             out = np.empty(*made) if made is not None and xp is np else None
-            function = around(self.function, out) if xp is np else _cupy.named(xp, self.name)
+            function = around(self.function, out) if xp is np else self._of_cupy(xp, made)
             value = self.call(function, given, out)
             if made is not None and value is not out:
                 value = placed(value, made)
             return _own(value, arrays, xp, side)
 
         return kernel(np, *arrays) if side == "host" else run_on_device(kernel, arrays)
+
+    def _of_cupy(self, xp: Any, made: Room | None) -> Any:
+        ufunc = _UFUNCS.get(self.name, getattr(self.function, "__self__", None))
+        if self.row.rule != "reduces" or ufunc is None:
+            return _cupy.named(xp, self.name)
+
+        def reduce(
+            array: Any,
+            axis: Any,
+            dtype: Any = None,
+            keepdims: Any = False,
+            where: Any = True,
+            **initial: Any,
+        ) -> Any:
+            options = {"dtype": dtype, "keepdims": keepdims, **initial}
+            return _cupy.reduce(xp, ufunc, array, where, axis, options, made)
+
+        return reduce
 
 
 def _holds_array(value: Any) -> bool:
@@ -407,23 +440,21 @@ _CLIP: Any = _Clip()
 
 
 def _reduces(call: _Call) -> Any:
-    array = call.first
-    axis, keepdims = call.argument("axis"), call.values.get("keepdims", False)
-    keepdims = bool(keepdims) and keepdims is not np._NoValue
-    ufunc = _UFUNCS.get(call.name)
-    if ufunc is not None or array is None:
-        options = {
-            n: call.arguments[n]
-            for n in ("where", "initial")
-            if call.arguments.get(n, np._NoValue) is not np._NoValue
-        }
+    array, target = call.first, output(call.out)
+    if array is None:
         first = call.arguments[call.row.paired[0]]
-        dtype = call.arguments.get("dtype")
-        return reduce(ufunc or np.add, first, axis, dtype, (call.out,), keepdims, **options)
+        raise TypeError(
+            f"numpy.{call.name} reduces a {type(first).__name__}, whose dimensions have no names, but out or where is a "
+            "storage; wrap it with gridbuf.storage.as_storage(array, dims=...)"
+        )
+    if target is NotImplemented:
+        return NotImplemented
+    axis, keepdims = call.argument("axis"), call.values.get("keepdims", False)
+    call.values.setdefault("axis", axis)
+    keepdims = bool(keepdims) and keepdims is not np._NoValue
     axes = axes_of(axis, array.dims)
     call.name_axes(array.dims)
     call.values.pop("overwrite_input", None)
-    target = output(call.out)
     side = side_of(call.arrays, [target])
     with taken(side, call.arrays, [target]):
         for i in call.paired[1:]:
@@ -625,19 +656,19 @@ def _like(call: _Call) -> Any:
 def _properties(call: _Call) -> Any:
     storages = [array for array in call.arrays if is_storage(array)]
     call.name_axes(storages[0].dims)
-    return call.call(
-        call.function,
-        [
-            np.broadcast_to(np.empty((), a.dtype), a.shape) if is_storage(a) else a.source
-            for a in call.arrays
-        ],
-    )
+    pictures = [
+        np.broadcast_to(np.empty((), a.dtype), a.shape) if is_storage(a) else a.source
+        for a in call.arrays
+    ]
+    return call.call(call.function, pictures)
 
 
 def _host(call: _Call) -> Any:
-    return call.call(
-        call.function, [np.asarray(a if is_storage(a) else a.source) for a in call.arrays]
-    )
+    return call.call(call.function, [*map(_on_host, call.arrays)])
+
+
+def _on_host(array: Operand) -> np.ndarray[Any, Any]:
+    return np.asarray(array if is_storage(array) else array.source)
 
 
 def _plain(call: _Call) -> Any:

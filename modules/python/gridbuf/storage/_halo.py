@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
+
+import numpy as np
 
 from ._operands import is_storage
 
-__all__ = ["fill_halo"]
-
-# The point of a domain of n points whose value the point i outside gets.
-_SOURCES: dict[str, Callable[[int, int], int]] = {
-    "periodic": lambda i, n: i % n,
-    "edge": lambda i, n: min(max(i, 0), n - 1),
-    "reflect": lambda i, n: _folded(i, n - 1, 0),
-    "symmetric": lambda i, n: _folded(i, n, 1),
-}
-
-
-def _folded(i: int, half: int, repeated: int) -> int:
-    """The mirrored index: up to `half`, and back. `repeated`: the point at the edge occurs twice."""
-    place = i % (2 * half) if half else 0
-    return place if place < half + 1 - repeated else 2 * half - repeated - place
+# The modes of numpy.pad by the names of conditions at a boundary.
+_MODES: dict[str, Any] = {"periodic": "wrap"} | {m: m for m in ("edge", "reflect", "symmetric")}
 
 
 def fill_halo(field: Any, how: str | object, dims: str | Sequence[str] | None = None) -> None:
     """Fill the halo of a storage from its domain, in place.
 
     The dimensions are filled one after the other, each over the whole extent of the others. So the corners are filled, too.
+    Rules: docs/spec.md 9.78. Between processes, `gridbuf.mpi.HaloExchange` fills the halo.
 
     Parameters
     ----------
@@ -46,10 +36,6 @@ def fill_halo(field: Any, how: str | object, dims: str | Sequence[str] | None = 
     ValueError
         No such way or dimension; a domain without points; a storage that is read-only.
 
-    Notes
-    -----
-    Rules: docs/spec.md 9.78. Between processes, `gridbuf.mpi.HaloExchange` fills the halo.
-
     Examples
     --------
     >>> import gridbuf.storage
@@ -62,8 +48,8 @@ def fill_halo(field: Any, how: str | object, dims: str | Sequence[str] | None = 
         raise TypeError(
             f"field is of type {type(field).__name__}, but must be a storage; use gridbuf.storage.as_storage(field, halo=...)"
         )
-    if isinstance(how, str) and how not in _SOURCES:
-        known = ", ".join(f'"{name}"' for name in _SOURCES)
+    if isinstance(how, str) and how not in _MODES:
+        known = ", ".join(f'"{name}"' for name in _MODES)
         raise ValueError(
             f'how is {how!r}, but must be {known} or a number; what numpy.pad calls "wrap" is "periodic"'
         )
@@ -85,24 +71,23 @@ def _runs(
 ) -> Iterator[tuple[slice, slice | int | None]]:
     """The points of the halo, and where their values are: as few slices as possible. None: the value itself."""
     lower, upper = halo
-    count = extent - lower - upper
+    if not isinstance(how, str):
+        yield from ((slice(0, lower), None), (slice(extent - upper, extent), None))
+        return
+    domain = np.arange(lower, extent - upper)
+    if any(halo) and domain.size == 0:
+        raise ValueError(
+            f"dimension {name} has a halo of {halo} and no point of a domain to fill it from; pass a number as `how`"
+        )
+    points = np.pad(domain, halo, _MODES[how]) if any(halo) else domain
     for start, stop in ((0, lower), (extent - upper, extent)):
-        if start == stop:
-            continue
-        if not isinstance(how, str):
-            yield slice(start, stop), None
-            continue
-        if count == 0:
-            raise ValueError(
-                f"dimension {name} has a halo of {halo} and no point of a domain to fill it from; pass a number as `how`"
-            )
-        sources = [lower + _SOURCES[how](i - lower, count) for i in range(start, stop)]
-        while sources:
-            step = sources[1] - sources[0] if len(sources) > 1 else 1
+        while start < stop:
+            first, *rest = points[start:stop].tolist()
+            step = rest[0] - first if rest else 1
             size = 1
-            while size < len(sources) and sources[size] == sources[0] + size * step:
+            while size <= len(rest) and rest[size - 1] == first + size * step:
                 size += 1
-            first, last = sources[0], sources[0] + size * step
+            last = first + size * step
             source = slice(first, last if last >= 0 else None, step) if step else first
             yield slice(start, start + size), source
-            start, sources = start + size, sources[size:]
+            start += size

@@ -10,13 +10,12 @@ import numpy as np
 from .. import _core
 from ._table import MISSING, RULES, row_of
 
-__all__ = ["Methods"]
-
-_TEXT = """Return {text}, as `numpy.{name}(storage, ...)`.
+_TEXT = """Return {text}, as `numpy.{name}(storage, ...)` (docs/spec.md 11.16 to 11.29, 11.40).
 
 Parameters
 ----------
-{parameters}
+{axis}*arguments, **options
+    Those of `numpy.{name}` after the array. An axis is a number or a name.
 
 Returns
 -------
@@ -26,25 +25,11 @@ Storage, array or scalar
 Raises
 ------
 TypeError
-    {raises}.
-
-Notes
------
-Rules: docs/spec.md 11.16 to 11.29, 11.40.
-
-Examples
---------
->>> import gridbuf.storage
->>> field = gridbuf.storage.ones((2, 3))
->>> {example}
-{result}
+    NumPy refuses the arguments, or there are several names outside of a tuple.
 """
-_OF_REDUCTION = """axis : int, str, or a tuple of them, optional
+_AXIS = """axis : int, str, or a tuple of them, optional
     Dimensions, by number or name. Default: all. The halo counts, too: `storage.domain_view.{name}()` leaves it out.
-*arguments, **options
-    Those of `numpy.{name}`, such as `keepdims`."""
-_OF_FUNCTION = """*arguments, **options
-    Those of `numpy.{name}` after the array. `axis` is a number or a name."""
+"""
 
 
 def _reduction(name: str, text: str) -> Callable[..., Any]:
@@ -55,40 +40,26 @@ def _reduction(name: str, text: str) -> Callable[..., Any]:
             )
         return getattr(np, name)(self, axis, *arguments, **options)
 
-    return _documented(
-        method,
-        name,
-        text=text,
-        parameters=_OF_REDUCTION.format(name=name),
-        raises="Several names outside of a tuple",
-        example=f'field.{name}(axis="J").dims',
-        result="('I',)",
-    )
+    return _documented(method, name, text, _AXIS.format(name=name))
 
 
-def _function(name: str, text: str, example: str, result: str) -> Callable[..., Any]:
+def _function(name: str, text: str) -> Callable[..., Any]:
     def method(self: Any, /, *arguments: Any, **options: Any) -> Any:
         if name == "reshape" and len(arguments) > 1:
             arguments = (arguments,)
         return getattr(np, name)(self, *arguments, **options)
 
-    return _documented(
-        method,
-        name,
-        text=text,
-        parameters=_OF_FUNCTION.format(name=name),
-        raises="What NumPy refuses",
-        example=example,
-        result=result,
-    )
+    return _documented(method, name, text)
 
 
-def _documented(method: Any, name: str, **texts: str) -> Callable[..., Any]:
+def _documented(method: Any, name: str, text: str, axis: str = "") -> Callable[..., Any]:
     row = row_of(name)
     assert row is not None
     returns = RULES[row.rule]
     method.__name__, method.__qualname__ = name, f"Storage.{name}"
-    method.__doc__ = _TEXT.format(name=name, returns=returns[0].upper() + returns[1:], **texts)
+    method.__doc__ = _TEXT.format(
+        name=name, text=text, axis=axis, returns=returns[0].upper() + returns[1:]
+    )
     return method  # type: ignore[no-any-return]
 
 
@@ -109,74 +80,25 @@ class Methods(_core.StorageBase):
     sum = _reduction("sum", "the sum of the elements")
     var = _reduction("var", "the variance of the elements")
 
-    argpartition = _function(
-        "argpartition",
-        "the indices that partition along a dimension",
-        "field.argpartition(1).shape",
-        "(2, 3)",
-    )
-    argsort = _function(
-        "argsort",
-        "the indices that sort along a dimension",
-        'field.argsort(axis="J").shape',
-        "(2, 3)",
-    )
-    choose = _function(
-        "choose",
-        "elements of arrays, chosen by integers",
-        "gridbuf.storage.zeros((2,), int).choose([7, 8]).tolist()",
-        "[7, 7]",
-    )
-    conjugate = _function(
-        "conjugate", "the complex conjugate of each element", "field.conjugate().shape", "(2, 3)"
-    )
-    conj = _function(
-        "conj", "the complex conjugate of each element", "field.conj().shape", "(2, 3)"
-    )
-    cumprod = _function(
-        "cumprod",
-        "products up to each element along a dimension",
-        'field.cumprod(axis="I").shape',
-        "(2, 3)",
-    )
-    cumsum = _function(
-        "cumsum",
-        "sums up to each element along a dimension",
-        'field.cumsum(axis="I").shape',
-        "(2, 3)",
-    )
-    diagonal = _function("diagonal", "the diagonal", "field.diagonal().shape", "(2,)")
-    dot = _function("dot", "the product of two arrays", "field.dot([1.0, 2.0, 3.0]).shape", "(2,)")
-    nonzero = _function(
-        "nonzero",
-        "the indices of the elements that are not zero, one array for each dimension",
-        "[axis.tolist() for axis in field[:1, :2].nonzero()]",
-        "[[0, 0], [0, 1]]",
-    )
-    ravel = _function("ravel", "the elements in one dimension", "field.ravel().shape", "(6,)")
-    repeat = _function(
-        "repeat", "each element several times", "field.repeat(2, axis=0).shape", "(4, 3)"
-    )
-    reshape = _function(
-        "reshape", "the elements in another shape", "field.reshape(3, 2).shape", "(3, 2)"
-    )
-    searchsorted = _function(
-        "searchsorted",
-        "where elements belong in a sorted storage of one dimension",
-        "field[0].searchsorted([1.0, 2.0]).shape",
-        "(2,)",
-    )
-    squeeze = _function(
-        "squeeze", "a view without the dimensions of one element", "field.squeeze().shape", "(2, 3)"
-    )
-    swapaxes = _function(
-        "swapaxes",
-        "a view with two dimensions exchanged",
-        'field.swapaxes("I", "J").shape',
-        "(3, 2)",
-    )
-    take = _function("take", "elements at indices", "field.take([0, 1], 1).shape", "(2, 2)")
-    trace = _function("trace", "the sum along the diagonal", "float(field.trace())", "2.0")
+    argpartition = _function("argpartition", "the indices that partition along a dimension")
+    argsort = _function("argsort", "the indices that sort along a dimension")
+    choose = _function("choose", "elements of arrays, chosen by integers")
+    conjugate = _function("conjugate", "the complex conjugate of each element")
+    conj = _function("conj", "the complex conjugate of each element")
+    cumprod = _function("cumprod", "products up to each element along a dimension")
+    cumsum = _function("cumsum", "sums up to each element along a dimension")
+    diagonal = _function("diagonal", "the diagonal")
+    dot = _function("dot", "the product of two arrays")
+    nonzero = _function("nonzero", "the indices of the elements that are not zero, by dimension")
+    ravel = _function("ravel", "the elements in one dimension")
+    repeat = _function("repeat", "each element several times")
+    reshape = _function("reshape", "the elements in another shape")
+    round = _function("round", "the rounded elements")
+    searchsorted = _function("searchsorted", "where elements belong in a sorted storage")
+    squeeze = _function("squeeze", "a view without the dimensions of one element")
+    swapaxes = _function("swapaxes", "a view with two dimensions exchanged")
+    take = _function("take", "elements at indices")
+    trace = _function("trace", "the sum along the diagonal")
 
     def compress(self, condition: Any, axis: Any = None) -> Any:
         """Return the slices along a dimension where a condition holds, as `numpy.compress`.
@@ -196,17 +118,11 @@ class Methods(_core.StorageBase):
         Notes
         -----
         Rules: docs/spec.md 11.40.
-
-        Examples
-        --------
-        >>> import gridbuf.storage
-        >>> gridbuf.storage.ones((2, 3)).compress([True, False], axis="I").shape
-        (1, 3)
         """
         return np.compress(condition, self, axis)
 
     def flatten(self, order: Any = "C") -> Any:
-        """Return a copy of the elements in one dimension.
+        """Return a copy of the elements in one dimension (docs/spec.md 11.40).
 
         Parameters
         ----------
@@ -217,21 +133,11 @@ class Methods(_core.StorageBase):
         -------
         numpy.ndarray or cupy.ndarray
             New memory; `ravel` shares it where it can.
-
-        Notes
-        -----
-        Rules: docs/spec.md 11.40.
-
-        Examples
-        --------
-        >>> import gridbuf.storage
-        >>> gridbuf.storage.ones((2, 3)).flatten().shape
-        (6,)
         """
         return np.ravel(self, order).copy()
 
     def sort(self, axis: Any = -1, kind: Any = None) -> None:
-        """Sort along a dimension, in place, as `numpy.ndarray.sort`.
+        """Sort along a dimension, in place, as `numpy.ndarray.sort` (docs/spec.md 11.40).
 
         Parameters
         ----------
@@ -239,23 +145,11 @@ class Methods(_core.StorageBase):
             The dimension, by number or name.
         kind : str, optional
             Of `numpy.sort`.
-
-        Notes
-        -----
-        Rules: docs/spec.md 11.40.
-
-        Examples
-        --------
-        >>> import gridbuf.storage
-        >>> field = gridbuf.storage.storage([2.0, 1.0])
-        >>> field.sort()
-        >>> field.tolist()
-        [1.0, 2.0]
         """
         self[...] = np.sort(self, axis, kind)
 
     def partition(self, kth: Any, axis: Any = -1) -> None:
-        """Partition along a dimension, in place, as `numpy.ndarray.partition`.
+        """Partition along a dimension, in place, as `numpy.ndarray.partition` (docs/spec.md 11.40).
 
         Parameters
         ----------
@@ -263,23 +157,11 @@ class Methods(_core.StorageBase):
             The places that get the element they have in a sorted array.
         axis : int or str, optional
             The dimension, by number or name.
-
-        Notes
-        -----
-        Rules: docs/spec.md 11.40.
-
-        Examples
-        --------
-        >>> import gridbuf.storage
-        >>> field = gridbuf.storage.storage([3.0, 1.0, 2.0])
-        >>> field.partition(0)
-        >>> field.tolist()[0]
-        1.0
         """
         self[...] = np.partition(self, kth, axis)
 
     def tobytes(self, order: Any = "C") -> bytes:
-        """Return the elements as bytes, without padding.
+        """Return the elements as bytes, without padding (docs/spec.md 11.40).
 
         Parameters
         ----------
@@ -295,16 +177,6 @@ class Methods(_core.StorageBase):
         ------
         GTNoSuchBufferError
             The storage has no host buffer.
-
-        Notes
-        -----
-        Rules: docs/spec.md 11.40.
-
-        Examples
-        --------
-        >>> import gridbuf.storage
-        >>> gridbuf.storage.ones((2,), dtype="int8").tobytes()
-        b'\\x01\\x01'
         """
         return self.to_numpy().tobytes(order)
 
@@ -329,17 +201,11 @@ class Methods(_core.StorageBase):
         Notes
         -----
         Rules: docs/spec.md 11.40.
-
-        Examples
-        --------
-        >>> import gridbuf.storage
-        >>> gridbuf.storage.ones((2, 3)).view("int64").shape
-        (2, 3)
         """
         return self.to_numpy().view(*type_or_dtype) if type_or_dtype else self[...]
 
     def to_device(self, device: Any, /, *, stream: Any = None) -> Any:
-        """Return the storage on a device: itself if it is there.
+        """Return the storage on a device: itself if it is there (docs/spec.md 11.41).
 
         Parameters
         ----------
@@ -357,17 +223,6 @@ class Methods(_core.StorageBase):
         ------
         ValueError
             No such device, or a stream.
-
-        Notes
-        -----
-        Rules: docs/spec.md 11.41.
-
-        Examples
-        --------
-        >>> import gridbuf.storage
-        >>> field = gridbuf.storage.ones((2, 3))
-        >>> field.to_device("cpu") is field
-        True
         """
         if device not in (None, "cpu", "gpu") or stream is not None:
             raise ValueError(
@@ -399,17 +254,12 @@ class Methods(_core.StorageBase):
 class _Missing:
     """An attribute of NumPy's arrays that storages do not have."""
 
-    def __init__(self, instead: str) -> None:
-        self.instead = instead
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, instead: str) -> None:
+        self.text = f"storages do not have {name}; use {instead}"
 
     def __get__(self, storage: Any, owner: type | None = None) -> NoReturn:
-        raise AttributeError(f"storages do not have {self.name}; use {self.instead}")
+        raise AttributeError(self.text)
 
 
 for _name, _instead in MISSING.items():
-    _missing = _Missing(_instead)
-    _missing.__set_name__(Methods, _name)
-    setattr(Methods, _name, _missing)
+    setattr(Methods, _name, _Missing(_name, _instead))

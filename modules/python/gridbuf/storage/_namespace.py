@@ -9,10 +9,7 @@ import numpy as np
 
 from .. import _core
 from ._operands import is_storage
-from ._refusals import instead_of
-from ._table import row_of
-
-__all__ = ["VERSION", "namespace"]
+from ._table import instead_of, row_of
 
 VERSION = "2024.12"
 _CONSTANTS = frozenset(

@@ -7,17 +7,8 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["around", "caller", "masked", "planned"]
-
 # They crash with a mask, if an operand is an integer of Python beyond the other's type.
-_COMPARISONS = {
-    np.equal,
-    np.not_equal,
-    np.less,
-    np.less_equal,
-    np.greater,
-    np.greater_equal,
-}
+_COMPARISONS = {np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal}
 
 # Their loops read or write wrong elements if those of the output are not adjacent along the inner axis.
 _WRONG_IF_STRIDED = {np.negative, np.isfinite, np.isinf, np.isnan, np.signbit}
@@ -29,8 +20,8 @@ def caller(ufunc: np.ufunc) -> Callable[..., Any]:
         return ufunc
 
     def call(array: Any, /, *, out: Any, where: Any = True, **options: Any) -> None:
-        target = out[0] if isinstance(out, tuple) else out
-        if _is_adjacent(target, array):
+        (target,) = out if isinstance(out, tuple) else (out,)
+        if _are_dense(target.flags, getattr(array, "flags", None)):
             ufunc(array, out=target, where=where, **options)
         else:
             made = ufunc(np.broadcast_to(array, target.shape), **options)
@@ -39,31 +30,11 @@ def caller(ufunc: np.ufunc) -> Callable[..., Any]:
     return call
 
 
-def planned(ufunc: np.ufunc, inputs: Sequence[Any], result: Any) -> Callable[..., Any]:
-    """As `caller`, for all calls with storages of these parameters, and new results: layouts decide, not strides."""
-    if ufunc in _WRONG_IF_STRIDED and _is_adjacent(result.to_numpy(), inputs[0].to_numpy()):
-        return ufunc
-    return caller(ufunc)
-
-
-def _is_adjacent(target: np.ndarray[Any, Any], array: Any) -> bool:
-    """Whether the inner loop, whichever axis NumPy takes, writes adjacent elements."""
-    flags, others = target.flags, getattr(array, "flags", None)
-    if others is not None and (
+def _are_dense(flags: Any, others: Any) -> bool:
+    """Whether two arrays with these flags have adjacent elements in one order of dimensions."""
+    return others is not None and (
         (flags.c_contiguous and others.c_contiguous) or (flags.f_contiguous and others.f_contiguous)
-    ):
-        return True
-    axis = _inner_axis(target)
-    if axis < 0:
-        return True
-    is_same = np.ndim(array) == target.ndim and _inner_axis(array) == axis
-    return is_same and target.strides[axis] == target.itemsize
-
-
-def _inner_axis(array: Any) -> int:
-    """The axis with the smallest stride; -1 for a single element."""
-    axes = [axis for axis, extent in enumerate(array.shape) if extent > 1]
-    return min(axes, key=lambda axis: abs(array.strides[axis]), default=-1)
+    )
 
 
 def masked(

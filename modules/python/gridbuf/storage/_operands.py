@@ -17,22 +17,6 @@ import numpy as np
 from .. import _core
 from ._others import BOTH, DEVICE, HOST, Other, Side, sides_of
 
-__all__ = [
-    "NUMBERS",
-    "Operand",
-    "by_place",
-    "decider",
-    "is_array",
-    "is_named",
-    "is_storage",
-    "operand",
-    "output",
-    "place",
-    "read",
-    "sample",
-    "side_of",
-]
-
 NUMBERS = frozenset(
     {bool, int, float, complex, np.bool_, np.float64, np.float32, np.int64, np.int32}
 )

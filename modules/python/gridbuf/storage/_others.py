@@ -18,18 +18,7 @@ from typing import Any, Literal
 import numpy as np
 
 from .. import _core
-
-__all__ = [
-    "BOTH",
-    "DEVICE",
-    "HOST",
-    "Other",
-    "Side",
-    "check_starts",
-    "sides_of",
-    "taken",
-    "with_ranges",
-]
+from .._owns import offers_memory
 
 Side = Literal["host", "device"]
 HOST: tuple[Side, ...] = ("host",)
@@ -38,6 +27,9 @@ BOTH: tuple[Side, ...] = ("host", "device")
 
 # The keys of a data interface.
 _KEYS: dict[Side, str | None] = {"host": None, "device": "gpu"}
+
+# The attributes by which an object exports memory of the host, without making an array for it; and the buffer protocol.
+_INTERFACES = ("__gt_data_interface__", "__array_interface__", "__array_struct__", "__dlpack__")
 
 # The device types of DLPack that gridbuf knows: host, CUDA, pinned, managed.
 _DLPACK_SIDES: dict[int, tuple[Side, ...]] = {1: HOST, 2: DEVICE, 3: HOST, 13: BOTH}
@@ -88,7 +80,7 @@ class Other:
             return source
         if side == "device":
             return _core._storage_as_storage(device_data=source, device="gpu", managed=None)
-        if isinstance(source, (list, tuple)) or not _offers_memory(source):
+        if isinstance(source, (list, tuple)) or not offers_memory(source, _INTERFACES):
             if writing:
                 raise TypeError(
                     f"out is a {self.name}, which exports no memory to write to; pass a storage or an array"
@@ -192,21 +184,9 @@ def sides_of(source: object) -> tuple[Side, ...]:
         return tuple(side for side in BOTH if _KEYS[side] in entries)
     if hasattr(source, "__dlpack_device__"):
         return _DLPACK_SIDES.get(int(source.__dlpack_device__()[0]), ())
-    host = HOST if _offers_memory(source) or hasattr(source, "__array__") else ()
+    host = HOST if offers_memory(source, _INTERFACES) or hasattr(source, "__array__") else ()
     device = DEVICE if hasattr(source, "__cuda_array_interface__") else ()
     return host + device
-
-
-def _offers_memory(source: object) -> bool:
-    """Whether the host can take a view of the object's memory, without the object making an array for it."""
-    names = ("__gt_data_interface__", "__array_interface__", "__array_struct__", "__dlpack__")
-    if any(hasattr(source, name) for name in names):
-        return True
-    try:
-        _core._as_memoryview(source).release()
-    except TypeError:
-        return False
-    return True
 
 
 # ---- Dimensions. ----

@@ -9,8 +9,6 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-__all__ = ["picture"]
-
 _WIDTH = 460
 _CURRENT, _STALE, _HALO, _DOMAIN = "#2e9e5b", "#808080", "#d98e04", "#3b82f6"
 

@@ -1,78 +1,17 @@
-"""Reductions of storages: `ufunc.reduce`, which drops the dimensions that it reduces."""
+"""What reductions of storages need: the axes that names are, the mask, and the result without the reduced dimensions."""
 
 from __future__ import annotations
 
 import operator
 import unicodedata
-from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
 from typing import Any, SupportsIndex
 
 import numpy as np
 
 from .. import _core
-from . import _cupy
-from ._compute import delivered, fixed, new_names, room, run, stored
-from ._operands import (
-    Operand,
-    by_place,
-    decider,
-    is_array,
-    is_named,
-    is_storage,
-    operand,
-    output,
-    place,
-    side_of,
-)
-from ._others import Side, taken
-
-__all__ = ["axes_of", "axis_of", "fit_mask", "reduce", "reduced"]
-
-
-def reduce(
-    ufunc: np.ufunc,
-    array: Any,
-    axis: Any = 0,
-    dtype: Any = None,
-    out: tuple[Any, ...] = (None,),
-    keepdims: bool = False,
-    where: Any = True,
-    **initial: Any,
-) -> Any:
-    """`ufunc.reduce`: a storage without the reduced dimensions, or a scalar if no dimension is left.
-
-    `axis` counts as in NumPy, or names dimensions: `numpy.add.reduce(field, axis="K")`.
-    """
-    if not is_storage(array):
-        raise TypeError(
-            f"numpy.{ufunc.__name__}.reduce reduces a {type(array).__name__}, whose dimensions have no names, but out or "
-            "where is a storage; wrap it with gridbuf.storage.as_storage(array, dims=...)"
-        )
-    usual = dtype is None and out[0] is None and where is True and not initial
-    if usual and array.device is None and _is_plain(axis):
-        return _reduce_again(ufunc, array, axis, bool(keepdims))
-    mask, target = operand(where), output(out[0])
-    if mask is NotImplemented or target is NotImplemented:
-        return NotImplemented
-    axes = axes_of(axis, array.dims)
-    options = {"dtype": dtype, "keepdims": bool(keepdims), **initial}
-    left = array._parameters.reduced(axes, bool(keepdims))
-
-    def work(xp: Any, arrays: Sequence[Any], targets: Sequence[Any], mask: Any) -> Any:
-        made = room(target, left.shape)
-        if xp is not np:
-            return _cupy.reduce(xp, ufunc, arrays[0], mask, axes, options, made)
-        masked = {} if mask is True else {"where": mask}
-        given = {} if made is None else {"out": np.empty(*made)}
-        return ufunc.reduce(arrays[0], axis=axes, **masked, **given, **options)
-
-    side = side_of([array, mask], [target])
-    with taken(side, [array, mask], [target]):
-        mask = fit_mask(mask, array)
-        value = run(work, [array], mask, [], array.dims, side, whole=True)
-        field = _core._join(decider([array, mask, target])._parameters, [left], [])
-        return delivered(reduced(value, field, side, target is None), out[0], target, side)
+from ._compute import fixed, new_names, stored
+from ._operands import Operand, by_place, is_array, is_named, place
+from ._others import Side
 
 
 def reduced(value: Any, left: _core.Parameters, side: Side, may_be_scalar: bool) -> Any:
@@ -84,38 +23,6 @@ def reduced(value: Any, left: _core.Parameters, side: Side, may_be_scalar: bool)
     value = value if hasattr(value, "ndim") else np.asarray(value)
     more = new_names(left.dims, value.ndim - len(left.dims))
     return stored(value, left, (*more, *left.dims), side)
-
-
-def _reduce_again(ufunc: np.ufunc, array: Any, axis: Any, keepdims: bool) -> Any:
-    """`reduce` of a host storage without options: the result of the analysis is cached by parameters."""
-    axes, make = _plan(ufunc, array._parameters, axis, keepdims)
-    if make is None:
-        return ufunc.reduce(array._read_array("host"), axis=axes)
-    result = make()
-    target = result._write_array("host")
-    try:
-        ufunc.reduce(array._read_array("host"), axis=axes, out=target, keepdims=keepdims)
-    finally:
-        result._written("host")
-    return result
-
-
-@lru_cache(maxsize=1024)
-def _plan(
-    ufunc: np.ufunc, parameters: _core.Parameters, axis: Any, keepdims: bool
-) -> tuple[tuple[int, ...], Callable[[], Any] | None]:
-    """The axes, and what makes the result; None for a scalar."""
-    axes = axes_of(axis, parameters.dims)
-    left = parameters.reduced(axes, keepdims)
-    one = np.zeros((1,) * len(parameters.dims), parameters.dtype)
-    dtype = np.asarray(ufunc.reduce(one, axis=axes)).dtype
-    return axes, partial(left.empty, dtype) if left.dims else None
-
-
-def _is_plain(axis: Any) -> bool:
-    """Whether equal means the same: 1.0 is equal to 1, and no axis."""
-    items = axis if type(axis) is tuple else (axis,)
-    return all(item is None or type(item) in (int, str) for item in items)
 
 
 def axes_of(axis: Any, dims: tuple[str, ...]) -> tuple[int, ...]:

@@ -9,6 +9,7 @@ The HTML is one piece with an SVG inside (`_picture`), without scripts, styles o
 
 from __future__ import annotations
 
+import operator
 from html import escape
 from typing import Any
 
@@ -17,8 +18,6 @@ import numpy as np
 from .. import _core
 from ._picture import picture
 from ._values import differ
-
-__all__ = ["html", "text"]
 
 _MAX_VALUES = 100  # Of more, the first and last ones per dimension are shown; of many dimensions, the first plane.
 
@@ -58,21 +57,21 @@ def _memory(storage: Any, side: str) -> dict[str, Any]:
 
     `side` is "" or "device_".
     """
-    layout, strides, alignment = (
-        getattr(storage, side + name) for name in ("layout", "strides", "alignment_size")
-    )
+    alignment, strides = (getattr(storage, side + name) for name in ("alignment_size", "strides"))
     plan = _core.plan(
         storage.shape,
         storage.dtype,
-        layout=layout,
+        layout=getattr(storage, side + "layout"),
         alignment_size=alignment,
         aligned_index=storage.aligned_index,
         dims=storage.dims,
     )
-    padding = tuple(padded - extent for padded, extent in zip(plan.padded_shape, storage.shape))
-    is_view = differ(storage, plan.strides, strides)
-    found = {"strides": strides} if is_view else {"padding": padding}
-    return {side + name: value for name, value in {**found, "alignment_size": alignment}.items()}
+    found: dict[str, Any] = {}
+    if differ(storage, plan.strides, strides):
+        found[side + "strides"] = strides
+    else:
+        found[side + "padding"] = tuple(map(operator.sub, plan.padded_shape, storage.shape))
+    return {**found, side + "alignment_size": alignment}
 
 
 def _device(storage: Any) -> str:

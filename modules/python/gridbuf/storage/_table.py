@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["MISSING", "REFUSED", "ROWS", "RULES", "Row", "row_of"]
-
 RULES = {
     "elementwise": "a storage; arrays are paired by name",
     "reduces": "a storage without the reduced dimensions; a scalar if none is left",
@@ -114,3 +112,10 @@ def row_of(name: str) -> Row | None:
     function = getattr(np, name, None)
     is_elementwise = isinstance(function, np.ufunc) and function.signature is None
     return Row("elementwise") if is_elementwise else ROWS.get(name)
+
+
+def instead_of(name: str) -> str:
+    """What to type instead of a function of NumPy's that storages do not have."""
+    if name.endswith(".at"):
+        return f"numpy.{name}(storage.to_numpy(), 0, 1)"
+    return REFUSED.get(name, f"numpy.{name}(storage.to_numpy()), or to_cupy() on a device")

@@ -10,20 +10,9 @@ import numpy as np
 from .._core import StorageBase
 from . import _cupy
 from ._compute import Work, compute, run
-from ._numpy_defects import caller, masked, planned
-from ._operands import (
-    NUMBERS,
-    Operand,
-    is_array,
-    is_storage,
-    operand,
-    output,
-    sample,
-    side_of,
-)
+from ._numpy_defects import caller, masked
+from ._operands import NUMBERS, Operand, is_array, is_storage, operand, output, sample, side_of
 from ._others import check_starts, with_ranges
-
-__all__ = ["call_again", "call_ufunc"]
 
 
 def call_ufunc(
@@ -130,10 +119,7 @@ def _remember(key: tuple[Any, ...], inputs: Sequence[Any], out: Any, result: Any
     dims = result.dims
     reads = [(None if v.dims == dims else dims) if is_storage(v) else False for v in inputs]
     make = result._parameters.empty if out is None else None
-    is_on_host = result.device is None
-    new = make is not None and is_on_host
-    call = planned(key[0], inputs, result) if new else caller(key[0])
-    _plans[key] = _Plan(tuple(reads), make, dims, is_on_host, call)
+    _plans[key] = _Plan(tuple(reads), make, dims, result.device is None, caller(key[0]))
 
 
 def _refuse_order(options: dict[str, Any]) -> None:

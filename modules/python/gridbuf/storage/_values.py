@@ -15,8 +15,6 @@ from .._pickles import restore_storage
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-__all__ = ["Values", "differ"]
-
 
 def differ(storage: Any, strides: Any, others: Any) -> bool:
     """Whether strides differ that have a meaning: of a storage with elements, and not of an extent of 1."""
@@ -82,12 +80,6 @@ class Values(_core.StorageBase):
         Notes
         -----
         Rules: docs/spec.md 9.24.
-
-        Examples
-        --------
-        >>> import gridbuf.storage
-        >>> gridbuf.storage.ones((2, 3)).to_ndarray().shape
-        (2, 3)
         """
         return self.to_numpy() if self.device is None else self.to_cupy()
 
@@ -106,7 +98,7 @@ class Values(_core.StorageBase):
         return _core.as_buffer(self).__array__(dtype, copy)
 
     def clip(self, min: Any = None, max: Any = None, out: Any = None) -> Any:
-        """Return the elements within bounds, as `numpy.clip`.
+        """Return the elements within bounds, as `numpy.clip` (docs/spec.md 11.21).
 
         Parameters
         ----------
@@ -119,48 +111,11 @@ class Values(_core.StorageBase):
         -------
         Storage
             The result.
-
-        Notes
-        -----
-        Rules: docs/spec.md 11.21.
-
-        Examples
-        --------
-        >>> import gridbuf.storage
-        >>> gridbuf.storage.ones((2,)).clip(2, 3).tolist()
-        [2.0, 2.0]
         """
         return np.clip(self, min, max, out)
 
-    def round(self, decimals: int = 0, out: Any = None) -> Any:
-        """Return the elements rounded, as `numpy.round`.
-
-        Parameters
-        ----------
-        decimals : int, default 0
-            Decimal places.
-        out : Storage or numpy.ndarray, optional
-            Where the result goes. Default: a new storage.
-
-        Returns
-        -------
-        Storage
-            The result.
-
-        Notes
-        -----
-        Rules: docs/spec.md 11.21.
-
-        Examples
-        --------
-        >>> import gridbuf.storage
-        >>> (gridbuf.storage.ones((2,)) / 3).round(2).tolist()
-        [0.33, 0.33]
-        """
-        return np.round(self, decimals, out)
-
     def item(self, /, *index: SupportsIndex | tuple[SupportsIndex, ...]) -> Any:
-        """Return one element as a Python object, as `numpy.ndarray.item` does.
+        """Return one element as a Python object, as `numpy.ndarray.item` does (docs/spec.md 9.38).
 
         Parameters
         ----------
@@ -178,16 +133,6 @@ class Values(_core.StorageBase):
             The index is out of bounds.
         ValueError
             There is no index, and the storage has more than one element.
-
-        Notes
-        -----
-        Rules: docs/spec.md 9.38.
-
-        Examples
-        --------
-        >>> import gridbuf.storage
-        >>> gridbuf.storage.ones((2, 3)).item(1, 2)
-        1.0
         """
         # With a full set of indices only that element is fetched.
         if len(index) == self.ndim > 0 and all(type(i) is int for i in index):
@@ -195,7 +140,7 @@ class Values(_core.StorageBase):
         return self._elements().item(*index)
 
     def tolist(self) -> Any:
-        """Return the elements as nested lists.
+        """Return the elements as nested lists (docs/spec.md 9.38).
 
         Returns
         -------
@@ -206,16 +151,6 @@ class Values(_core.StorageBase):
         ------
         GTNoSuchBufferError
             The storage has no host buffer.
-
-        Notes
-        -----
-        Rules: docs/spec.md 9.38.
-
-        Examples
-        --------
-        >>> import gridbuf.storage
-        >>> gridbuf.storage.ones((2,)).tolist()
-        [1.0, 1.0]
         """
         return (self._elements() if self._has_host else self.to_numpy()).tolist()
 
@@ -268,15 +203,11 @@ class Values(_core.StorageBase):
         return restore_storage, (pickled, self.shape, self.dtype, parameters, *stretchable)
 
     def set_device_synchronized(self) -> NoReturn:
-        """Raise a TypeError; the method is `set_synchronized`.
+        """Raise a TypeError; the method is `set_synchronized` (docs/spec.md 9.8).
 
         Raises
         ------
         TypeError
             Always.
-
-        Notes
-        -----
-        Rules: docs/spec.md 9.8.
         """
         raise TypeError("there is no set_device_synchronized(): its name is set_synchronized")

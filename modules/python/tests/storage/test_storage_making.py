@@ -300,7 +300,7 @@ def test_backend_and_defaults_are_one_parameter() -> None:
         assert (
             make(backend="gt:cpu_ifirst").layout == make(defaults="gt:cpu_ifirst").layout == (1, 0)
         )
-        with pytest.raises(TypeError, match="backend and defaults are one parameter"):
+        with pytest.raises(TypeError, match="'defaults' twice, the other time"):
             make(backend="gtmc", defaults="gtmc")
     with pytest.raises(TypeError, match="backend is 3"):
         gs.zeros(3, defaults=3)

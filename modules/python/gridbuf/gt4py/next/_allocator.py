@@ -11,15 +11,6 @@ from typing import Any
 from ... import _core
 from .._library import allocators, constructors, definitions, tensors
 
-__all__ = [
-    "HOST",
-    "FieldAllocator",
-    "allocate",
-    "use",
-    "vertical_contiguous_layout_mapper",
-    "with_allocator",
-]
-
 _CPU, _CUDA = definitions.DeviceType.CPU, definitions.DeviceType.CUDA
 _ALIGNMENT_SIZES = {_CPU: 64, _CUDA: 128}
 """Bytes, as in GT4Py's allocators. The keys are the devices that gridbuf has."""
@@ -29,6 +20,7 @@ def vertical_contiguous_layout_mapper(dims: Sequence[Any]) -> tuple[int, ...]:
     """Return the layout map with the vertical dimension contiguous, and the others in their order.
 
     It is for `FieldAllocator` and fields of the embedded and the DaCe backend.
+    Rules: docs/spec.md 12.90.
 
     Parameters
     ----------
@@ -39,10 +31,6 @@ def vertical_contiguous_layout_mapper(dims: Sequence[Any]) -> tuple[int, ...]:
     -------
     tuple of int
         The rank of each dimension: 0 for the largest stride.
-
-    Notes
-    -----
-    Rules: docs/spec.md 12.90.
 
     Examples
     --------
@@ -59,7 +47,7 @@ def vertical_contiguous_layout_mapper(dims: Sequence[Any]) -> tuple[int, ...]:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class FieldAllocator:
-    """An allocator of fields of `gt4py.next` with memory of gridbuf.
+    """An allocator of fields of `gt4py.next` with memory of gridbuf (docs/spec.md 12.90 and 12.91).
 
     GT4Py takes it as `allocator=` of its constructors and of backends. It can be compared, hashed
     and pickled.
@@ -82,10 +70,6 @@ class FieldAllocator:
     ------
     ValueError
         gridbuf has no memory of this type of device, or `byte_alignment` is out of bounds.
-
-    Notes
-    -----
-    Rules: docs/spec.md 12.90 and 12.91.
 
     Examples
     --------
@@ -137,8 +121,8 @@ def allocate(
     function: Callable[..., Any],
     domain: Any,
     dtype: Any,
-    device_id: int,
-    aligned_index: Sequence[Any] | None,
+    device_id: int = 0,
+    aligned_index: Sequence[Any] | None = None,
 ) -> Any:
     """A `TensorBuffer` of GT4Py, whose array one of gridbuf's functions makes."""
     on_host = allocator.device_type == _CPU
@@ -208,7 +192,7 @@ HOST = FieldAllocator()
 
 
 def with_allocator(backend: Any, allocator: FieldAllocator = HOST) -> Any:
-    """Return a backend of GT4Py whose fields are allocated by gridbuf.
+    """Return a backend of GT4Py whose fields are allocated by gridbuf (docs/spec.md 12.93).
 
     Parameters
     ----------
@@ -228,10 +212,6 @@ def with_allocator(backend: Any, allocator: FieldAllocator = HOST) -> Any:
         `backend` is not a backend. For the embedded one (None) there is `use`.
     ValueError
         The backend is for another type of device.
-
-    Notes
-    -----
-    Rules: docs/spec.md 12.93.
 
     Examples
     --------

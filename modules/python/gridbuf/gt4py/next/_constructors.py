@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ... import _core
-from .._fields import Given, resolve_domain
+from .._fields import given, resolve_domain
 from .._library import constructors
 from ._allocator import HOST, FieldAllocator, allocate
-
-__all__ = ["as_connectivity", "as_field", "empty", "full", "ones", "zeros"]
 
 
 def empty(
@@ -25,7 +24,7 @@ def empty(
     allocator: Any = None,
     device: Any = None,
 ) -> Any:
-    """Return a new field whose elements are undefined.
+    """Return a new field whose elements are undefined (docs/spec.md 12.92).
 
     Parameters
     ----------
@@ -58,10 +57,6 @@ def empty(
     DeviceUnavailableError
         There is no device, or no CuPy.
 
-    Notes
-    -----
-    Rules: docs/spec.md 12.92.
-
     Examples
     --------
     >>> import gridbuf
@@ -81,32 +76,9 @@ def zeros(
     allocator: Any = None,
     device: Any = None,
 ) -> Any:
-    """Return a new field of zeros.
+    """Return a new field of zeros (docs/spec.md 12.92).
 
-    Parameters
-    ----------
-    domain, dtype, aligned_index, allocator, device : as in `empty`
-
-    Returns
-    -------
-    gt4py.next.Field
-        The field.
-
-    Raises
-    ------
-    TypeError, ValueError, MemoryError, DeviceUnavailableError : as in `empty`
-
-    Notes
-    -----
-    Rules: docs/spec.md 12.92.
-
-    Examples
-    --------
-    >>> import gridbuf
-    >>> from gt4py import next as gtx
-    >>> Cell = gtx.Dimension("Cell")
-    >>> float(gridbuf.gt4py.next.zeros({Cell: 10}).ndarray.sum())
-    0.0
+    Parameters, Returns, Raises : as in `empty`
     """
     return _constructed(_core.zeros, domain, dtype, aligned_index, allocator, device)
 
@@ -119,32 +91,9 @@ def ones(
     allocator: Any = None,
     device: Any = None,
 ) -> Any:
-    """Return a new field of ones.
+    """Return a new field of ones (docs/spec.md 12.92).
 
-    Parameters
-    ----------
-    domain, dtype, aligned_index, allocator, device : as in `empty`
-
-    Returns
-    -------
-    gt4py.next.Field
-        The field.
-
-    Raises
-    ------
-    TypeError, ValueError, MemoryError, DeviceUnavailableError : as in `empty`
-
-    Notes
-    -----
-    Rules: docs/spec.md 12.92.
-
-    Examples
-    --------
-    >>> import gridbuf
-    >>> from gt4py import next as gtx
-    >>> Cell = gtx.Dimension("Cell")
-    >>> float(gridbuf.gt4py.next.ones({Cell: 10}).ndarray.sum())
-    10.0
+    Parameters, Returns, Raises : as in `empty`
     """
     return _constructed(_core.ones, domain, dtype, aligned_index, allocator, device)
 
@@ -158,7 +107,7 @@ def full(
     allocator: Any = None,
     device: Any = None,
 ) -> Any:
-    """Return a new field of `fill_value`.
+    """Return a new field of `fill_value` (docs/spec.md 12.92).
 
     Parameters
     ----------
@@ -169,26 +118,7 @@ def full(
         Element type. Default: that of `fill_value`.
     aligned_index, allocator, device : as in `empty`
 
-    Returns
-    -------
-    gt4py.next.Field
-        The field.
-
-    Raises
-    ------
-    TypeError, ValueError, MemoryError, DeviceUnavailableError : as in `empty`
-
-    Notes
-    -----
-    Rules: docs/spec.md 12.92.
-
-    Examples
-    --------
-    >>> import gridbuf
-    >>> from gt4py import next as gtx
-    >>> Cell = gtx.Dimension("Cell")
-    >>> float(gridbuf.gt4py.next.full({Cell: 3}, 2.5).ndarray.sum())
-    7.5
+    Returns, Raises : as in `empty`
     """
 
     def make(shape: tuple[int, ...], element: npt.DTypeLike, **keywords: Any) -> Any:
@@ -208,7 +138,7 @@ def as_field(
     allocator: Any = None,
     device: Any = None,
 ) -> Any:
-    """Return a new field with a copy of an array.
+    """Return a new field with a copy of an array (docs/spec.md 12.92).
 
     Parameters
     ----------
@@ -234,10 +164,6 @@ def as_field(
         The extents of `data` are not those of `domain`, `origin` or `device` does not fit, or
         `aligned_index` is outside the domain.
     MemoryError, DeviceUnavailableError : as in `empty`
-
-    Notes
-    -----
-    Rules: docs/spec.md 12.92.
 
     Examples
     --------
@@ -270,7 +196,7 @@ def as_connectivity(
     device: Any = None,
     skip_value: Any = constructors.eve.NOTHING,
 ) -> Any:
-    """Return a new connectivity with a copy of a table.
+    """Return a new connectivity with a copy of a table (docs/spec.md 12.92).
 
     Parameters
     ----------
@@ -288,13 +214,7 @@ def as_connectivity(
     gt4py.next.Connectivity
         The connectivity.
 
-    Raises
-    ------
-    TypeError, ValueError, MemoryError, DeviceUnavailableError : as in `as_field`
-
-    Notes
-    -----
-    Rules: docs/spec.md 12.92.
+    Raises : as in `as_field`
 
     Examples
     --------
@@ -321,26 +241,9 @@ def as_connectivity(
         field.domain,
         codomain,
         field.ndarray,
-        allocator=Given(field.ndarray),
+        allocator=given(field.ndarray),
         skip_value=skip_value,
     )
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class _Filler:
-    """An allocator for one of gridbuf's functions, which gives memory with its elements."""
-
-    allocator: FieldAllocator
-    function: Callable[..., Any]
-
-    @property
-    def __gt_device_type__(self) -> Any:
-        return self.allocator.device_type
-
-    def __gt_allocate__(
-        self, domain: Any, dtype: Any, device_id: int = 0, aligned_index: Any = None
-    ) -> Any:
-        return allocate(self.allocator, self.function, domain, dtype, device_id, aligned_index)
 
 
 def _constructed(
@@ -348,20 +251,23 @@ def _constructed(
     domain: Any,
     dtype: Any,
     aligned_index: Sequence[Any] | None,
-    given: Any,
+    allocator: Any,
     device: Any,
 ) -> Any:
-    """A field of GT4Py's own constructor, whose `empty` is one of gridbuf's functions."""
-    filler = _Filler(HOST if given is None else _own(given), function)
+    """A field of GT4Py's own constructor, whose `empty` is one of gridbuf's functions, which gives memory with its elements."""
+    own = HOST if allocator is None else _own(allocator)
+    filler = SimpleNamespace(
+        __gt_device_type__=own.device_type, __gt_allocate__=partial(allocate, own, function)
+    )
     constructor = constructors.FieldConstructor(filler, aligned_index=aligned_index, device=device)
     return constructor.empty(domain, dtype=dtype)
 
 
-def _own(given: Any) -> FieldAllocator:
-    found = getattr(given, "__gt_allocator__", given)
+def _own(allocator: Any) -> FieldAllocator:
+    found = getattr(allocator, "__gt_allocator__", allocator)
     if not isinstance(found, FieldAllocator):
         raise TypeError(
-            f"allocator is {given!r}, but must be a gridbuf.gt4py.next.FieldAllocator, or a backend with one: "
+            f"allocator is {allocator!r}, but must be a gridbuf.gt4py.next.FieldAllocator, or a backend with one: "
             "gridbuf.gt4py.next.with_allocator(backend)"
         )
     return found

@@ -20,7 +20,7 @@ module;
 #include <vector>
 
 #include "absl/status/status.h"
-#include "modules/python/support/docstrings.h"
+#include "modules/python/arguments/docstrings.h"
 
 module gridbuf.python;
 
@@ -31,6 +31,34 @@ constexpr Py_ssize_t kDescribedCharacters = 100;
 
 // By row of the error table; written once, while the extension is imported, and kept for good.
 std::array<PyObject*, kErrorTable.size()> exception_classes{};
+
+// ---- Spellings of earlier proposals. ----
+
+struct OldSpelling {
+  std::string_view name;
+  std::string_view today;
+};
+
+constexpr OldSpelling kOldSpellings[] = {
+    {"default_parameters", "its name is backend"},
+    {"defaults", "its name is backend"},
+    {"layout_map", "its name is layout"},
+    {"order", "pass layout, or backend=\"C\" or \"F\""},
+    {"ndims", "the number of dimensions is the length of shape; the attribute is ndim"},
+    {"gpu", "pass device=\"gpu\" or device=None"},
+    {"value", "its name is fill_value, of full and full_like"},
+    {"alignment", "its name is alignment_size, and its unit is bytes, not elements"},
+    {"default_origin", "its name is aligned_index"},
+    {"axes", "its name is dims"},
+    {"periodic",
+     "a storage has no boundary condition; gridbuf.storage.fill_halo(field, \"periodic\") fills "
+     "its halo"},
+    {"mask", "name the dimensions that there are with dims"},
+    {"halo", "only storages have a halo; for plain arrays and buffers pass aligned_index"},
+    {"managed", "it belongs to storages; plain arrays and buffers take memory=\"managed\""},
+    {"memory", "storages take device and managed; memory belongs to plain arrays and buffers"},
+    {"shape", "the shape is that of data and cannot be overridden"},
+};
 
 const char* documentation(ErrorClass error_class) {
   switch (error_class) {
@@ -165,23 +193,6 @@ SubscriptItem to_subscript_item(PyObject* item) {
   if (index) return *index;
   raise(ErrorClass::kIndex, Problem{"index", describe(item), "within the extent of its dimension",
                                     "pass an index that exists"});
-}
-
-/// The position of a keyword; the number of parameters if there is none of that name.
-std::size_t find_name(const Signature& signature, PyObject* keyword) {
-  const std::size_t count = signature.names.size();
-  const auto interned = std::span(signature.interned).first(count);
-  const auto same = std::find_if(interned.begin(), interned.end(), [keyword](const auto& name) {
-    return name.load(std::memory_order_relaxed) == keyword;
-  });
-  if (same != interned.end()) return static_cast<std::size_t>(same - interned.begin());
-  // A name that was put together at run time, as in f(**{"ba" + "ckend": ...}), is another object.
-  std::size_t position = 0;
-  while (position < count &&
-         PyUnicode_CompareWithASCIIString(keyword, signature.names[position]) != 0) {
-    ++position;
-  }
-  return position;
 }
 
 AttributeName kind_name("kind");
@@ -366,55 +377,37 @@ py::object make_text(std::string_view text) {
 
 // ---- Arguments. ----
 
-void sort_arguments(const Signature& signature, const py::args& arguments,
-                    const py::kwargs& keywords, std::span<PyObject*> values,
-                    UnknownKeyword unknown) {
-  std::vector<PyObject*> all(&PyTuple_GET_ITEM(arguments.ptr(), 0),
-                             &PyTuple_GET_ITEM(arguments.ptr(), 0) + arguments.size());
-  for (const auto& [name, value] : keywords) all.push_back(value.ptr());
-  const py::tuple names(keywords);
-  sort_arguments(signature, all.data(), std::ssize(arguments), names.ptr(), values, unknown);
+void raise_positional(const char* function, int most, Py_ssize_t count) {
+  raise(ErrorClass::kType, std::string(function) + "() takes at most " + std::to_string(most) +
+                               " arguments by position, but " + std::to_string(count) +
+                               " were given; pass the others by name");
 }
 
-void unexpected_keyword(const Signature& signature, PyObject* keyword) {
-  std::string names;
-  for (const char* name : signature.names) names += (names.empty() ? "" : ", ") + std::string(name);
-  raise(ErrorClass::kType, std::string(signature.function) + "() has no parameter " +
-                               describe(keyword) + "; its parameters are " + names);
+void raise_unknown(const char* function, PyObject* keyword,
+                   std::span<const std::string_view> names) {
+  std::string advice;
+  if (std::ranges::count(names, "backend") != 0) {
+    const auto* const old = std::ranges::find(kOldSpellings, utf8(keyword), &OldSpelling::name);
+    if (old != std::end(kOldSpellings)) advice = ": " + std::string(old->today);
+  }
+  if (advice.empty()) {
+    for (const std::string_view name : names) {
+      advice.append(advice.empty() ? "; its parameters are " : ", ").append(name);
+    }
+  }
+  raise(ErrorClass::kType,
+        std::string(function) + "() has no parameter " + describe(keyword) + advice);
 }
 
-void sort_arguments(const Signature& signature, PyObject* const* arguments,
-                    Py_ssize_t positional_count, PyObject* keyword_names,
-                    std::span<PyObject*> values, UnknownKeyword unknown) {
-  if (positional_count > signature.positional) {
-    raise(ErrorClass::kType, std::string(signature.function) + "() takes at most " +
-                                 std::to_string(signature.positional) +
-                                 " arguments by position, but " + std::to_string(positional_count) +
-                                 " were given; pass the others by name");
-  }
-  std::copy_n(arguments, positional_count, values.begin());
-  if (keyword_names == nullptr) return;
-  // The last one is asked for, so that a failure half way is tried again. Threads that do this at
-  // once write the same objects.
-  if (signature.interned[signature.names.size() - 1].load(std::memory_order_acquire) == nullptr) {
-    for (std::size_t i = 0; i < signature.names.size(); ++i) {
-      PyObject* const name = steal(PyUnicode_InternFromString(signature.names[i])).release().ptr();
-      signature.interned[i].store(name, std::memory_order_release);
-    }
-  }
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(keyword_names); ++i) {
-    PyObject* const keyword = PyTuple_GET_ITEM(keyword_names, i);
-    const std::size_t position = find_name(signature, keyword);
-    if (position == signature.names.size()) {
-      unknown(signature, keyword);
-      throw PythonError();
-    }
-    if (values[position] != nullptr) {
-      raise(ErrorClass::kType, std::string(signature.function) + "() got the parameter " +
-                                   describe(keyword) + " twice; pass it once");
-    }
-    values[position] = arguments[positional_count + i];
-  }
+void raise_twice(const char* function, PyObject* keyword) {
+  raise(ErrorClass::kType,
+        std::string(function) + "() got the parameter " + describe(keyword) +
+            " twice, the other time by position or under another name; pass it once");
+}
+
+void raise_missing(const char* function, std::string_view name, int position) {
+  raise(ErrorClass::kType, std::string(function) + "() is underdetermined: " + std::string(name) +
+                               " is missing; pass it as argument " + std::to_string(position));
 }
 
 std::int64_t to_integer(PyObject* object, std::string_view what) {

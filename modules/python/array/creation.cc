@@ -1,6 +1,8 @@
+// The functions that make plain arrays and buffers: what was passed becomes a Request.
+
 module;
 
-#include <Python.h>
+#include <pybind11/pytypes.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -11,51 +13,12 @@ module;
 #include <utility>
 
 #include "absl/status/status.h"
+#include "modules/python/arguments/docstrings.h"
 
 module gridbuf.python;
 
 namespace gridbuf::python {
 namespace {
-
-// ---- Spellings of earlier proposals. ----
-
-struct OldSpelling {
-  std::string_view name;
-  std::string_view today;  // of plain arrays and buffers
-  std::string_view of_storages = today;
-};
-
-constexpr OldSpelling kOldSpellings[] = {
-    {"default_parameters", "its name is backend"},
-    {"defaults", "its name is backend"},
-    {"layout_map", "its name is layout"},
-    {"order", "pass layout, or backend=\"C\" or \"F\""},
-    {"ndims", "the number of dimensions is the length of shape; the attribute is ndim"},
-    {"gpu", "pass device=\"gpu\" or device=None"},
-    {"value", "its name is fill_value, of full and full_like"},
-    {"alignment", "its name is alignment_size, and its unit is bytes, not elements"},
-    {"default_origin", "its name is aligned_index"},
-    {"axes", "its name is dims"},
-    {"periodic",
-     "a storage has no boundary condition; gridbuf.storage.fill_halo(field, \"periodic\") fills "
-     "its halo"},
-    {"mask", "name the dimensions that there are with dims"},
-    {"halo", "only storages have a halo; for plain arrays and buffers pass aligned_index"},
-    {"managed", "it belongs to storages; plain arrays and buffers take memory=\"managed\""},
-    {"memory", "", "storages take device and managed; memory belongs to plain arrays and buffers"},
-    {"shape", "the shape is that of data and cannot be overridden"},
-};
-
-[[noreturn]] void raise_unknown(const Signature& signature, PyObject* keyword,
-                                std::string_view OldSpelling::* text) {
-  for (const OldSpelling& old : kOldSpellings) {
-    if (utf8(keyword) != old.name) continue;
-    raise(ErrorClass::kType, std::string(signature.function) + "() has no parameter " +
-                                 describe(keyword) + ": " + std::string(old.*text));
-  }
-  unexpected_keyword(signature, keyword);
-  throw PythonError();
-}
 
 [[noreturn]] void raise_parameter(std::string_view name, PyObject* found, std::string_view bound,
                                   std::string_view advice,
@@ -65,15 +28,15 @@ constexpr OldSpelling kOldSpellings[] = {
 
 // ---- One function per parameter: explicit, preset, source, fallback. ----
 
-DeviceType choose_memory(const Keywords& keywords, const std::optional<Preset>& preset,
+DeviceType choose_memory(const Arguments& given, const std::optional<Preset>& preset,
                          const Source* source) {
-  const std::optional<bool> gpu = wants_gpu(keywords.device);
-  if (const std::optional<DeviceType> named = to_memory_type(keywords.memory)) {
+  const std::optional<bool> gpu = wants_gpu(given.device);
+  if (const std::optional<DeviceType> named = to_memory_type(given.memory)) {
     const bool on_gpu = *named == DeviceType::kCuda || *named == DeviceType::kCudaManaged;
     if (gpu && *gpu != on_gpu) {
       raise_parameter(
-          "device", keywords.device,
-          (on_gpu ? "\"gpu\" with memory=" : "None with memory=") + describe(keywords.memory),
+          "device", given.device,
+          (on_gpu ? "\"gpu\" with memory=" : "None with memory=") + describe(given.memory),
           "pass one of the two");
     }
     return *named;
@@ -98,37 +61,37 @@ Extents to_aligned_index(PyObject* object, const Dims& dims) {
 
 /// Writes what the caller passed, or what the preset gives, over `wanted`, which holds the shape
 /// and what the imitated array has.
-void override_request(const Keywords& keywords, const std::optional<Preset>& preset,
+void override_request(const Arguments& given, const std::optional<Preset>& preset,
                       LayoutRequest& wanted) {
   const int ndim = wanted.shape.size();
-  if (is_given(keywords.dims)) wanted.dims = to_dims(keywords.dims, ndim);
+  if (is_given(given.dims)) wanted.dims = to_dims(given.dims, ndim);
   if (wanted.dims.empty()) wanted.dims = default_dims(ndim);
-  if (is_given(keywords.halo)) wanted.halo = to_halo(keywords.halo, wanted.dims, wanted.shape);
-  if (is_given(keywords.layout)) {
-    wanted.layout = to_layout(keywords.layout, wanted.dims);
+  if (is_given(given.halo)) wanted.halo = to_halo(given.halo, wanted.dims, wanted.shape);
+  if (is_given(given.layout)) {
+    wanted.layout = to_layout(given.layout, wanted.dims);
   } else if (preset) {
     wanted.layout = preset_layout(*preset, wanted.dims);
   }
-  if (is_given(keywords.alignment_size)) {
-    wanted.alignment_bytes = to_integer(keywords.alignment_size, "alignment_size");
+  if (is_given(given.alignment_size)) {
+    wanted.alignment_bytes = to_integer(given.alignment_size, "alignment_size");
   } else if (preset) {
     wanted.alignment_bytes = preset->alignment_bytes;
   }
-  if (is_given(keywords.aligned_index)) {
-    wanted.aligned_index = to_aligned_index(keywords.aligned_index, wanted.dims);
+  if (is_given(given.aligned_index)) {
+    wanted.aligned_index = to_aligned_index(given.aligned_index, wanted.dims);
   }
 }
 
 Request resolve_all(LayoutRequest& wanted, DTypePtr dtype, const Source* source,
-                    const Keywords& keywords) {
-  const std::optional<Preset> preset = preset_of(keywords);
+                    const Arguments& given) {
+  const std::optional<Preset> preset = preset_of(given);
   Request request{.layout = {},
                   .dtype = std::move(dtype),
-                  .populate = is_given(keywords.populate) && to_flag(keywords.populate, "populate"),
-                  .memory = choose_memory(keywords, preset, source)};
+                  .populate = is_given(given.populate) && to_flag(given.populate, "populate"),
+                  .memory = choose_memory(given, preset, source)};
   wanted.itemsize_bytes = request.dtype->type.itemsize_bytes();
   wanted.dtype_name = request.dtype->name;
-  override_request(keywords, preset, wanted);
+  override_request(given, preset, wanted);
   // The text of an error is made only if there is one.
   const LayoutFault fault = plan_layout(wanted, request.layout);
   if (!fault.ok()) {
@@ -188,23 +151,6 @@ void check_alignment_size(std::int64_t bytes) {
                                     "pass 1 for no constraint"});
 }
 
-Keywords to_keywords(std::span<PyObject* const> values) {
-  return {values[0], values[1], values[2], values[3], values[4], values[5], values[6], values[7]};
-}
-
-void raise_missing(const Signature& signature, int position) {
-  raise(ErrorClass::kType, std::string(signature.function) + "() is underdetermined: " +
-                               signature.names[static_cast<std::size_t>(position)] +
-                               " is missing; pass it as argument " + std::to_string(position + 1));
-}
-
-void unknown_keyword(const Signature& signature, PyObject* keyword) {
-  raise_unknown(signature, keyword, &OldSpelling::today);
-}
-void unknown_storage_keyword(const Signature& signature, PyObject* keyword) {
-  raise_unknown(signature, keyword, &OldSpelling::of_storages);
-}
-
 std::optional<bool> wants_gpu(PyObject* device) {
   if (device == nullptr) return std::nullopt;
   if (device == Py_None) return false;
@@ -214,14 +160,14 @@ std::optional<bool> wants_gpu(PyObject* device) {
                   is_text ? ErrorClass::kValue : ErrorClass::kType);
 }
 
-std::optional<Preset> preset_of(const Keywords& keywords) {
-  if (!is_given(keywords.backend)) return std::nullopt;
-  if (PyUnicode_Check(keywords.backend) == 0) {
-    raise_parameter("backend", keywords.backend, "the name of a preset",
+std::optional<Preset> preset_of(const Arguments& given) {
+  if (!is_given(given.backend)) return std::nullopt;
+  if (PyUnicode_Check(given.backend) == 0) {
+    raise_parameter("backend", given.backend, "the name of a preset",
                     "pass a str such as \"gt:cpu_ifirst\"; gridbuf.presets() lists them",
                     ErrorClass::kType);
   }
-  return value_of(find_preset(utf8(keywords.backend)));
+  return value_of(find_preset(utf8(given.backend)));
 }
 
 Halo to_halo(PyObject* object, const Dims& dims, const Extents& shape) {
@@ -295,9 +241,10 @@ Source source_of(PyObject* data, py::object* array) {
   return source;
 }
 
-Request resolve(PyObject* shape, PyObject* dtype, const Keywords& keywords) {
-  RequestedDType requested = to_dtype(dtype);
-  LayoutRequest wanted{.shape = to_shape(shape, requested.record->name)};
+Request resolve(const Arguments& given) {
+  if (given.data != nullptr) return resolve_like(source_of(given.data), given);
+  RequestedDType requested = to_dtype(given.dtype);
+  LayoutRequest wanted{.shape = to_shape(given.shape, requested.record->name)};
   for (const std::int64_t extent : requested.subarray) {
     if (wanted.shape.size() == kMaxNdim) {
       raise(ErrorClass::kValue,
@@ -306,18 +253,127 @@ Request resolve(PyObject* shape, PyObject* dtype, const Keywords& keywords) {
     }
     wanted.shape.push_back(extent);
   }
-  return resolve_all(wanted, std::move(requested.record), nullptr, keywords);
+  return resolve_all(wanted, std::move(requested.record), nullptr, given);
 }
 
-Request resolve_like(const Source& source, PyObject* dtype, const Keywords& keywords) {
+Request resolve_like(const Source& source, const Arguments& given) {
   LayoutRequest wanted = source.like;
-  if (!is_given(dtype)) return resolve_all(wanted, source.dtype, &source, keywords);
-  RequestedDType requested = to_dtype(dtype);
+  if (!is_given(given.dtype)) return resolve_all(wanted, source.dtype, &source, given);
+  RequestedDType requested = to_dtype(given.dtype);
   if (!requested.subarray.empty()) {
-    raise_parameter("dtype", dtype, "a type without a shape", "pass its base type",
+    raise_parameter("dtype", given.dtype, "a type without a shape", "pass its base type",
                     ErrorClass::kType);
   }
-  return resolve_all(wanted, std::move(requested.record), &source, keywords);
+  return resolve_all(wanted, std::move(requested.record), &source, given);
 }
+
+namespace {
+
+// ---- Filling. ----
+
+py::object allocate_for(const Request& request, const ArrayOptions& zeroes) {
+  ArrayOptions options = zeroes;
+  options.populate = request.populate;
+  options.memory = request.memory;
+  return allocate_buffer(request.layout, request.dtype, options);
+}
+
+bool pads(const Request& request) { return has_padding(request.layout, request.dtype->type); }
+
+/// A plain array in memory that only a GPU reads is CuPy's.
+bool is_for_cupy(const Request& request) { return request.memory == DeviceType::kCuda; }
+
+py::object make_full(const Request& request, PyObject* fill_value) {
+  if (is_for_cupy(request)) {
+    py::object array = make_cupy_array(request.layout, *request.dtype, has_padding(request.layout));
+    copy_into_cupy(array.ptr(), fill_value);
+    return array;
+  }
+  if (!is_scalar(fill_value)) {
+    const py::object buffer = allocate_for(request, {.zeroed_padding = pads(request)});
+    py::object array = ndarray_of(buffer.ptr());
+    copy_arrays(array.ptr(), as_ndarray(fill_value).ptr());  // Broadcasts, as numpy.full does.
+    return array;
+  }
+  const py::object element = make_element(request.dtype->numpy.ptr(), fill_value);
+  const py::object buffer = allocate_for(request, {.zeroed_padding = pads(request)});
+  const BufferDescriptor& memory = array_in(buffer.ptr()).memory();
+  fill_memory(memory.block, memory.view, fields_of(element.ptr()).first_element);
+  return ndarray_of(buffer.ptr());
+}
+
+template <bool zeroed>
+py::object make_unfilled(const Request& request) {
+  if (is_for_cupy(request)) return make_cupy_array(request.layout, *request.dtype, zeroed);
+  return ndarray_of(allocate_for(request, {.zeroed = zeroed}).ptr());
+}
+
+/// A copy of the elements of `array`, in the layout of `request`.
+py::object make_copy(const Request& request, const py::object& array) {
+  if (is_for_cupy(request)) return make_full(request, array.ptr());
+  py::object target = ndarray_of(allocate_for(request, {.zeroed_padding = pads(request)}).ptr());
+  copy_arrays(target.ptr(), array.ptr());
+  return target;
+}
+
+// Plain arrays are ndarrays over gridbuf's memory, and CuPy's where only a GPU reads it.
+
+py::object allocate(const Arguments& given) { return allocate_for(resolve(given), {}); }
+template <bool zeroed>
+py::object unfilled(const Arguments& given) {
+  return make_unfilled<zeroed>(resolve(given));
+}
+py::object ones(const Arguments& given) {
+  return make_full(resolve(given), steal(PyLong_FromLong(1)).ptr());
+}
+py::object full(const Arguments& given) { return make_full(resolve(given), given.fill_value); }
+
+py::object from_array(const Arguments& given) {
+  const py::object data = importable_or_same(given.data, given.dims);
+  py::object array;
+  const Source source = source_of(data.ptr(), &array);
+  const Request request = resolve_like(source, given);
+  if (!array) array = ndarray_of(copy_of(data.ptr(), DeviceType::kHost).ptr());
+  return make_copy(request, array);
+}
+
+py::object plan(const Arguments& given) { return make_plan_object(resolve(given).layout); }
+
+// ---- The table. ----
+
+template <std::size_t count>
+consteval auto with_keywords(const char* name, const ArrayParameter (&leading)[count]) {
+  return signature_of(name, leading, kArrayKeywords);
+}
+constexpr auto kAllocate = with_keywords("allocate", {kShape, kDtype});
+constexpr auto kPlan = with_keywords("plan", {kShape, kDtype});
+constexpr auto kEmpty = with_keywords("empty", {kShape, kDtype});
+constexpr auto kZeros = with_keywords("zeros", {kShape, kDtype});
+constexpr auto kOnes = with_keywords("ones", {kShape, kDtype});
+constexpr auto kFull = with_keywords("full", {kShape, kFillValue, kDtype});
+constexpr auto kEmptyLike = with_keywords("empty_like", {kData, kDtype});
+constexpr auto kZerosLike = with_keywords("zeros_like", {kData, kDtype});
+constexpr auto kOnesLike = with_keywords("ones_like", {kData, kDtype});
+constexpr auto kFullLike = with_keywords("full_like", {kData, kFillValue, kDtype});
+constexpr auto kFromArray = with_keywords("from_array", {kData, kDtype});
+
+PyMethodDef functions[] = {
+    definition_of<kAllocate, allocate>(doc("allocate")),
+    definition_of<kPlan, plan>(doc("plan")),
+    definition_of<kEmpty, unfilled<false>>(doc("empty")),
+    definition_of<kZeros, unfilled<true>>(doc("zeros")),
+    definition_of<kOnes, ones>(doc("ones")),
+    definition_of<kFull, full>(doc("full")),
+    definition_of<kEmptyLike, unfilled<false>>(doc("empty_like")),
+    definition_of<kZerosLike, unfilled<true>>(doc("zeros_like")),
+    definition_of<kOnesLike, ones>(doc("ones_like")),
+    definition_of<kFullLike, full>(doc("full_like")),
+    definition_of<kFromArray, from_array>(doc("from_array")),
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+void add_creation_functions(PyObject* module) { check(PyModule_AddFunctions(module, functions)); }
 
 }  // namespace gridbuf::python

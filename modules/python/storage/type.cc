@@ -1,9 +1,11 @@
-// The base type of storages: lifetime, classes, indexing, and the attributes that arithmetic and
-// hand-overs ask for (promises `subscript`, `ufunc`, `hand-over`).
+// The base type of storages: lifetime, classes, indexing, and the arrays that the functions of
+// gridbuf.storage, written in Python, compute on.
 
 module;
 
+#include <pybind11/gil_simple.h>
 #include <pybind11/pytypes.h>
+#include <structmember.h>
 
 #include <algorithm>
 #include <array>
@@ -19,8 +21,9 @@ module;
 #include <variant>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "modules/python/support/docstrings.h"
+#include "modules/python/arguments/docstrings.h"
 
 module gridbuf.python;
 
@@ -183,10 +186,19 @@ PyMethodDef methods[] = {
     {"__dlpack__", method(dlpack_method), METH_FASTCALL | METH_KEYWORDS,
      doc("StorageBase.__dlpack__")},
     {"__dlpack_device__", dlpack_device_method, METH_NOARGS, doc("StorageBase.__dlpack_device__")},
-    {"_read_array", method(read_array_method), METH_FASTCALL, nullptr},
-    {"_write_array", method(write_array_method), METH_FASTCALL, nullptr},
-    {"_written", written_method, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr},
+};
+
+/// Classes of Python have their objects traversed. Nothing else here can lead back to the object:
+/// views share the hooks of a producer.
+int traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(Py_TYPE(self));
+  return 0;
+}
+
+PyMemberDef members[] = {
+    {"__weaklistoffset__", T_PYSSIZET, offsetof(ArrayHead, weak_references), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
 };
 
 PyType_Slot slots[] = {
@@ -195,6 +207,8 @@ PyType_Slot slots[] = {
     {Py_tp_dealloc, reinterpret_cast<void*>(Type::deallocate)},
     {Py_tp_getset, getters},
     {Py_tp_methods, methods},
+    {Py_tp_members, members},
+    {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
     {Py_tp_iter, reinterpret_cast<void*>(Type::iterate)},
     {Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
     {Py_bf_releasebuffer, reinterpret_cast<void*>(release_buffer)},
@@ -210,7 +224,7 @@ PyType_Spec spec = {
     .name = "gridbuf._core.StorageBase",
     .basicsize = sizeof(StorageObject),
     .itemsize = 0,
-    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,  // until the classes are registered
+    .flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
     .slots = slots,
 };
 
@@ -240,14 +254,7 @@ void set_storage_types(const py::args& classes) {
     // On exactly each type, because a table is for one type only (DX-01, DX-11).
     check(PyObject_SetAttrString(item, dlpack::kExchangeAttribute, table.ptr()));
     auto* const type = reinterpret_cast<PyTypeObject*>(Py_NewRef(item));
-    // Classes that Python makes have their objects collected, which these are not: they hold no
-    // reference that could lead back to them, and are made without the collector's header.
-    type->tp_traverse = nullptr;
-    type->tp_clear = nullptr;
-    type->tp_free = PyObject_Free;
-    type->tp_dealloc = Type::deallocate;
-    type->tp_flags &= ~(Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_BASETYPE);
-    type->tp_flags |= Py_TPFLAGS_IMMUTABLETYPE;
+    type->tp_flags = (type->tp_flags | Py_TPFLAGS_IMMUTABLETYPE) & ~Py_TPFLAGS_BASETYPE;
     PyType_Modified(type);
     types_by_kind[kind] = type;
   }
@@ -279,13 +286,10 @@ namespace gridbuf::python {
 void add_storage_types(PyObject* module) {
   using namespace storages;
   const py::object type = steal(PyType_FromSpec(&spec));
-  reinterpret_cast<PyTypeObject*>(type.ptr())->tp_weaklistoffset =
-      offsetof(ArrayHead, weak_references);
   add_attributes(type.ptr(), module);
   check(PyModule_AddObjectRef(module, "StorageBase", type.ptr()));
   add_storage_functions(module);
   add_parameters_type(module);
-  add_wrapping_functions(module);
 }
 
 py::object from_halo(const Halo& halo) {
@@ -324,3 +328,73 @@ py::object make_storage(Storage&& storage, const DTypePtr& dtype) {
 }
 
 }  // namespace gridbuf::python
+
+namespace gridbuf::python::storages {
+namespace {
+
+/// The key of a side in Python: "host" or "device".
+Side to_side(PyObject* object) {
+  if (PyUnicode_Check(object) != 0) {
+    if (utf8(object) == "host") return Side::kHost;
+    if (utf8(object) == "device") return Side::kDevice;
+  }
+  raise(ErrorClass::kValue,
+        Problem{"side", describe(object), "\"host\" or \"device\"", "pass one of the two"});
+}
+
+/// The storage with the dimensions of `dims`, which include all of its dimensions; None: the
+/// storage itself.
+Storage seen_as(const Storage& storage, PyObject* dims) {
+  if (dims == Py_None) return storage;
+  const Py_ssize_t count = PySequence_Size(dims);
+  if (count < 0) throw PythonError();
+  const Dims target = to_dims(dims, static_cast<int>(count));
+  return storage.view(
+      value_of(named_map({.dims = storage.dims(), .shape = storage.shape()}, target)));
+}
+
+/// An array of a side, not watched: NumPy's, or CuPy's on a real device. Of the emulated device it
+/// is an ndarray that only a kernel can touch.
+py::object array_of(const StorageObject& object, const Storage& seen, Side side, bool readonly) {
+  const py::object buffer = own_buffer(seen, object.dtype, side);
+  const BufferDescriptor& memory = array_in(buffer.ptr()).memory();
+  if (side == Side::kHost || seen.is_emulated()) {
+    return make_ndarray(*object.dtype, memory.view, memory.first_element(),
+                        readonly || memory.readonly, buffer.ptr());
+  }
+  return make_cupy_view(buffer, /*sync=*/true);
+}
+
+}  // namespace
+
+py::object read_array(const StorageObject& object, py::handle side_name, py::handle dims) {
+  const Side side = to_side(side_name.ptr());
+  const Storage seen = seen_as(object.storage(), dims.ptr());
+  up_to_date(object.storage(), side);
+  return array_of(object, seen, side, /*readonly=*/true);
+}
+
+py::object write_array(const StorageObject& object, py::handle side_name, py::handle dims,
+                       bool whole) {
+  const Storage& storage = object.storage();
+  const Side side = to_side(side_name.ptr());
+  if (storage.readonly()) raise(ErrorClass::kValue, "output storage is read-only");
+  const Storage seen = seen_as(storage, dims.ptr());
+  check(run_unlocked(storage, [&] {
+    return storage.begin_write(side, whole ? Coverage::kAll : Coverage::kPart);
+  }));
+  try {
+    return array_of(object, seen, side, /*readonly=*/false);
+  } catch (...) {
+    storage.end_write(side);
+    throw;
+  }
+}
+
+void end_write(const StorageObject& object, py::handle side_name) {
+  const Side side = to_side(side_name.ptr());
+  object.storage().end_write(side);
+  touch_storage(object.self(), object.storage().shape(), side);
+}
+
+}  // namespace gridbuf::python::storages

@@ -1,4 +1,4 @@
-// From an object to a Buffer: which interface is asked, and how the answer is adopted.
+// Imports of any array through the interface that it offers.
 
 module;
 
@@ -13,6 +13,7 @@ module;
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "modules/python/arguments/docstrings.h"
 
 module gridbuf.python;
 
@@ -454,5 +455,35 @@ py::object importable_or_same(PyObject* object, PyObject* dims) {
       object, dims, {.sync = true, .allow_copied = true, .purpose = Purpose::kReading});
   return buffer ? std::move(buffer) : share(object);
 }
+
+namespace {
+
+PyObject* as_numpy(PyObject*, PyObject* object) {
+  return guarded([&] {
+    if (is_exact_ndarray(object)) {
+      PyObject* const base = fields_of(object).base;
+      const bool is_own = base != nullptr && is_buffer(base);  // A view would lose its parameters.
+      return is_own ? share(object) : with_meaningful_strides(object);
+    }
+    const py::object buffer =
+        import_buffer(object, nullptr, {.use_names = false, .side = DeviceType::kHost});
+    return ndarray_of(buffer.ptr());
+  });
+}
+
+constexpr Signature<Arguments, 2> kAsBuffer{
+    "as_buffer", 1, 1, {{{"obj", &Arguments::data}, {"dims", &Arguments::dims}}}};
+
+py::object as_buffer(const Arguments& given) { return import_buffer(given.data, given.dims, {}); }
+
+PyMethodDef functions[] = {
+    {"as_numpy", as_numpy, METH_O, doc("as_numpy")},
+    definition_of<kAsBuffer, as_buffer>(doc("as_buffer")),
+    {nullptr, nullptr, 0, nullptr},
+};
+
+}  // namespace
+
+void add_import_functions(PyObject* module) { check(PyModule_AddFunctions(module, functions)); }
 
 }  // namespace gridbuf::python

@@ -10,7 +10,7 @@ module;
 #include <string>
 #include <string_view>
 
-#include "modules/python/support/docstrings.h"
+#include "modules/python/arguments/docstrings.h"
 
 module gridbuf.python;
 

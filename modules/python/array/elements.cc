@@ -1,10 +1,9 @@
-// Copies between ndarrays: what NumPy allows is moved by gridbuf.transfer, the rest by NumPy.
+// Copies between ndarrays, by gridbuf.transfer and NumPy.
 
 module;
 
 #include <Python.h>
 
-#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -109,7 +108,7 @@ Job make_job(PyObject* target, const DTypePtr& to, PyObject* source, const DType
   return job;
 }
 
-// ---- NumPy copies. ----
+// ---- Conversions. ----
 
 bool overlap(const Elements& a, const Elements& b) {
   const auto hull_a = byte_hull(a.view);
@@ -120,84 +119,43 @@ bool overlap(const Elements& a, const Elements& b) {
 }
 
 /// The array, or a copy if it shares memory with the target: NumPy notices only some overlaps, and
-/// what one line of a conversion has overwritten cannot be read again.
+/// a conversion may be repeated.
 py::object apart_from(const Elements& target, PyObject* array, const DTypePtr& dtype) {
   const Elements elements = elements_of(fields_of(array), dtype->type.itemsize_bytes());
   if (!overlap(target, elements)) return share(array);
   return steal(PyObject_CallMethod(array, "copy", nullptr));
 }
 
-/// Whether NumPy never warns of such a conversion: then it may be called more than once.
-bool never_warns(const DType& to, const DType& from) {
-  const auto is_integer = [](const DType& type) {
-    return type.kind() == Kind::kBool || type.kind() == Kind::kInt || type.kind() == Kind::kUint;
-  };
-  const bool is_wide = to.kind() == Kind::kComplex || (to.kind() == Kind::kFloat && to.bits() > 16);
-  return is_integer(from) && (is_integer(to) || is_wide);
-}
-
-/// The axis with the smallest stride, or the largest; -1 if the view is one element, repeated.
-int axis_of(const StridedView& view, bool smallest) {
+/// The axis with the smallest stride; -1 if the view is one element, repeated.
+int innermost_axis(const StridedView& view) {
   int found = -1;
   for (int axis = 0; axis < view.ndim(); ++axis) {
     if (view.shape[axis] == 1 || view.strides_bytes[axis] == 0) continue;
     const auto distance = [&](int a) { return std::abs(view.strides_bytes[a]); };
-    if (found < 0 || (distance(axis) < distance(found)) == smallest) found = axis;
+    if (found < 0 || distance(axis) < distance(found)) found = axis;
   }
   return found;
 }
 
 /// NumPy converts between different layouts ten times as slowly as between equal ones.
-bool pays_in_blocks(const Job& job, PyObject* source) {
-  const int target_axis = axis_of(job.target.view, true);
-  const int source_axis = axis_of(job.source.view, true);
+bool pays_to_reorder(const Job& job, PyObject* source) {
+  const int target_axis = innermost_axis(job.target.view);
+  const int source_axis = innermost_axis(job.source.view);
   return is_long_copy(job.target.view) && job.target.view.shape == fields_of(source).shape &&
          target_axis >= 0 && source_axis >= 0 && target_axis != source_axis;
 }
 
-/// Each block is copied into the target's order before NumPy converts it.
-void let_numpy_in_blocks(PyObject* target, PyObject* source, const Job& job) {
-  constexpr std::int64_t kBlockBytes = std::int64_t{1} << 24;
-  const int axis = axis_of(job.target.view, false);
-  const std::int64_t extent = job.target.view.shape[axis];
-  const std::int64_t bytes_of_a_point = checked::product(job.target.view.shape.span()).value_or(0) /
-                                        extent * job.source.view.itemsize_bytes;
-  const std::int64_t points = std::max<std::int64_t>(1, kBlockBytes / bytes_of_a_point);
-  const py::object targets = steal(PyObject_CallMethod(target, "swapaxes", "ii", 0, axis));
-  const py::object sources = steal(PyObject_CallMethod(source, "swapaxes", "ii", 0, axis));
+/// A copy of the source in the target's order.
+py::object reordered(PyObject* target, PyObject* source) {
   const py::object numpy = steal(PyImport_ImportModule("numpy"));
-  for (std::int64_t begin = 0; begin < extent; begin += points) {
-    const py::object to = steal(PySequence_GetSlice(targets.ptr(), begin, begin + points));
-    const py::object from = steal(PySequence_GetSlice(sources.ptr(), begin, begin + points));
-    const py::object ordered = steal(
-        PyObject_CallMethod(numpy.ptr(), "empty_like", "OO", to.ptr(), dtype_of_ndarray(source)));
-    copy_arrays(ordered.ptr(), from.ptr());
-    copy_by_numpy(to.ptr(), ordered.ptr(), unsafe_casting(), nullptr);
-  }
+  py::object copy =
+      steal(PyObject_CallMethod(numpy.ptr(), "empty_like", "OO", target, dtype_of_ndarray(source)));
+  copy_arrays(copy.ptr(), source);
+  return copy;
 }
 
-/// numpy.copyto, after the checks of make_job; `to` and `from` may be none.
-void let_numpy(PyObject* target, const DTypePtr& to, PyObject* source, const DTypePtr& from,
-               const CopyRule& rule) {
-  PyObject* const casting = rule.casting == nullptr ? unsafe_casting() : rule.casting;
-  // Objects do not overlap with other elements.
-  if (!to || !from) return copy_by_numpy(target, source, casting, rule.mask);
-  const Job job = make_job(target, to, source, from, rule.mask);
-  if (rule.mask == nullptr && never_warns(to->type, from->type) && pays_in_blocks(job, source) &&
-      !overlap(job.target, job.source)) {
-    return let_numpy_in_blocks(target, source, job);
-  }
-  const py::object kept = apart_from(job.target, source, from);
-  py::object mask;
-  if (rule.mask != nullptr) {
-    mask = apart_from(job.target, rule.mask, record_of(dtype_of_ndarray(rule.mask)));
-  }
-  copy_by_numpy(target, kept.ptr(), casting, mask.ptr());
-}
-
-// ---- gridbuf.transfer converts. ----
-
-ConversionFlags convert(const Job& job, const DType& to_type, const DType& from_type) {
+/// Converts by gridbuf.transfer; true if NumPy warns of a number.
+bool convert_numbers(const Job& job, const DType& to_type, const DType& from_type) {
   const Number to = *number_of(to_type);
   const Number from = *number_of(from_type);
   const auto& [target, source, mask, parts] = job;
@@ -210,51 +168,60 @@ ConversionFlags convert(const Job& job, const DType& to_type, const DType& from_
     }));
   }
   std::array<std::byte, 8> element;  // Converted once and then written everywhere.
-  const ConversionFlags flags = value_of(convert_elements(
+  const bool warns = value_of(convert_elements(
       element.data(), {.itemsize_bytes = target.view.itemsize_bytes}, to, source.first,
       {.itemsize_bytes = source.view.itemsize_bytes}, from, options));
   fill_memory(target.first, target.view, element.data());
-  return flags;
+  return warns;
 }
 
-/// Converts numbers, of a pair for which is_converted_here. If one of them cannot be kept, NumPy
-/// does it all again, and reports it in its own way: a warning, an exception or nothing, as
-/// numpy.errstate has it.
-void copy_numbers(PyObject* target, const DTypePtr& to, PyObject* source, const DTypePtr& from) {
-  py::object kept = share(source);
-  Job job = make_job(target, to, source, from, nullptr);
-  // An integer is always kept as a float.
-  if (from->type.kind() != Kind::kInt && overlap(job.target, job.source)) {
-    kept = apart_from(job.target, source, from);
-    job = make_job(target, to, kept.ptr(), from, nullptr);
+/// The one place that decides between gridbuf.transfer and NumPy: gridbuf.transfer has the pairs of
+/// can_convert, without a mask. If NumPy warns of a number, it converts again, and reports in its
+/// own way: a warning, an exception or nothing, as numpy.errstate has it.
+void convert(PyObject* target, const DTypePtr& to, PyObject* source, const DTypePtr& from,
+             const CopyRule& rule) {
+  PyObject* const casting = rule.casting == nullptr ? unsafe_casting() : rule.casting;
+  // Objects do not overlap with other elements.
+  if (!to || !from) return copy_by_numpy(target, source, casting, rule.mask);
+  Job job = make_job(target, to, source, from, rule.mask);
+  if (rule.mask == nullptr && can_convert(to->type, from->type)) {
+    const py::object kept = apart_from(job.target, source, from);
+    if (kept.ptr() != source) job = make_job(target, to, kept.ptr(), from, nullptr);
+    if (convert_numbers(job, to->type, from->type)) {
+      copy_by_numpy(target, kept.ptr(), casting, nullptr);
+    }
+    return;
   }
-  if (!convert(job, to->type, from->type).any()) return;
-  copy_by_numpy(target, kept.ptr(), unsafe_casting(), nullptr);
+  py::object mask;
+  if (rule.mask != nullptr) {
+    mask = apart_from(job.target, rule.mask, record_of(dtype_of_ndarray(rule.mask)));
+  }
+  const py::object kept = pays_to_reorder(job, source) ? reordered(target, source)
+                                                       : apart_from(job.target, source, from);
+  copy_by_numpy(target, kept.ptr(), casting, mask.ptr());
 }
 
-// ---- Which of them. ----
+// ---- Copies. ----
 
 enum class Way : std::uint8_t {
   kBytes,    // the elements of both are the same bytes, in the same places
   kSwapped,  // … in the other order
-  kNumbers,  // gridbuf.transfer converts them
-  kNumPy,    // NumPy does
+  kConverted,
 };
 
 Way way_between(PyObject* target_dtype, const DTypePtr& target, PyObject* source_dtype,
                 const DTypePtr& source) {
-  if (!target || !source) return Way::kNumPy;
+  if (!target || !source) return Way::kConverted;
   if (target_dtype == source_dtype) return Way::kBytes;
   const DType& to = target->type;
   const DType& from = source->type;
   if (to.kind() == Kind::kStructured || from.kind() == Kind::kStructured) {
     const int equal = PyObject_RichCompareBool(target_dtype, source_dtype, Py_EQ);
     check(equal);
-    return equal != 0 ? Way::kBytes : Way::kNumPy;
+    return equal != 0 ? Way::kBytes : Way::kConverted;
   }
   if (to == from) return Way::kBytes;
-  if (to == from.byteswapped()) return Way::kSwapped;
-  return can_convert(to, from) ? Way::kNumbers : Way::kNumPy;
+  return to == from.byteswapped() ? Way::kSwapped : Way::kConverted;
 }
 
 void copy_bytes(const Job& job, std::int64_t swap_unit_bytes) {
@@ -335,11 +302,8 @@ void copy_arrays(PyObject* target, PyObject* source, const CopyRule& rule) {
     case Way::kSwapped:
       return copy_bytes(make_job(target, to, source, from, rule.mask),
                         from->type.swap_unit_bytes());
-    case Way::kNumbers:
-      if (rule.mask == nullptr) return copy_numbers(target, to, source, from);
-      [[fallthrough]];
-    case Way::kNumPy:
-      return let_numpy(target, to, source, from, rule);
+    case Way::kConverted:
+      return convert(target, to, source, from, rule);
   }
 }
 

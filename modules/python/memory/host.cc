@@ -1,18 +1,35 @@
 // The private functions below `gridbuf.memory`, `gridbuf.alloc_info`, `gridbuf.set_num_threads` and
 // the memory section of `gridbuf.show_config`. All are about the one `host_resource()` of the
 // process. All need the GIL; `_memory_trim` releases it.
+//
+// The private functions below `gridbuf.memory.numpy_allocator`: gridbuf's heap as one of NumPy's
+// memory handlers (NEP 49).
+//
+// NumPy calls a handler's functions when it makes, resizes and frees the data of an ndarray. They
+// touch nothing of Python, so they also work while the interpreter ends. An array keeps the capsule
+// of its handler, and the capsule points to a handler that is never destroyed.
 
 module;
 
+#define NPY_NO_DEPRECATED_API NPY_2_0_API_VERSION
+#define NPY_TARGET_VERSION NPY_2_0_API_VERSION
+#include <numpy/arrayobject.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
+#include <cstring>
+#include <iterator>
 #include <limits>
+#include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -20,6 +37,7 @@ module;
 module gridbuf.python;
 
 import gridbuf.transfer.loops;
+import gridbuf.layout.sizes;
 
 namespace gridbuf::python {
 namespace {
@@ -64,7 +82,6 @@ void configure(py::handle cache_limit, py::handle limit, py::handle huge_pages, 
        .limit_bytes = to_limit(limit.ptr(), "limit_bytes").value_or(system::kUnlimitedBytes),
        .huge_pages = to_huge_pages(huge_pages.ptr()),
        .poison = to_flag(poison.ptr(), "poison")}));
-  free_numpy_spares();
 }
 
 std::int64_t trim(py::handle keep) {
@@ -73,7 +90,6 @@ std::int64_t trim(py::handle keep) {
     raise(ErrorClass::kValue,
           Problem{"keep_bytes", std::to_string(keep_bytes), "0 or more", "pass 0 to keep nothing"});
   }
-  free_numpy_spares();
   return run_without_gil([keep_bytes] { return host_resource().trim(keep_bytes); });
 }
 
@@ -162,6 +178,111 @@ void add_memory_functions(PyObject* module) {
       .def("_memory_set_simd", set_simd_by_name)
       .def("_memory_cache_bytes", loops::cache_bytes)
       .def("_memory_set_cache_bytes", loops::set_cache_bytes);
+}
+
+namespace {
+
+using namespace pybind11::literals;
+
+constexpr char kCapsuleName[] = "mem_handler";
+constexpr std::int64_t kLeastAlignmentBytes = 16;
+
+struct Handler {
+  explicit Handler(const Heap::Options& options);
+
+  Heap heap;
+  PyDataMem_Handler record;
+};
+
+Handler& handler_in(void* context) { return *static_cast<Handler*>(context); }
+
+void* allocate(void* context, std::size_t bytes) {
+  return handler_in(context).heap.allocate(bytes, false);
+}
+
+void* allocate_zeros(void* context, std::size_t count, std::size_t bytes_each) {
+  const auto bytes =
+      checked::mul(static_cast<std::int64_t>(count), static_cast<std::int64_t>(bytes_each));
+  if (!bytes || *bytes < 0) return nullptr;
+  return handler_in(context).heap.allocate(static_cast<std::size_t>(*bytes), true);
+}
+
+void* reallocate(void* context, void* data, std::size_t bytes) {
+  return handler_in(context).heap.reallocate(data, bytes);
+}
+
+// NumPy's length is not that of the block in some places, so it is not used.
+void release(void* context, void* data, std::size_t /*bytes*/) {
+  handler_in(context).heap.release(data);
+}
+
+Handler::Handler(const Heap::Options& options)
+    : heap(host_resource(), options),
+      record{"gridbuf", 1, {this, &allocate, &allocate_zeros, &reallocate, &release}} {}
+
+/// The handlers by their options.
+class Handlers {
+ public:
+  Handler& with(const Heap::Options& options) {
+    const PythonLock lock(mutex_);
+    std::unique_ptr<Handler>& found =
+        handlers_[{options.alignment_bytes, options.huge_pages, options.keep}];
+    if (found == nullptr) found = std::make_unique<Handler>(options);
+    return *found;
+  }
+
+ private:
+  std::map<std::tuple<std::int64_t, bool, bool>, std::unique_ptr<Handler>> handlers_;
+  PythonMutex mutex_;
+};
+
+Handlers& handlers() {
+  static auto& all = *new Handlers;  // arrays outlive all else
+  return all;
+}
+
+py::object make_handler(py::handle alignment, py::handle huge_pages, py::handle keep) {
+  const std::int64_t bytes = to_integer(alignment.ptr(), "alignment");
+  const bool is_power = bytes > 0 && std::has_single_bit(static_cast<std::uint64_t>(bytes));
+  if (!is_power || bytes < kLeastAlignmentBytes || bytes > kMaxAlignmentBytes) {
+    raise(ErrorClass::kValue,
+          Problem{"alignment", std::to_string(bytes),
+                  "a power of two from 16 to " + std::to_string(kMaxAlignmentBytes),
+                  "pass 64, a cache line"});
+  }
+  Handler& handler = handlers().with({.alignment_bytes = bytes,
+                                      .huge_pages = to_flag(huge_pages.ptr(), "huge_pages"),
+                                      .keep = to_flag(keep.ptr(), "keep")});
+  return steal(PyCapsule_New(&handler.record, kCapsuleName, nullptr));
+}
+
+/// Sets the handler of the current context, and returns the previous one.
+py::object set_handler(py::handle handler) { return steal(PyDataMem_SetHandler(handler.ptr())); }
+
+/// What is known of the data of an ndarray that one of our handlers made, else None.
+py::object numpy_block_info(py::handle object) {
+  if (!is_ndarray(object.ptr())) return py::none();
+  auto* const array = reinterpret_cast<PyArrayObject*>(object.ptr());
+  PyObject* const capsule = PyArray_HANDLER(array);
+  if (capsule == nullptr || PyArray_CHKFLAGS(array, NPY_ARRAY_OWNDATA) == 0) return py::none();
+  const auto* const record =
+      static_cast<PyDataMem_Handler*>(PyCapsule_GetPointer(capsule, kCapsuleName));
+  if (record == nullptr) throw PythonError();
+  if (record->allocator.free != &release) return py::none();
+  const Heap& heap = handler_in(record->allocator.ctx).heap;
+  const Heap::BlockReport report = heap.report(PyArray_DATA(array));
+  return block_facts({report.info, PyArray_DATA(array), report.total_bytes, report.allocation_bytes,
+                      heap.options().alignment_bytes, py::none()});
+}
+
+}  // namespace
+
+void add_numpy_allocator_functions(PyObject* module) {
+  check(PyArray_ImportNumPyAPI());
+  py::reinterpret_borrow<py::module_>(module)
+      .def("_numpy_handler", make_handler)
+      .def("_set_numpy_handler", set_handler)
+      .def("_numpy_block_info", numpy_block_info);
 }
 
 }  // namespace gridbuf::python

@@ -3,8 +3,8 @@
 // The other libraries use absl::Status and no Python. This one turns a status into an exception (by
 // the table of gridbuf.base), a Python object into a value of gridbuf.layout or an exception, and a
 // NumPy dtype into the type that gridbuf.interface knows. All functions need the GIL.
-#ifndef GRIDBUF_MODULES_PYTHON_SUPPORT_SUPPORT_H_
-#define GRIDBUF_MODULES_PYTHON_SUPPORT_SUPPORT_H_
+#ifndef GRIDBUF_MODULES_PYTHON_ARGUMENTS_ARGUMENTS_H_
+#define GRIDBUF_MODULES_PYTHON_ARGUMENTS_ARGUMENTS_H_
 
 // ---- Errors and references ----
 //
@@ -270,39 +270,69 @@ void close_class(py::handle type, const char* package) {
 // 3)` is a mistake. Sequences are asked for their length first and are never read beyond kMaxNdim
 // entries. Rules of values (is it a permutation? is the name known?) are gridbuf.layout's.
 
-/// The parameters of a function. One static object per function: it keeps the names as Python's
-/// interned text, so that a keyword is found by its address. Comparing text would take longer than
-/// a small allocation.
-struct Signature {
-  static constexpr std::size_t kMaxNames = 24;
-
-  consteval Signature(const char* of, std::span<const char* const> all, int by_position)
-      : function(of), names(all), positional(by_position) {
-    if (names.size() > kMaxNames) throw "more names than kMaxNames";  // an error of the compiler
-  }
-
-  const char* function;                // for messages: "empty"
-  std::span<const char* const> names;  // positional ones first
-  int positional;                      // how many may be passed by position
-  mutable std::array<std::atomic<PyObject*>, kMaxNames> interned = {};  // by the first keyword
+/// A parameter of a function: its name, and the member of `Given` that receives what was passed.
+template <class Given>
+struct Parameter {
+  std::string_view name;
+  PyObject* Given::* member;
 };
 
-/// Raises TypeError for a keyword that the signature does not have.
-using UnknownKeyword = void (*)(const Signature& signature, PyObject* keyword);
+// TypeErrors about a call; `names` are those of the parameters.
+[[noreturn]] void raise_positional(const char* function, int most, Py_ssize_t count);
+[[noreturn]] void raise_unknown(const char* function, PyObject* keyword,
+                                std::span<const std::string_view> names);
+[[noreturn]] void raise_twice(const char* function, PyObject* keyword);
+[[noreturn]] void raise_missing(const char* function, std::string_view name, int position);
 
-/// Sorts the arguments of a vectorcall into `values` (one entry per name, all null before).
-/// TypeError for too many positional arguments and for a parameter given twice.
-void sort_arguments(const Signature& signature, PyObject* const* arguments,
-                    Py_ssize_t positional_count, PyObject* keyword_names,
-                    std::span<PyObject*> values, UnknownKeyword unknown);
+/// The parameters of a function, and how a call of it is read. `Given` is a struct of borrowed
+/// references, which are null where nothing was passed.
+template <class Given, std::size_t length>
+struct Signature {
+  const char* function;                             // for messages: "empty"
+  int positional;                                   // how many may be passed by position
+  int required;                                     // how many must be passed
+  std::array<Parameter<Given>, length> parameters;  // positional ones first
 
-/// The same for a function of pybind11 that takes *args and **kwargs.
-void sort_arguments(const Signature& signature, const py::args& arguments,
-                    const py::kwargs& keywords, std::span<PyObject*> values,
-                    UnknownKeyword unknown);
+  /// The arguments of a vectorcall. TypeError for too many, unknown, repeated and missing ones.
+  Given read(PyObject* const* arguments, Py_ssize_t count, PyObject* keywords) const {
+    Given given;
+    if (count > positional) raise_positional(function, positional, count);
+    for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {
+      given.*parameters[i].member = arguments[i];
+    }
+    const Py_ssize_t keyword_count = keywords == nullptr ? 0 : PyTuple_GET_SIZE(keywords);
+    for (Py_ssize_t i = 0; i < keyword_count; ++i) {
+      PyObject* const keyword = PyTuple_GET_ITEM(keywords, i);
+      const auto found = std::ranges::find(parameters, utf8(keyword), &Parameter<Given>::name);
+      if (found == parameters.end()) raise_unknown(function, keyword, names());
+      PyObject*& value = given.*found->member;
+      if (value != nullptr) raise_twice(function, keyword);
+      value = arguments[count + i];
+    }
+    for (int i = 0; i < required; ++i) {
+      const Parameter<Given>& parameter = parameters[static_cast<std::size_t>(i)];
+      if (given.*parameter.member == nullptr) raise_missing(function, parameter.name, i + 1);
+    }
+    return given;
+  }
 
-/// The default of UnknownKeyword: a TypeError that lists the names there are.
-void unexpected_keyword(const Signature& signature, PyObject* keyword);
+  std::array<std::string_view, length> names() const {
+    std::array<std::string_view, length> all;
+    std::ranges::transform(parameters, all.begin(), &Parameter<Given>::name);
+    return all;
+  }
+};
+
+/// A function of the extension, which returns `body(given)`, the object.
+template <const auto& signature, auto body>
+PyObject* function_of(PyObject*, PyObject* const* arguments, Py_ssize_t count, PyObject* keywords) {
+  return guarded([&] { return body(signature.read(arguments, count, keywords)); });
+}
+template <const auto& signature, auto body>
+PyMethodDef definition_of(const char* documentation) {
+  return {signature.function, method(function_of<signature, body>), METH_FASTCALL | METH_KEYWORDS,
+          documentation};
+}
 
 /// An integer. TypeError for anything else (bool too); ValueError beyond 64 bits. `what` names the
 /// value in messages: "alignment_size".
@@ -477,4 +507,4 @@ bool is_scalar(PyObject* value);
 
 }  // namespace gridbuf::python
 
-#endif  // GRIDBUF_MODULES_PYTHON_SUPPORT_SUPPORT_H_
+#endif  // GRIDBUF_MODULES_PYTHON_ARGUMENTS_ARGUMENTS_H_

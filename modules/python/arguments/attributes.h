@@ -1,7 +1,7 @@
 // Attributes that pybind11 adds to a type that it has not made. A header, because pybind11.h in a
 // module interface breaks `py::arg("x") = value` in its importers. Include it before all imports.
-#ifndef GRIDBUF_MODULES_PYTHON_SUPPORT_ATTRIBUTES_H_
-#define GRIDBUF_MODULES_PYTHON_SUPPORT_ATTRIBUTES_H_
+#ifndef GRIDBUF_MODULES_PYTHON_ARGUMENTS_ATTRIBUTES_H_
+#define GRIDBUF_MODULES_PYTHON_ARGUMENTS_ATTRIBUTES_H_
 
 #include <pybind11/pybind11.h>
 
@@ -62,4 +62,4 @@ class Attributes {
 
 }  // namespace gridbuf::python
 
-#endif  // GRIDBUF_MODULES_PYTHON_SUPPORT_ATTRIBUTES_H_
+#endif  // GRIDBUF_MODULES_PYTHON_ARGUMENTS_ATTRIBUTES_H_
