@@ -240,6 +240,53 @@ absl::StatusOr<Array> Array::from_elements(std::span<const std::byte> elements,
               given);
 }
 
+absl::StatusOr<Array> Array::from_strided(const void* first, bool readonly, const StridedView& view,
+                                          std::string_view dtype, const LayoutRequest& given,
+                                          Owner owner) {
+  absl::StatusOr<DType> type = DType::from_name(dtype);
+  if (!type.ok()) return type.status();
+  absl::StatusOr<BufferDescriptor> memory =
+      describe({.block = static_cast<std::byte*>(const_cast<void*>(first)),
+                .view = view,
+                .dtype = *std::move(type),
+                .readonly = readonly,
+                .device = {},
+                .owner = std::move(owner)});
+  if (!memory.ok()) return memory.status();
+  return from(*std::move(memory), given);
+}
+
+absl::StatusOr<Extents> mdspan_strides(StridedView view, std::span<const std::int64_t> fixed,
+                                       std::int64_t largest) {
+  const auto refused = [&](const std::string& bound, std::string_view remedy) {
+    return make_error(ErrorClass::kValue, {"the array", to_string(view), bound, remedy});
+  };
+  if (view.ndim() != std::ssize(fixed)) {
+    return refused("of " + std::to_string(fixed.size()) + " dimensions for this mdspan",
+                   "use an mdspan of the array's rank");
+  }
+  replace_meaningless_strides(view);
+  Extents strides = view.strides_bytes;
+  for (int axis = 0; axis < view.ndim(); ++axis) {
+    if (fixed[axis] >= 0 && fixed[axis] != view.shape[axis]) {
+      return refused("of extent " + std::to_string(fixed[axis]) + " in dimension " +
+                         std::to_string(axis) + " for this mdspan",
+                     "use an mdspan with dynamic extents");
+    }
+    if (strides[axis] <= 0 || strides[axis] % view.itemsize_bytes != 0) {
+      return refused("of strides that are positive multiples of the item size for an mdspan",
+                     "copy it first");
+    }
+    strides[axis] /= view.itemsize_bytes;
+    if (std::max(view.shape[axis], strides[axis]) > largest) {
+      return refused("of extents and strides up to " + std::to_string(largest) +
+                         ", in elements, for this mdspan",
+                     "use an mdspan with a longer index_type");
+    }
+  }
+  return strides;
+}
+
 // --- Views ---------------------------------------------------------------------------------------
 
 Array apply(const IndexMap& map, const Array& array) {

@@ -14,11 +14,14 @@
 // The rules of allocation are sections 1 and 2 of the specification (docs/spec.md).
 module;
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <complex>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -101,6 +104,20 @@ constexpr std::string_view element_name() {
   return kIntegers[std::is_signed_v<T> ? 1 : 0][kLog2];
 }
 
+/// std::mdspan, or a class with its members, such as those of Kokkos and CUDA, over host memory.
+template <class M>
+concept Mdspan = Element<std::remove_const_t<typename M::element_type>> && requires(const M& span) {
+  typename M::mapping_type;
+  { span.data_handle() } -> std::convertible_to<typename M::element_type*>;
+  { span.stride(0) } -> std::convertible_to<std::int64_t>;
+};
+
+/// The strides of an mdspan in elements. kValue unless it can have the view's extents and strides:
+/// the rank, `fixed` extents (-1: any), integers up to `largest`, and positive strides that are
+/// multiples of the elements.
+absl::StatusOr<Extents> mdspan_strides(StridedView view, std::span<const std::int64_t> fixed,
+                                       std::int64_t largest);
+
 /// kType unless `found` is the type of that name, in native byte order. `what` begins the message.
 absl::Status check_element_type(std::string_view what, const DType& found, std::string_view name);
 
@@ -137,7 +154,31 @@ class Elements {
     return *reinterpret_cast<T*>(reinterpret_cast<Byte*>(first_) + offset_bytes);
   }
 
+  /// An mdspan of T with layout_stride. It does not keep the memory alive. Errors: mdspan_strides.
+  template <Mdspan M>
+    requires std::same_as<typename M::element_type, T>
+  absl::StatusOr<M> as() const {
+    return as_mdspan<M>(std::make_index_sequence<M::rank()>());
+  }
+
  private:
+  template <class M, std::size_t... axis>
+  absl::StatusOr<M> as_mdspan(std::index_sequence<axis...>) const {
+    using Map = typename M::mapping_type;
+    using Index = typename M::index_type;
+    // Of one entry more, as an array of none is not possible; an extent that is not fixed is -1.
+    const std::int64_t fixed[] = {static_cast<std::int64_t>(M::static_extent(axis))..., 0};
+    const absl::StatusOr<Extents> found = mdspan_strides(
+        view_, std::span(fixed, sizeof...(axis)),
+        static_cast<std::int64_t>(std::min<std::uint64_t>(
+            std::numeric_limits<Index>::max(), std::numeric_limits<std::int64_t>::max())));
+    if (!found.ok()) return found.status();
+    decltype(std::declval<const Map&>().strides()) strides{};  // the array class of the library
+    ((strides[axis] = static_cast<Index>((*found)[axis])), ...);
+    const typename M::extents_type extents(static_cast<Index>(view_.shape[axis])...);
+    return M(first_, Map(extents, strides));
+  }
+
   T* first_;
   StridedView view_;
 };
@@ -199,6 +240,25 @@ class Array {
                          std::is_const_v<T>, given, std::move(owner));
   }
 
+  /// An array over the elements of an mdspan, on the host: any strides, read-only if they are
+  /// const. `given` adds what an mdspan does not have. The caller keeps the elements alive, or
+  /// `owner` does. Errors: those of `describe` and of `from` for memory.
+  template <Mdspan M>
+  static absl::StatusOr<Array> from(const M& span, const LayoutRequest& given = {},
+                                    Owner owner = {}) {
+    using T = typename M::element_type;
+    StridedView view{.shape = Extents(M::rank(), 0),
+                     .strides_bytes = Extents(M::rank(), 0),
+                     .itemsize_bytes = sizeof(T)};
+    for (std::size_t axis = 0; axis < M::rank(); ++axis) {
+      const int at = static_cast<int>(axis);
+      view.shape[at] = static_cast<std::int64_t>(span.extent(axis));
+      view.strides_bytes[at] = static_cast<std::int64_t>(span.stride(axis)) * view.itemsize_bytes;
+    }
+    return from_strided(span.data_handle(), std::is_const_v<T>, view,
+                        element_name<std::remove_const_t<T>>(), given, std::move(owner));
+  }
+
   inline const BufferDescriptor& memory() const { return memory_; }
   inline const Layout& layout() const { return layout_; }
   inline const ArrayInfo& info() const { return info_; }
@@ -253,6 +313,9 @@ class Array {
   static absl::StatusOr<Array> from_elements(std::span<const std::byte> elements,
                                              std::string_view dtype, bool readonly,
                                              LayoutRequest given, Owner owner);
+  static absl::StatusOr<Array> from_strided(const void* first, bool readonly,
+                                            const StridedView& view, std::string_view dtype,
+                                            const LayoutRequest& given, Owner owner);
   absl::Status check_writable() const;
   absl::Status check_access(std::string_view dtype, bool reads_only) const;
   absl::Status copy_by_device(const Array& source) const;

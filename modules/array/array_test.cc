@@ -16,6 +16,11 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
+// libstdc++ has no mdspan yet; CUDA's is one for the host, too.
+#if __has_include(<cuda/std/mdspan>)
+#include <cuda/std/mdspan>
+#endif
+
 import gridbuf.alloc.host;
 import gridbuf.alloc.testing;
 import gridbuf.array;
@@ -184,6 +189,62 @@ TEST_F(ArrayTest, ASpanIsAnArrayInTheOrderGiven) {
   EXPECT_EQ(error_class_of(Array::from(constant, {.shape = {2, 3}, .layout = {1, 1}}).status()),
             ErrorClass::kValue);
 }
+
+#if __has_include(<cuda/std/mdspan>)
+template <class T, class Index, std::size_t... extents>
+using Strided =
+    cuda::std::mdspan<T, cuda::std::extents<Index, extents...>, cuda::std::layout_stride>;
+constexpr std::size_t kAny = cuda::std::dynamic_extent;
+
+TEST_F(ArrayTest, ElementsAreAnMdspan) {
+  const Array array = *Array::zeros(padded_field());
+  count_up(array);
+  const auto span = *array.elements<double>()->as<Strided<double, int, kAny, kAny, kAny>>();
+  static_assert(Mdspan<decltype(span)>);
+  for (int i = 0; i < 3; ++i)
+    for (int j = 0; j < 4; ++j)
+      for (int k = 0; k < 5; ++k) EXPECT_EQ(span(i, j, k), 20 * i + 5 * j + k);
+  const auto inner = *array.domain_view().elements<const double>();
+  EXPECT_EQ((*inner.as<Strided<const double, std::int64_t, 1, kAny, 5>>())(0, 1, 2), 32);
+  const Array scalar = *Array::full({.shape = {}}, 3.0);
+  EXPECT_EQ((*scalar.elements<double>()->as<Strided<double, int>>())(), 3);
+}
+
+template <class M>
+std::string refused_as(const Array& array) {
+  const absl::Status status =
+      array.elements<const typename M::element_type>()->template as<M>().status();
+  EXPECT_EQ(error_class_of(status), ErrorClass::kValue) << status;
+  return std::string(status.message());
+}
+
+TEST_F(ArrayTest, AnMdspanThatCannotBeIsAnError) {
+  const Array array = *Array::zeros({.shape = {3, 300}});
+  using Plain = Strided<const double, int, kAny, kAny>;
+  const auto says = [](const std::string& text, const char* part) {
+    EXPECT_NE(text.find(part), std::string::npos) << text;
+  };
+  says(refused_as<Strided<const double, int, kAny>>(array), "1 dimensions");
+  says(refused_as<Strided<const double, int, kAny, 299>>(array), "extent 299 in dimension 1");
+  says(refused_as<Strided<const double, signed char, kAny, kAny>>(array), "up to 127");
+  says(refused_as<Plain>(*broadcast_to(*Array::zeros({.shape = {300}}), {3, 300})),
+       "positive multiples");
+}
+
+TEST_F(ArrayTest, AnMdspanIsAnArray) {
+  std::vector<double> values(12);
+  std::iota(values.begin(), values.end(), 0.0);
+  const cuda::std::mdspan<const double, cuda::std::dextents<int, 2>, cuda::std::layout_left> span(
+      values.data(), 3, 4);
+  const Array array = *Array::from(span, {.dims = {kDimJ, kDimI}, .halo = {{1, 1}, {0, 0}}});
+  EXPECT_EQ(array.memory().first_element(), reinterpret_cast<std::byte*>(values.data()));
+  EXPECT_TRUE(array.memory().readonly);
+  EXPECT_EQ(array.layout().layout_map(), (LayoutMap{1, 0}));
+  EXPECT_EQ((*array.domain_view().elements<const double>())(0, 2), span(1, 2));
+  const cuda::std::mdspan<double, cuda::std::extents<int, 3>> nothing(nullptr);
+  EXPECT_EQ(error_class_of(Array::from(nothing).status()), ErrorClass::kValue);
+}
+#endif
 
 TEST_F(ArrayTest, ElementsMayBeComplexOrHalfFloats) {
   const Array complex = *Array::full({.shape = {2, 2}}, std::complex<float>(1, -2));

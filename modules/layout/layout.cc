@@ -98,7 +98,7 @@ absl::StatusOr<Layout> with_meaning(const Layout& layout, const Dims& dims, cons
   if (absl::Status status = validate_dims(names, layout.ndim()); !status.ok()) return status;
   const Halo widths = halo.empty() ? no_halo(layout.ndim()) : halo;
   if (absl::Status status = validate_halo(widths, layout.shape()); !status.ok()) return status;
-  return Layout(layout, names, widths);
+  return absl::StatusOr<Layout>(std::in_place, layout, names, widths);
 }
 
 std::string to_string(const Layout& layout) {

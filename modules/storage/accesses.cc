@@ -138,7 +138,7 @@ class Storage::ExportShare {
   ExportShare& operator=(const ExportShare&) = delete;
 
  private:
-  BasePtr base_;
+  std::shared_ptr<const StorageBase> base_;
   Side side_;
   Box box_;
 };

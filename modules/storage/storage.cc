@@ -58,12 +58,34 @@ bool differ(const Layout& a, const Layout& b) {
          a.alignment_bytes() != b.alignment_bytes() || a.aligned_index() != b.aligned_index();
 }
 
+// The memory of a side must be where the kind of storage has it.
+absl::Status check_device(const Device& device, StorageKind kind, Side side) {
+  const DeviceType type = device.type;
+  bool fits = side == Side::kHost ? is_host_readable(type) : type == DeviceType::kCuda;
+  if (side == Side::kDevice) fits = fits || type == DeviceType::kCudaManaged;
+  if (kind == StorageKind::kCudaManaged) fits = type == DeviceType::kCudaManaged;
+  if (fits) return absl::OkStatus();
+  return make_error(
+      ErrorClass::kValue,
+      {"the memory of the " + std::string(to_string(side)) + "'s buffer", to_string(device),
+       kind == StorageKind::kCudaManaged ? "managed (CUDA)"
+       : side == Side::kHost             ? "readable by the host"
+                                         : "a CUDA device's",
+       "pass it as the buffer of the opposite side, or copy it"});
+}
+
 absl::Status check_request(const StorageRequest& request) {
   if (request.dtype.itemsize_bytes() != request.layout.itemsize_bytes()) {
     return make_error(ErrorClass::kValue,
                       {"dtype", request.dtype.name(),
                        "of the layout's item size, " + bytes_text(request.layout.itemsize_bytes()),
                        "make the layout for this element type"});
+  }
+  if (request.device_resource != nullptr && request.kind != StorageKind::kSoftwareManaged) {
+    return make_error(
+        ErrorClass::kValue,
+        {"the device's resource of a " + std::string(to_string(request.kind)) + " storage", "given",
+         "left out, because the storage has one buffer", "pass it as `resource`"});
   }
   if (!request.device_layout) return absl::OkStatus();
   return check_second(*request.device_layout, request.layout.view(), request.kind);
@@ -82,15 +104,22 @@ absl::StatusOr<Storage> Storage::allocate(const StorageRequest& request) {
       base->device = base->host;
       continue;
     }
-    const bool is_second = side == Side::kDevice && request.device_layout;
-    const Layout& layout = is_second ? *request.device_layout : seen;
+    const bool is_second = side == Side::kDevice && request.kind == StorageKind::kSoftwareManaged;
+    const Layout& layout = is_second && request.device_layout ? *request.device_layout : seen;
+    MemoryResource* const resource = is_second ? request.device_resource : request.resource;
     absl::StatusOr<ArrayMemory> made =
         Array::allocate_memory(layout, request.dtype,
                                {.memory = memory_type_of(request.kind, side),
                                 .zeroed = request.zeroed,
-                                .populate = request.populate});
+                                .populate = request.populate,
+                                .resource = resource});
     if (!made.ok()) return with_context(made.status(), "a storage");
-    base->array_of(side) = Array(*std::move(made), layout, request.dtype);
+    if (resource != nullptr) {
+      GRIDBUF_RETURN_IF_ERROR(check_device(made->info.block.device, request.kind, side));
+    }
+    Array& array = base->array_of(side);
+    std::destroy_at(&array);
+    std::construct_at(&array, *std::move(made), layout, request.dtype);
   }
   if (request.kind != StorageKind::kCpu) {
     GRIDBUF_ASSIGN_OR_RETURN(const auto& driver, device_driver());
@@ -103,7 +132,7 @@ absl::StatusOr<Storage> Storage::allocate(const StorageRequest& request) {
   }
   GRIDBUF_RETURN_IF_ERROR(base->start());
   if (base->order != nullptr) base->order->stream = current_stream();
-  return Storage(std::move(base), seen);
+  return absl::StatusOr<Storage>(std::in_place, std::move(base), seen);
 }
 
 // --- Existing memory -----------------------------------------------------------------------------
@@ -130,22 +159,6 @@ absl::Status check_sides(const StorageParts& parts) {
                        "pass another device or managed, or other buffers"});
   }
   return absl::OkStatus();
-}
-
-absl::Status check_device_of(const StorageParts& parts, Side side) {
-  const BufferDescriptor& buffer = (side == Side::kHost ? *parts.host : *parts.device).memory();
-  const DeviceType type = buffer.device.type;
-  bool fits = side == Side::kHost ? is_host_readable(type) : type == DeviceType::kCuda;
-  if (side == Side::kDevice) fits = fits || type == DeviceType::kCudaManaged;
-  if (parts.kind == StorageKind::kCudaManaged) fits = type == DeviceType::kCudaManaged;
-  if (fits) return absl::OkStatus();
-  return make_error(
-      ErrorClass::kValue,
-      {"the memory of the " + std::string(to_string(side)) + "'s buffer", to_string(buffer.device),
-       parts.kind == StorageKind::kCudaManaged ? "managed (CUDA)"
-       : side == Side::kHost                   ? "readable by the host"
-                                               : "a CUDA device's",
-       "pass it as the buffer of the opposite side, or copy it"});
 }
 
 absl::Status check_pair(const BufferDescriptor& host, const BufferDescriptor& device) {
@@ -182,7 +195,7 @@ absl::Status check(const StorageParts& parts) {
     const std::optional<Array>& array = side == Side::kHost ? parts.host : parts.device;
     if (!array) continue;
     GRIDBUF_RETURN_IF_ERROR(Array::from(array->memory(), array->request()).status());
-    GRIDBUF_RETURN_IF_ERROR(check_device_of(parts, side));
+    GRIDBUF_RETURN_IF_ERROR(check_device(array->memory().device, parts.kind, side));
   }
   if (!parts.host || !parts.device) return absl::OkStatus();
   return check_pair(parts.host->memory(), parts.device->memory());

@@ -86,6 +86,10 @@ struct StorageRequest {
   bool populate = false;
   /// Of the device's buffer of kSoftwareManaged; order, padding and alignment are used.
   std::optional<Layout> device_layout = std::nullopt;
+  /// Of the host's memory, or of a storage's one buffer; must outlive it. Null: the library's.
+  MemoryResource* resource = nullptr;
+  /// As `resource`, of the device's buffer of kSoftwareManaged.
+  MemoryResource* device_resource = nullptr;
 };
 
 /// Existing memory of one array on one side or both. Names and halo are those of the host's array,
@@ -103,8 +107,9 @@ struct StorageParts {
 class Storage {
  public:
   /// New memory, on the current stream. Errors: kMemory, naming the request; kDeviceUnavailable;
-  /// kValue if dtype does not have the layout's item size, or if the device's layout has another
-  /// shape or item size, or belongs to a storage of one buffer.
+  /// kValue if dtype does not have the layout's item size, if the device's layout has another shape
+  /// or item size, if the device's layout or resource is given for a storage of one buffer, or if a
+  /// resource's memory is not where the kind has it.
   static absl::StatusOr<Storage> allocate(const StorageRequest& request);
 
   /// A storage over existing memory; the arrays' owners are kept. Errors, all kValue: a missing or
@@ -112,6 +117,10 @@ class Storage {
   /// index that do not fit; memory on the wrong side; a state of other buffers; two buffers without
   /// a state.
   static absl::StatusOr<Storage> wrap(const StorageParts& parts);
+
+  /// Of this library, whose `allocate` and `wrap` make bases.
+  Storage(std::shared_ptr<const StorageBase> base, const Layout& seen)
+      : base_(std::move(base)), map_(seen.shape()), seen_(seen) {}
 
   StorageKind kind() const;
   const Extents& shape() const { return seen_.shape(); }
@@ -211,10 +220,7 @@ class Storage {
 
  private:
   class ExportShare;
-  using BasePtr = std::shared_ptr<const StorageBase>;
 
-  Storage(BasePtr base, const Layout& seen)
-      : base_(std::move(base)), map_(seen.shape()), seen_(seen) {}
   inline Storage(const Storage& source, const IndexMap& map)
       : base_(source.base_), map_(source.map_.through(map)), seen_(apply(map, source.seen_)) {}
 
@@ -227,7 +233,7 @@ class Storage {
   absl::Status convert_from(const Storage& source) const;
   absl::Status copy_by_device(const Storage& source) const;
 
-  BasePtr base_;
+  std::shared_ptr<const StorageBase> base_;
   IndexMap map_;  // from the base to this view
   Layout seen_;   // of the main side: the host's, if it exists; names and halo of both sides
 };

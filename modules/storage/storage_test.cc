@@ -14,6 +14,7 @@
 
 import gridbuf.alloc;
 import gridbuf.alloc.host;
+import gridbuf.alloc.testing;
 import gridbuf.base;
 import gridbuf.device;
 import gridbuf.device.emulated;
@@ -162,6 +163,37 @@ TEST_F(StorageTest, ParametersMustFitEachOther) {
   request.layout = Layout(request.layout, {}, {});
   request.dtype = *DType::from_name("float32");
   EXPECT_EQ(error_class_of(Storage::allocate(request).status()), ErrorClass::kValue);
+}
+
+TEST_F(StorageTest, MemoryComesFromTheResourcesGiven) {
+  testing::CountingResource host(**memory_resource(DeviceType::kCudaHost));
+  testing::CountingResource device(**memory_resource(DeviceType::kCuda));
+  const Layout layout = *make_plan({.shape = {2, 3}, .itemsize_bytes = 8});
+  {
+    const Storage both = *Storage::allocate({.layout = layout,
+                                             .kind = StorageKind::kSoftwareManaged,
+                                             .zeroed = true,
+                                             .resource = &host,
+                                             .device_resource = &device});
+    const Storage gpu =
+        *Storage::allocate({.layout = layout, .kind = StorageKind::kGpu, .resource = &device});
+    EXPECT_TRUE(gpu.copy_from(both).ok());
+    EXPECT_EQ(host.counts().live_blocks, 1);
+    EXPECT_EQ(device.counts().live_blocks, 2);
+  }
+  EXPECT_EQ(host.counts().live_blocks, 0);
+  EXPECT_EQ(device.counts().live_blocks, 0);
+
+  const auto refused = [&](const StorageRequest& request) {
+    const absl::Status status = Storage::allocate(request).status();
+    EXPECT_EQ(error_class_of(status), ErrorClass::kValue) << status;
+    return std::string(status.message());
+  };
+  EXPECT_NE(refused({.layout = layout, .resource = &device}).find("readable by the host"),
+            std::string::npos);
+  EXPECT_NE(refused({.layout = layout, .device_resource = &device}).find("one buffer"),
+            std::string::npos);
+  EXPECT_EQ(device.counts().live_blocks, 0);
 }
 
 // --- Views ---------------------------------------------------------------------------------------

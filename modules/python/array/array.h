@@ -265,18 +265,20 @@ inline const BufferObject& whole(const BufferObject& buffer) {
   return buffer.root ? *object_of(buffer.root.ptr()) : buffer;
 }
 
-/// A new object, complete after `construct(object)`, which may throw.
+/// A new object, complete after `construct(object)`, which makes all members and may throw.
 template <class Object, class Construct>
 py::object make_in_place(PyTypeObject* type, const Construct& construct) {
-  PyObject* const object = steal(type->tp_alloc(type, 0)).release().ptr();
+  Object* const made =
+      PyType_IS_GC(type) ? PyObject_GC_New(Object, type) : PyObject_New(Object, type);
+  PyObject* const object = steal(reinterpret_cast<PyObject*>(made)).release().ptr();
   try {
-    construct(reinterpret_cast<Object*>(object));
+    construct(made);
   } catch (...) {
-    if (PyType_IS_GC(type)) PyObject_GC_UnTrack(object);
     type->tp_free(object);
     Py_DECREF(type);
     throw;
   }
+  if (PyType_IS_GC(type)) PyObject_GC_Track(object);
   return steal(object);
 }
 

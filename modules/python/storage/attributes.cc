@@ -83,8 +83,8 @@ py::object as_type(const StorageObject& object, py::handle dtype, py::handle cas
   if (wanted.record->numpy.is(object.dtype->numpy)) return copy(object);
   check_cast(object.dtype->numpy.ptr(), wanted.record->numpy.ptr(), to_casting(casting.ptr()));
   const StorageSource source = storage_source_of(object.self(), nullptr);
-  py::object made =
-      allocate_storage(resolve_storage_like(source, {.dtype = wanted.record->numpy.ptr()}));
+  py::object made = allocate_storage(
+      resolve_storage_like(source, {.dtype = wanted.record->numpy.ptr()}), Zeroed::kPadding);
   assign(*object_of(made.ptr()), storage_of(made.ptr()),
          host_elements(object, object.storage()).ptr());
   return made;

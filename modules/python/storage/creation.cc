@@ -42,14 +42,19 @@ bool describes_device(const Arguments& given) {
                         : "pass layout, alignment_size or backend, or managed=\"gt4py\""});
 }
 
-KindRequest with_kind(Request&& request, const Arguments& given, std::optional<StorageKind> found,
+KindRequest with_kind(const Request& request, const Arguments& given,
+                      std::optional<StorageKind> found,
                       const std::optional<SecondLayout>& on_device) {
   const bool has_device = request.memory == DeviceType::kCuda ||
                           request.memory == DeviceType::kCudaManaged ||
                           (describes_device(given) && given.device == nullptr);
-  KindRequest made{std::move(request), storage_kind(has_device, given.managed, found)};
-  made.device_layout = second_layout(made, made.kind, given, on_device);
-  return made;
+  const StorageKind kind = storage_kind(has_device, given.managed, found);
+  return {{.layout = request.layout,
+           .dtype = request.dtype->type,
+           .kind = kind,
+           .populate = request.populate,
+           .device_layout = second_layout(request, kind, given, on_device)},
+          request.dtype};
 }
 
 }  // namespace
@@ -165,17 +170,17 @@ StorageSource kept_side(StorageSource source, const Arguments& given) {
 
 namespace {
 
-template <bool zeroed>
+template <Zeroed zeroed>
 py::object unfilled(const Arguments& given) {
   return allocate_storage(resolve_storage(given), zeroed);
 }
 
 /// Cast and broadcast as numpy.full does.
 py::object filled(const Arguments& given, PyObject* value) {
-  const KindRequest request = resolve_storage(given);
+  KindRequest request = resolve_storage(given);
   const py::object elements =
       is_scalar(value) ? make_element(request.dtype->numpy.ptr(), value) : readable_on_host(value);
-  py::object made = allocate_storage(request);
+  py::object made = allocate_storage(std::move(request), Zeroed::kPadding);
   assign(*object_of(made.ptr()), storage_of(made.ptr()), elements.ptr());
   return made;
 }
@@ -207,12 +212,12 @@ constexpr Signature<Arguments, 1> kFromC{"from_c", 1, 1, {{{"capsule", &Argument
 constexpr Signature<Arguments, 1> kToC{"to_c", 1, 1, {{{"storage", &Arguments::data}}}};
 
 PyMethodDef functions[] = {
-    definition_of<kEmpty, unfilled<false>>(doc("_storage_empty")),
-    definition_of<kZeros, unfilled<true>>(doc("_storage_zeros")),
+    definition_of<kEmpty, unfilled<Zeroed::kNothing>>(doc("_storage_empty")),
+    definition_of<kZeros, unfilled<Zeroed::kAll>>(doc("_storage_zeros")),
     definition_of<kOnes, ones>(doc("_storage_ones")),
     definition_of<kFull, full>(doc("_storage_full")),
-    definition_of<kEmptyLike, unfilled<false>>(doc("_storage_empty_like")),
-    definition_of<kZerosLike, unfilled<true>>(doc("_storage_zeros_like")),
+    definition_of<kEmptyLike, unfilled<Zeroed::kNothing>>(doc("_storage_empty_like")),
+    definition_of<kZerosLike, unfilled<Zeroed::kAll>>(doc("_storage_zeros_like")),
     definition_of<kOnesLike, ones>(doc("_storage_ones_like")),
     definition_of<kFullLike, full>(doc("_storage_full_like")),
     definition_of<kAsStorage, wrap_memory>(doc("_storage_as_storage")),
@@ -223,25 +228,17 @@ PyMethodDef functions[] = {
 
 }  // namespace
 
-py::object allocate_storage(const KindRequest& request, bool zeroed) {
-  const StorageRequest wanted{.layout = request.layout,
-                              .dtype = request.dtype->type,
-                              .kind = request.kind,
-                              .zeroed = zeroed,
-                              .populate = request.populate,
-                              .device_layout = request.device_layout};
-  const bool is_long = request.kind != StorageKind::kCpu || request.populate ||
-                       (zeroed && request.layout.total_bytes() >= kLongBytes);
+py::object allocate_storage(KindRequest&& request, Zeroed zeroed) {
+  StorageRequest& wanted = request.storage;
+  const bool second_is_padded = wanted.device_layout && has_padding(*wanted.device_layout);
+  const bool pads = second_is_padded || has_padding(wanted.layout, wanted.dtype);
+  wanted.zeroed = zeroed == Zeroed::kAll || (zeroed == Zeroed::kPadding && pads);
+  const bool is_long = wanted.kind != StorageKind::kCpu || wanted.populate ||
+                       (wanted.zeroed && wanted.layout.total_bytes() >= kLongBytes);
   const auto allocate = [&] { return Storage::allocate(wanted); };
   absl::StatusOr<Storage> made = is_long ? run_without_gil(allocate) : allocate();
   if (!made.ok()) raise(made.status());
-  return make_storage(*std::move(made), request.dtype);
-}
-
-py::object allocate_storage(const KindRequest& request) {
-  const bool second_is_padded = request.device_layout && has_padding(*request.device_layout);
-  return allocate_storage(request,
-                          second_is_padded || has_padding(request.layout, request.dtype->type));
+  return make_object(wanted.kind, request.dtype, [&] { return *std::move(made); });
 }
 
 void add_storage_functions(PyObject* module) {

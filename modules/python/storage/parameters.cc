@@ -86,7 +86,8 @@ py::object axes_with(const Parameters& parameters) {
 
 /// A new storage with undefined elements.
 py::object empty(const Parameters& parameters, py::handle dtype) {
-  return allocate_storage(resolve_storage_like(parameters.source, {.dtype = dtype.ptr()}), false);
+  return allocate_storage(resolve_storage_like(parameters.source, {.dtype = dtype.ptr()}),
+                          Zeroed::kNothing);
 }
 
 /// The request for the device's side.

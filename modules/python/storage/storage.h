@@ -215,9 +215,9 @@ StorageSource storage_source_of(PyObject* data, PyObject* dims);
 StorageSource kept_side(StorageSource source, const Arguments& given);
 
 /// A request for a storage, resolved.
-struct KindRequest : Request {
-  StorageKind kind = StorageKind::kCpu;
-  std::optional<Layout> device_layout = std::nullopt;
+struct KindRequest {
+  StorageRequest storage;
+  DTypePtr dtype;
 };
 /// The layout of the device's buffer: passed, preset, found. None if `request` has it. ValueError
 /// for keywords of a buffer that the kind does not have.
@@ -227,9 +227,9 @@ std::optional<Layout> second_layout(const Request& request, StorageKind kind,
 /// The request of a function that imitates `given.data`, or of one that takes a shape.
 KindRequest resolve_storage(const Arguments& given);
 KindRequest resolve_storage_like(const StorageSource& source, const Arguments& given);
-py::object allocate_storage(const KindRequest& request, bool zeroed);
-/// The same for elements that are all written at once: only padding is zeroed.
-py::object allocate_storage(const KindRequest& request);
+/// What of new memory is zero at first. kPadding: the elements are all written at once.
+enum class Zeroed : std::uint8_t { kNothing, kPadding, kAll };
+py::object allocate_storage(KindRequest&& request, Zeroed zeroed);
 
 // Functions that tables and attributes bind, by file.
 

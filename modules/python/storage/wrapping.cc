@@ -354,7 +354,7 @@ py::object copied(const Arguments& given) {
   if (given.data != nullptr && given.device_data != nullptr) {
     source.memory = DeviceType::kCuda;
   }
-  py::object made = allocate_storage(resolve_storage_like(source, given));
+  py::object made = allocate_storage(resolve_storage_like(source, given), Zeroed::kPadding);
   assign(*object_of(made.ptr()), storage_of(made.ptr()), current, /*by_name=*/false);
   keep_starts(current, made);
   return made;
@@ -375,7 +375,9 @@ py::object storage_from(const Arguments& passed) {
           "storage() got a shape and data; the shape is that of data and cannot be overridden");
   }
   const bool copies = given.copy == nullptr || to_flag(given.copy, "copy");
-  if (!copies && given.shape != nullptr) return allocate_storage(resolve_storage(given), false);
+  if (!copies && given.shape != nullptr) {
+    return allocate_storage(resolve_storage(given), Zeroed::kNothing);
+  }
   check_has_data(given, "storage");
   return copies ? copied(given) : wrap(given);
 }

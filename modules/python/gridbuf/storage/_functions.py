@@ -48,7 +48,15 @@ from ._operands import (
     side_of,
 )
 from ._others import Other, Side, taken
-from ._reductions import axes_of, axis_of, fit_mask, name_of, reduced
+from ._reductions import (
+    axes_of,
+    axis_of,
+    can_reduce_again,
+    fit_mask,
+    name_of,
+    reduce_again,
+    reduced,
+)
 from ._table import ROWS, Row, instead_of
 from ._ufuncs import call_again, call_ufunc
 
@@ -79,6 +87,8 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **options
             return call_again(ufunc, inputs, options["out"][0])
         return call_ufunc(ufunc, inputs, **options)
     if method == "reduce":
+        if can_reduce_again(inputs, options):
+            return reduce_again(ufunc, *inputs, **options)
         name, row = f"{ufunc.__name__}.reduce", Row("reduces", ("array", "where"))
         call = _Call(ufunc.reduce, name, row, inputs, options)
         return NotImplemented if call.is_for_others else _reduces(call)
