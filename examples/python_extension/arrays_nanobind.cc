@@ -1,41 +1,39 @@
 // [extension]
-#include <gridbuf_nanobind.h>
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
 
-using gridbuf::argument;
+#include <memory>
+
+#include "gridbuf.hpp"
+
+namespace nb = nanobind;
 
 // Doubles the elements of any two-dimensional float64 array in host memory, in place.
-static void twice(const argument<double, 2>& a) {
-  for (int i = 0; i < a.extent(0); ++i)
-    for (int j = 0; j < a.extent(1); ++j) a(i, j) *= 2.0;
+static void twice(const nb::ndarray<double, nb::ndim<2>, nb::device::cpu>& a) {
+  const auto elements = a.view();
+  for (std::size_t i = 0; i < elements.shape(0); ++i)
+    for (std::size_t j = 0; j < elements.shape(1); ++j) elements(i, j) *= 2.0;
 }
 
-// Reads, so that read-only arrays are fine.
-static double sum(const argument<const double, 1>& a) {
-  double total = 0.0;
-  for (int i = 0; i < a.extent(0); ++i) total += a(i);
-  return total;
-}
-
-// A new array, which Python owns.
-static gridbuf::array<float> filled(std::int64_t rows, std::int64_t columns, float value) {
+// A new array of gridbuf. The capsule owns it, and NumPy's array keeps the capsule.
+static nb::ndarray<nb::numpy, float, nb::ndim<2>> filled(std::int64_t rows, std::int64_t columns,
+                                                         float value) {
   gridbuf::options wanted;
   wanted.shape = {rows, columns};
-  gridbuf::array<float> made(wanted);
-  made.fill(value);
-  return made;
+  auto made = std::make_unique<gridbuf::array<float>>(wanted);
+  made->fill(value);
+  const gridbuf::view<float, 2> elements = made->elements<2>();
+  const nb::capsule owner(
+      made.get(), [](void* array) noexcept { delete static_cast<gridbuf::array<float>*>(array); });
+  made.release();
+  return {elements.data(),
+          {static_cast<std::size_t>(rows), static_cast<std::size_t>(columns)},
+          owner,
+          {elements.stride(0), elements.stride(1)}};
 }
 
-// The argument as an array, which may outlive the call.
-static gridbuf::array<double> kept(argument<double> a) { return std::move(a).share(); }
-
-// Any element type and rank: the same memory, in a new object.
-static argument<void> same(argument<void> array) { return array; }
-
 NB_MODULE(arrays_nanobind, module) {
-  module.def("twice", &twice);
-  module.def("sum", &sum);
+  module.def("twice", &twice, nb::arg("a").noconvert());
   module.def("filled", &filled);
-  module.def("kept", &kept);
-  module.def("same", &same);
 }
 // [/extension]

@@ -1,16 +1,14 @@
 // [extension]
 #include <gridbuf_pybind11.h>
 
-using gridbuf::argument;
-
 // Doubles the elements of any two-dimensional float64 array in host memory, in place.
-static void twice(const argument<double, 2>& a) {
+static void twice(const gridbuf::view<double, 2>& a) {
   for (int i = 0; i < a.extent(0); ++i)
     for (int j = 0; j < a.extent(1); ++j) a(i, j) *= 2.0;
 }
 
 // Reads, so that read-only arrays are fine.
-static double sum(const argument<const double, 1>& a) {
+static double sum(const gridbuf::view<const double, 1>& a) {
   double total = 0.0;
   for (int i = 0; i < a.extent(0); ++i) total += a(i);
   return total;
@@ -25,17 +23,13 @@ static gridbuf::array<float> filled(std::int64_t rows, std::int64_t columns, flo
   return made;
 }
 
-// The argument as an array, which may outlive the call.
-static gridbuf::array<double> kept(argument<double> a) { return std::move(a).share(); }
-
-// Any element type and rank: the same memory, in a new object.
-static argument<void> same(argument<void> array) { return array; }
+// An array of the argument's memory, which may outlive the call.
+static gridbuf::array<double> kept(gridbuf::array<double> a) { return a; }
 
 PYBIND11_MODULE(arrays_pybind11, module) {
   module.def("twice", &twice);
   module.def("sum", &sum);
   module.def("filled", &filled);
   module.def("kept", &kept);
-  module.def("same", &same);
 }
 // [/extension]

@@ -36,18 +36,11 @@
 
 namespace gridbuf {
 
-namespace detail {
-/// Called before an `error` is thrown: bindings of Python prepare its translation.
-inline void (*before_error)() = nullptr;
-}  // namespace detail
-
 /// A failed call. `what` has the value, its bound and the remedy.
 class error : public std::runtime_error {
  public:
   error(gridbuf_status status, const std::string& text)
-      : std::runtime_error(text), status_(status) {
-    if (detail::before_error != nullptr) detail::before_error();
-  }
+      : std::runtime_error(text), status_(status) {}
   /// GRIDBUF_VALUE, …
   gridbuf_status status() const noexcept { return status_; }
 
@@ -327,7 +320,8 @@ class array {
   }
   /// The elements of host memory. Throws for memory that the host cannot read, and for read-only
   /// memory unless T is const.
-  gridbuf::view<T> elements() const {
+  template <int rank = -1>
+  gridbuf::view<T, rank> elements() const {
     const gridbuf_info found = info();
     if (found.memory == GRIDBUF_MEMORY_CUDA) {
       throw error(
@@ -338,6 +332,12 @@ class array {
       throw error(GRIDBUF_VALUE,
                   "the array is read-only, but must be writable; use an array of const elements, "
                   "or copy it");
+    }
+    const auto address = reinterpret_cast<std::uintptr_t>(found.data);
+    if (found.nbytes > 0 && address % alignof(T) != 0) {
+      throw error(GRIDBUF_VALUE, "the address is " + std::to_string(address) +
+                                     ", but must be a multiple of " + std::to_string(alignof(T)) +
+                                     "; copy the array");
     }
     return {static_cast<T*>(found.data), found};
   }

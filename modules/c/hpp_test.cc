@@ -123,6 +123,11 @@ TEST(Array, ErrorsNameTheValue) {
   EXPECT_EQ(
       status_of([&] { array<double>::from_dlpack(fixed.to_dlpack()).elements(); }, "read-only"),
       GRIDBUF_VALUE);
+  std::vector<char> bytes(24);
+  auto* const odd = reinterpret_cast<double*>(bytes.data() + 1);
+  EXPECT_EQ(status_of([&] { array<double>::wrap(odd, shape_of({1})).elements(); },
+                      "must be a multiple of 8"),
+            GRIDBUF_VALUE);
 }
 
 TEST(View, HasTheAxesAndIndicesOfItsRank) {

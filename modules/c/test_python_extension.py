@@ -2,15 +2,18 @@
 
 import ctypes
 import gc
-import importlib.util
+import importlib
 import os
 import pathlib
+import statistics
 import subprocess
 import sys
 import sysconfig
 import tarfile
 import time
+from types import ModuleType
 
+import gridbuf
 import gridbuf_conformance
 import numpy as np
 import pybind11
@@ -19,15 +22,6 @@ import pytest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 ARCHIVE = pathlib.Path(__file__).parent / "gridbuf.tar.gz"
 EXAMPLE = ROOT / "examples/python_extension"
-FLAGS = {"pybind11": [f"-isystem{pybind11.get_include()}"]}
-if importlib.util.find_spec("nanobind"):
-    import nanobind
-
-    package = pathlib.Path(nanobind.source_dir()).parent
-    FLAGS["nanobind"] = [
-        *(f"-isystem{nanobind.include_dir()}", f"-isystem{package / 'ext/robin_map/include'}"),
-        str(package / "src/nb_combined.cpp"),
-    ]
 
 
 @pytest.fixture(scope="module")
@@ -39,29 +33,24 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return made
 
 
-def build(folder: pathlib.Path, library: str, source: pathlib.Path, *flags: str) -> None:
+def build(folder: pathlib.Path, source: pathlib.Path, *flags: str) -> ModuleType:
     (prefix,) = (folder / "installed").iterdir()
     command = [
-        *("g++", "-std=c++17", "-O0", *flags, "-Wall", "-Wextra", "-Werror"),
+        *("g++", "-std=c++17", "-O0", "-Wall", "-Wextra", "-Werror"),
         *("-shared", "-fPIC", "-fvisibility=hidden", "-fno-strict-aliasing"),
-        *(f"-isystem{sysconfig.get_path('include')}", f"-I{prefix}/include", *FLAGS[library]),
+        *(f"-isystem{sysconfig.get_path('include')}", f"-I{prefix}/include", *flags),
         source,
         *(f"-L{prefix}/lib", f"-Wl,-rpath,{prefix}/lib", "-lgridbuf"),
         *("-o", folder / f"{source.stem}.so"),
     ]
     done = subprocess.run(list(map(str, command)), check=False, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+    return importlib.import_module(source.stem)
 
 
-@pytest.fixture(scope="module", params=FLAGS)
-def library(request: pytest.FixtureRequest, folder: pathlib.Path) -> str:
-    build(folder, request.param, EXAMPLE / f"arrays_{request.param}.cc")
-    return request.param
-
-
-@pytest.fixture
-def arrays(library: str):
-    return importlib.import_module(f"arrays_{library}")
+@pytest.fixture(scope="module")
+def arrays(folder: pathlib.Path) -> ModuleType:
+    return build(folder, EXAMPLE / "arrays_pybind11.cc", f"-isystem{pybind11.get_include()}")
 
 
 def test_memory_is_shared_and_owned(arrays) -> None:
@@ -76,16 +65,6 @@ def test_memory_is_shared_and_owned(arrays) -> None:
     assert filled.dtype == np.float32
     assert (filled == 1.5).all()
     assert filled.shape == (2, 3)
-
-
-def test_an_array_lives_as_long_as_its_user(arrays) -> None:
-    x = np.arange(5)
-    before = sys.getrefcount(x)
-    view = np.from_dlpack(arrays.same(x))
-    assert np.shares_memory(x, view)
-    assert sys.getrefcount(x) > before
-    del view
-    assert sys.getrefcount(x) == before
 
 
 def test_a_shared_argument_outlives_the_call(arrays) -> None:
@@ -104,34 +83,21 @@ def test_a_shared_argument_outlives_the_call(arrays) -> None:
 def test_what_a_tensor_says_is_checked(arrays) -> None:
     """The argument's own check, of exporters that NumPy cannot be."""
     memory = np.arange(6.0)
-    for change, message in [
-        ({"shape": [2, -1]}, "extent is -1, but must be at least 0"),
-        ({"byte_offset": 4}, "address is .*, but must be a multiple of 8"),
-        ({"data": None}, "address is 0, but must be a multiple of 8"),
-        ({"ndim": 65}, "number of dimensions is 65, but must be 2"),
-        ({"lanes": 2}, "element type is float64x2, but must be float64"),
-        ({"code": 77}, "element type is of DLPack's code 77, 64, but must be float64"),
+    for change, kind, message in [
+        ({"shape": [2, -1]}, BufferError, r"shape is \(2, -1\), but must be"),
+        ({"ndim": 65}, BufferError, "ndim is 65, but must be from 0 to 64"),
+        ({"ndim": 1}, TypeError, "the rank is 1, but must be 2"),
+        ({"lanes": 2}, BufferError, "lanes"),
+        ({"code": 77}, BufferError, "77"),
+        ({"major": 2}, BufferError, "2"),
+        ({"byte_offset": 4}, TypeError, "address is .*, but must be a multiple of 8; copy"),
+        ({"data": None}, BufferError, "address|data"),
     ]:
-        with pytest.raises(TypeError, match=message):
+        with pytest.raises(kind, match=message):
             arrays.twice(Described(memory, **change))
     arrays.twice(Described(memory, strides=None))
     assert memory.tolist() == [0.0, 2.0, 4.0, 6.0, 8.0, 10.0]
     arrays.twice(Described(memory, shape=[0, 3], data=None))
-    with pytest.raises(BufferError, match="DLPack 2, but must be of DLPack 1"):
-        arrays.twice(Described(memory, major=2))
-
-
-def test_a_copy_and_an_old_consumer(arrays) -> None:
-    x = np.arange(5)
-    made = arrays.same(x)
-    assert not np.shares_memory(np.from_dlpack(made, copy=True), x)
-    assert '"dltensor"' in repr(made.__dlpack__())
-    assert made.__dlpack_device__() == (1, 0)
-    x.flags.writeable = False
-    with pytest.raises(BufferError, match="read-only"):
-        arrays.same(x).__dlpack__()
-    with pytest.raises(TypeError, match="max_version is 3"):
-        made.__dlpack__(max_version=3)
 
 
 @pytest.mark.parametrize(
@@ -139,14 +105,47 @@ def test_a_copy_and_an_old_consumer(arrays) -> None:
     [
         (np.ones((2, 2), np.complex64), "element type is complex64, but must be float64"),
         (np.ones((2, 2), np.float32), "element type is float32, but must be float64"),
-        (np.ones(3), "number of dimensions is 1, but must be 2"),
-        (np.broadcast_to(1.0, (2, 2)), "memory is read-only, but must be writable"),
+        (np.ones(3), "rank is 1, but must be 2"),
+        (np.broadcast_to(1.0, (2, 2)), "read-only, but must be writable"),
         (5, "incompatible function arguments"),
     ],
 )
 def test_refused(arrays, value: object, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         arrays.twice(value)
+
+
+def test_the_opposite_byte_order_is_refused(arrays) -> None:
+    with pytest.raises(BufferError, match="big-endian.*convert the array"):
+        arrays.twice(np.ones((2, 2), ">f8"))
+
+
+def test_arrays_of_numpy_that_do_not_fit_say_why(arrays) -> None:
+    odd = np.frombuffer(bytearray(33), np.float64, offset=1).reshape(2, 2)
+    with pytest.raises(TypeError, match=r"address is .*, but must be a multiple of 8; copy"):
+        arrays.twice(odd)
+    fields = np.zeros((2, 2), "f8,i4")["f0"]
+    with pytest.raises((TypeError, BufferError), match="stride.*12.*copy"):
+        arrays.twice(fields)
+    with pytest.raises(BufferError, match="masked.*fill them first"):
+        arrays.twice(np.ma.masked_equal([[1.0, 2.0]], 2.0))
+    with pytest.raises(BufferError, match="dtype is datetime64"):
+        arrays.twice(np.zeros((2, 2), "M8[s]"))
+
+
+def test_other_classes_with_memory_of_the_host(arrays) -> None:
+    class Subclass(np.ndarray):
+        pass
+
+    storages = pytest.importorskip("gridbuf.storage")
+    a = np.ones((4, 6))
+    for same in (a.view(Subclass), gridbuf.as_buffer(a), storages.storage(a, copy=False)):
+        arrays.twice(same)
+    assert (a == 8.0).all()
+    a.flags.writeable = False
+    assert arrays.sum(gridbuf.as_buffer(a)[0]) == 48.0
+    with pytest.raises(TypeError, match="read-only, but must be writable"):
+        arrays.twice(gridbuf.as_buffer(a))
 
 
 class OnDevice:
@@ -201,6 +200,9 @@ class Described:
         )
         self.kept = lists, memory
 
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
     def __dlpack__(self, **_: object) -> object:
         make = ctypes.pythonapi.PyCapsule_New
         make.restype, make.argtypes = (
@@ -211,22 +213,36 @@ class Described:
 
 
 class Fails:
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return 1, 0
+
     def __dlpack__(self, **_: object) -> object:
         raise KeyError("reason")
 
 
-class NoCapsule:
+class NoCapsule(Fails):
     def __dlpack__(self, **_: object) -> object:
         return 3
 
 
+class Consumed(Fails):
+    capsule = np.ones((2, 2)).__dlpack__()
+
+    def __dlpack__(self, **_: object) -> object:
+        return self.capsule
+
+
 def test_other_exporters(arrays) -> None:
-    with pytest.raises(TypeError, match="memory is a CUDA device's, but must be the host's"):
+    with pytest.raises(gridbuf.DeviceUnavailableError):
         arrays.twice(OnDevice())
     with pytest.raises(KeyError, match="reason"):
         arrays.twice(Fails())
-    with pytest.raises(BufferError, match="returned 3, but must return a capsule"):
+    with pytest.raises(TypeError, match="what __dlpack__ returned is .*, but must be a capsule"):
         arrays.twice(NoCapsule())
+    arrays.twice(Consumed())
+    for _ in range(2):
+        with pytest.raises(BufferError, match="must be a capsule that was not consumed yet"):
+            arrays.twice(Consumed())
 
 
 def test_a_storage_of_both_sides_gives_that_of_the_function(arrays) -> None:
@@ -240,13 +256,17 @@ def test_a_storage_of_both_sides_gives_that_of_the_function(arrays) -> None:
         assert field.sum() == 96.0
         field.host_to_device()
         assert np.asarray(field.sum()) == 96.0
-        view = arrays.same(field[1:, ::2])
+        view = arrays.kept(field[1:, ::2])
         assert view.shape == (3, 3) and np.asarray(view)[0, 0] == 4.0
         only = storages.ones((4, 6), device="gpu", managed=None)
-        with pytest.raises(TypeError, match="memory is a CUDA device's, but must be the host's"):
+        with pytest.raises(
+            TypeError, match="memory is a device's, but must be readable by the host"
+        ):
             arrays.twice(only)
+        on_device = arrays.kept(only)
+        assert on_device.__dlpack_device__() == (2, 0) and on_device.shape == (4, 6)
         arrays.twice(storages.ones((4, 6), device="gpu", managed="cuda"))
-        del field, view, only
+        del field, view, only, on_device
         testing.synchronize()
 
 
@@ -271,44 +291,30 @@ def test_errors_of_gridbuf_are_pythons(arrays, containers) -> None:
 
 def test_returned_arrays_say_what_they_are(arrays) -> None:
     made = arrays.filled(2, 3, 1.5)
-    assert repr(made) == "<gridbuf.ExtensionArray: float32, shape (2, 3), memory the host's>"
+    assert type(made) is gridbuf.Buffer
     assert made.shape == (2, 3) and made.dtype == np.dtype(np.float32)
     array = np.asarray(made)
     array[0] = 2.0
     assert np.asarray(made)[0].tolist() == [2.0, 2.0, 2.0]
-    assert np.asarray(made, dtype=np.float64).dtype == np.float64
-    assert not np.shares_memory(np.array(made, copy=True), array)
-    if np.lib.NumpyVersion(np.__version__) >= "2.0.0":
-        assert np.shares_memory(np.array(made, copy=False), array)
-        with pytest.raises(ValueError, match="copy is False, but the elements must be converted"):
-            np.array(made, dtype=np.float64, copy=False)
-    assert (np.sin(made) + made).shape == (2, 3)
     del made
     gc.collect()
     assert array.tolist() == [[2.0] * 3, [1.5] * 3]
 
 
-def test_returned_arrays_have_an_exchange_table(arrays) -> None:
-    made = arrays.filled(2, 3, 1.5)
-    assert "dlpack_exchange_api" in repr(type(made).__dlpack_c_exchange_api__)
-    again = np.from_dlpack(arrays.same(made))
-    assert np.shares_memory(again, np.from_dlpack(made))
-    with pytest.raises(TypeError, match="element type is float32"):
-        arrays.twice(made)
-
-
-def test_tensors_whose_memory_has_their_values_are_taken(arrays) -> None:
+def test_tensors_whose_memory_has_their_values_are_taken(arrays, containers) -> None:
     tensors = pytest.importorskip("tensors")
     for kind, make in tensors.READABLE.items():
         tensor = make()
-        found = np.from_dlpack(arrays.same(tensor))
+        if kind == "float16":  # which C++17 does not have
+            continue
+        found = np.from_dlpack(containers.any(tensor))
         np.testing.assert_array_equal(found, tensors.values(tensor), err_msg=kind)
     tensor = tensors.numbers(2, 3)
     arrays.twice(tensor.T)
     assert tensor.tolist() == [[2.0, 4.0, 6.0], [8.0, 10.0, 12.0]]
 
 
-FUNCTIONS = ("same", "kept", "sum", "twice")
+FUNCTIONS = ("kept", "sum", "twice")
 
 
 @pytest.mark.parametrize("function", FUNCTIONS)
@@ -338,33 +344,33 @@ def test_tensors_within_functions_of_pytorch_are_refused(arrays, function) -> No
 
 def test_the_error_says_what_to_do_with_a_tensor(arrays) -> None:
     tensors = pytest.importorskip("tensors")
-    with pytest.raises(BufferError, match="values negated; pass tensor.resolve_neg"):
+    with pytest.raises(BufferError, match="resolve_neg"):
         arrays.sum(tensors.REFUSED["imaginary parts of conjugated"]())
-    with pytest.raises(BufferError, match="the tensor has no memory"):
+    with pytest.raises(BufferError, match="address of the tensor's storage is 0"):
         arrays.sum(tensors.REFUSED["far into fake"]())
 
 
 @pytest.mark.parametrize("strided", [False, True])
 def test_the_suite_finds_no_failure_in_returned_arrays(arrays, strided: bool) -> None:
     made = (
-        arrays.same(np.arange(24.0).reshape(4, 6)[::2, ::-3])
+        arrays.kept(np.arange(24.0).reshape(4, 6)[::2, ::-3])
         if strided
         else arrays.filled(2, 3, 1.5)
     )
     report = gridbuf_conformance.check(made)
     assert report.failed == (), report
     assert report.exit_code == 0, report
-    outcomes = [report.outcomes[rule] for rule in ("DP-15", "DP-23")]
-    assert outcomes == ["PASS", "PASS"]
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("function", ["same", "kept"])
-def test_the_suite_finds_no_failure(folder: pathlib.Path, library: str, function: str) -> None:
+@pytest.mark.parametrize("function", ["arrays_pybind11:kept", "containers:any"])
+def test_the_suite_finds_no_failure(
+    folder: pathlib.Path, arrays, containers, function: str
+) -> None:
     done = subprocess.run(
         [
             *(sys.executable, "-m", "gridbuf_conformance", "check", "--consumer"),
-            *("--profile", "smoke", f"arrays_{library}:{function}"),
+            *("--profile", "smoke", function),
         ],
         check=False,
         capture_output=True,
@@ -373,10 +379,13 @@ def test_the_suite_finds_no_failure(folder: pathlib.Path, library: str, function
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "conforms" in done.stdout
-    assert "ADVISORY" not in done.stdout
 
 
 CONTAINERS = """\
+#include <gridbuf_pybind11.h>
+#include <pybind11/stl.h>
+
+#include <complex>
 #include <map>
 #include <optional>
 #include <string>
@@ -386,8 +395,13 @@ CONTAINERS = """\
 #include <variant>
 #include <vector>
 
-using gridbuf::argument;
-using line = argument<double, 1>;
+using gridbuf::view;
+using line = view<double, 1>;
+template <class... T>
+using any_of = std::variant<std::monostate, gridbuf::array<T>...>;
+using any_array = any_of<double, float, std::complex<double>, std::complex<float>, bool, std::int8_t,
+                         std::int16_t, std::int32_t, std::int64_t, std::uint8_t, std::uint16_t,
+                         std::uint32_t, std::uint64_t>;
 
 static double first(const line& a) { return a(0); }
 static double of_optional(std::optional<line> a) { return a ? first(*a) : -1; }
@@ -410,11 +424,13 @@ static double of_vector_of_tuple(std::vector<std::tuple<line, int>> a) {
   return first(std::get<0>(a.at(0)));
 }
 static double of_pair(std::pair<line, line> a) { return first(a.first) + first(a.second); }
-static double of_variant(std::variant<std::monostate, line, argument<float, 2>> a) {
+static double of_variant(std::variant<std::monostate, line, view<float, 2>> a) {
   return a.index() == 1 ? first(std::get<1>(a)) : a.index() == 2 ? std::get<2>(a)(0, 0) : -1;
 }
-static double of_device(std::optional<argument<const float, 3, GRIDBUF_MEMORY_CUDA>>) { return 0; }
-static double of_any(std::optional<argument<void>> a) { return a ? 1 : -1; }
+static double of_const(std::optional<view<const float>>) { return 0; }
+static any_array any(any_array a) { return a; }
+static double of_overload(const gridbuf::view<double, 1>&) { return 1; }
+static double of_other_overload(const gridbuf::view<const float, 2>&) { return 2; }
 static gridbuf::array<double> made(double value) {
   gridbuf::options wanted;
   wanted.shape = {2};
@@ -456,40 +472,27 @@ static void raises(int status) {
 }
 static std::tuple<gridbuf::array<double>, int> tuple_of() { return {made(4), 5}; }
 
-template <class Module>
-void define(Module& module) {
+PYBIND11_MODULE(containers, module) {
   module.def("of_optional", &of_optional), module.def("of_vector", &of_vector);
   module.def("of_optional_vector", &of_optional_vector);
   module.def("of_vector_of_optional", &of_vector_of_optional);
   module.def("of_map", &of_map), module.def("of_tuple", &of_tuple);
   module.def("of_vector_of_tuple", &of_vector_of_tuple), module.def("of_pair", &of_pair);
-  module.def("of_variant", &of_variant), module.def("of_any", &of_any);
-  module.def("of_device", &of_device), module.def("vector_of", &vector_of);
+  module.def("of_variant", &of_variant), module.def("any", &any);
+  module.def("overloaded", &of_overload), module.def("overloaded", &of_other_overload);
+  module.def("of_const", &of_const), module.def("vector_of", &vector_of);
   module.def("raises", &raises), module.def("raises_in_a_thread", &raises_in_a_thread);
   module.def("raises_without_lock", &raises_without_lock);
   module.def("optional_of", &optional_of), module.def("tuple_of", &tuple_of);
 }
 """
-HEADS = {
-    "pybind11": "#include <gridbuf_pybind11.h>\n#include <pybind11/stl.h>\n",
-    "nanobind": "#include <gridbuf_nanobind.h>\n"
-    + "".join(
-        f"#include <nanobind/stl/{name}.h>\n"
-        for name in ("map", "optional", "pair", "string", "tuple", "variant", "vector")
-    ),
-}
 
 
 @pytest.fixture(scope="module")
-def containers(folder: pathlib.Path, library: str):
-    name = f"containers_{library}"
-    module = "PYBIND11_MODULE" if library == "pybind11" else "NB_MODULE"
-    source = folder / f"{name}.cc"
-    source.write_text(
-        f"{HEADS[library]}{CONTAINERS}{module}({name}, module) {{ define(module); }}\n"
-    )
-    build(folder, library, source)
-    return importlib.import_module(name)
+def containers(folder: pathlib.Path) -> ModuleType:
+    source = folder / "containers.cc"
+    source.write_text(CONTAINERS)
+    return build(folder, source, f"-isystem{pybind11.get_include()}")
 
 
 WRAPPED = {
@@ -505,38 +508,49 @@ WRAPPED = {
 }
 
 
+def test_temporary_arrays_live_during_the_call(containers) -> None:
+    assert containers.of_vector(np.full(1, float(i)) for i in range(4)) == 6.0
+    assert containers.of_vector(gridbuf.as_buffer(np.full(1, float(i))) for i in range(4)) == 6.0
+
+
 def readonly(array: np.ndarray) -> np.ndarray:
     array.flags.writeable = False
     return array
 
 
 @pytest.mark.parametrize("function", WRAPPED)
-def test_arguments_in_containers(containers, library: str, function: str) -> None:
+def test_arguments_in_containers(containers, function: str) -> None:
     call, wrap = getattr(containers, function), WRAPPED[function]
     memory = np.array([5.0])
     before = sys.getrefcount(memory)
     assert call(wrap(memory)) in (4.0, 5.0, 6.0)
     for _ in range(3):
         for refused in (np.ones(2, "f4"), np.ones((2, 2)), readonly(np.ones(2)), 5, "text"):
-            text = "float64|number of dimensions is 2, but|memory is read-only, but"
+            text = "float64|rank is 2, but|read-only, but"
             with pytest.raises(TypeError, match=text):
                 call(wrap(refused))
         for raises in (OnDevice(), Fails(), NoCapsule()):
-            with pytest.raises((TypeError, KeyError, BufferError)):
+            with pytest.raises((TypeError, KeyError, gridbuf.DeviceUnavailableError)):
                 call(wrap(raises))
         assert call(wrap(memory)) in (4.0, 5.0, 6.0)
     assert sys.getrefcount(memory) == before
 
 
-def test_signatures_say_what_an_argument_takes(containers, library: str) -> None:
-    line = 'typing.Annotated[gridbuf.array, "float64, ndim 1, writable"]'
+def test_signatures_say_what_an_argument_takes(containers) -> None:
+    line = 'typing.Annotated[gridbuf.array, "numpy.float64, ndim 1, writable"]'
     assert line in containers.of_vector.__doc__
-    device = 'typing.Annotated[gridbuf.array, "float32, ndim 3, of a CUDA device"]'
-    assert device in containers.of_device.__doc__
-    assert 'typing.Annotated[gridbuf.array, "any element type"]' in containers.of_any.__doc__
+    assert 'typing.Annotated[gridbuf.array, "numpy.float32"]' in containers.of_const.__doc__
+    assert "gridbuf.Buffer" in containers.optional_of.__doc__
     assert containers.of_optional(None) == -1
-    assert containers.of_any(np.ones(2, "i2")) == 1
+    assert containers.any(np.ones(2, "i2")).dtype == np.int16
     assert containers.of_variant(np.full((1, 1), 7, "f4")) == 7
+
+
+def test_the_first_overload_that_fits_is_called(containers) -> None:
+    assert containers.overloaded(np.ones(2)) == 1
+    assert containers.overloaded(np.ones((2, 2), "f4")) == 2
+    with pytest.raises(TypeError, match="element type is int32, but must be float64"):
+        containers.overloaded(np.ones(2, "i4"))
 
 
 def test_results_in_containers(containers) -> None:
@@ -547,29 +561,57 @@ def test_results_in_containers(containers) -> None:
     assert (np.from_dlpack(array).tolist(), number) == ([4.0, 4.0], 5)
 
 
+def build_of_nanobind(folder: pathlib.Path, source: pathlib.Path, *flags: str) -> ModuleType:
+    nanobind = pytest.importorskip("nanobind", reason="NOT run: no nanobind; ./bazelw --peers")
+    package = pathlib.Path(nanobind.source_dir()).parent
+    includes = (nanobind.include_dir(), package / "ext/robin_map/include")
+    combined = str(package / "src/nb_combined.cpp")
+    return build(folder, source, *(f"-isystem{path}" for path in includes), *flags, combined)
+
+
+def test_the_example_of_nanobind(folder: pathlib.Path) -> None:
+    arrays = build_of_nanobind(folder, EXAMPLE / "arrays_nanobind.cc")
+    a = np.ones((4, 6))
+    arrays.twice(a[::2, 1:])
+    assert a.sum() == 24 + 10
+    for refused in (np.ones((2, 2), "f4"), np.ones(3), np.broadcast_to(1.0, (2, 2))):
+        with pytest.raises(TypeError, match="incompatible function arguments"):
+            arrays.twice(refused)
+    filled = arrays.filled(2, 3, 1.5)
+    gc.collect()
+    assert filled.tolist() == [[1.5] * 3] * 2
+
+
 @pytest.mark.thorough
-@pytest.mark.skipif("nanobind" not in FLAGS, reason="nanobind is an optional peer")
 def test_a_call_costs_as_much_as_with_the_array_of_nanobind(folder: pathlib.Path) -> None:
-    source = folder / "calls.cc"
-    source.write_text("""\
-#include <gridbuf_nanobind.h>
-#include <nanobind/ndarray.h>
-using theirs = nanobind::ndarray<double, nanobind::ndim<2>, nanobind::device::cpu>;
-NB_MODULE(calls, module) {
-  module.def("ours", [](const gridbuf::argument<double, 2>& a) { return a(0, 0); });
-  module.def("theirs", [](const theirs& a) { return a.view()(0, 0); });
+    ours, theirs = folder / "ours.cc", folder / "theirs.cc"
+    ours.write_text("""\
+#include <gridbuf_pybind11.h>
+PYBIND11_MODULE(ours, module) {
+  module.def("call", [](const gridbuf::view<double, 2>& a) { return a(0, 0); });
 }
 """)
-    build(folder, "nanobind", source, "-O2", "-DNDEBUG")
-    import calls
-
-    array, least = np.ones((4, 6)), {}
-    for _ in range(60):
-        for function in (calls.ours, calls.theirs):
+    theirs.write_text("""\
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+using array = nanobind::ndarray<double, nanobind::ndim<2>, nanobind::device::cpu>;
+NB_MODULE(theirs, module) {
+  module.def("call", [](const array& a) { return a.view()(0, 0); });
+}
+""")
+    calls = {
+        "theirs": build_of_nanobind(folder, theirs, "-O2", "-DNDEBUG").call,
+        "ours": build(folder, ours, f"-isystem{pybind11.get_include()}", "-O2", "-DNDEBUG").call,
+    }
+    array, ratios = np.ones((4, 6)), []
+    for _ in range(61):
+        spent = {}
+        for name, call in calls.items():
             start = time.process_time_ns()
             for _ in range(10_000):
-                function(array)
-            spent = (time.process_time_ns() - start) / 10_000
-            least[function.__name__] = min(spent, least.get(function.__name__, spent))
-    print(f"{least['ours']:.0f} ns; nanobind's ndarray {least['theirs']:.0f} ns")
-    assert least["ours"] <= 1.2 * least["theirs"]
+                call(array)
+            spent[name] = time.process_time_ns() - start
+        ratios.append(spent["ours"] / spent["theirs"])
+    ratio = statistics.median(ratios)
+    print(f"{ratio:.2f} x the time of nanobind's ndarray")
+    assert ratio <= 1.2
