@@ -61,7 +61,7 @@ void poison_padding(const Layout& layout, const std::byte* first_element) {
 
 absl::StatusOr<Block> block_of(const ArrayOptions& options, const AllocationRequest& request) {
   if (options.resource != nullptr) return options.resource->allocate(request);
-  if (options.memory == DeviceType::kHost) return host_resource().allocate(request);
+  if (options.memory == MemoryKind::kHost) return host_resource().allocate(request);
   const absl::StatusOr<MemoryResource*> resource = memory_resource(options.memory);
   if (!resource.ok()) return resource.status();
   return (*resource)->allocate(request);
@@ -69,21 +69,21 @@ absl::StatusOr<Block> block_of(const ArrayOptions& options, const AllocationRequ
 
 // The status with the parameters of the request if it is kMemory.
 absl::Status with_request(const absl::Status& status, const Layout& layout,
-                          std::string_view dtype_name, DeviceType type) {
+                          std::string_view dtype_name, MemoryKind kind) {
   if (error_class_of(status) != ErrorClass::kMemory) return status;
   return with_context(
       status, "no memory for shape " + to_string(layout.shape()) + ", dtype " +
                   std::string(dtype_name) + ", layout " + to_string(layout.layout_map()) +
                   ", padded shape " + to_string(layout.padded_shape()) + ", alignment " +
                   std::to_string(layout.alignment_bytes()) + " bytes at index " +
-                  to_string(layout.aligned_index()) + ", memory " + std::string(memory_name(type)) +
+                  to_string(layout.aligned_index()) + ", memory " + std::string(to_string(kind)) +
                   ", " + bytes_text(layout.total_bytes()));
 }
 
 // In poison mode no thread may touch the padding of the rows.
 absl::StatusOr<Block> allocate_block(const Layout& layout, const DType& dtype,
                                      const ArrayOptions& options) {
-  const bool on_host = options.memory == DeviceType::kHost;
+  const bool on_host = options.memory == MemoryKind::kHost;
   const bool padding_alone = options.zeroed_padding && !options.zeroed && on_host &&
                              layout.total_bytes() > kFewBytes && dtype.parts() == nullptr;
   const bool zeroed = options.zeroed || (options.zeroed_padding && !padding_alone);
@@ -119,7 +119,7 @@ absl::StatusOr<ArrayMemory> Array::allocate_memory(const Layout& layout, const D
   std::byte* const data = block->data();
   ArrayInfo info{.block = block->info(), .allocation_bytes = block->allocation_bytes()};
   // Pinned and managed memory is not made on a stream, but worked on, and exported, on a stream.
-  if (info.block.stream == 0 && options.memory != DeviceType::kHost) {
+  if (info.block.stream == 0 && options.memory != MemoryKind::kHost) {
     info.block.stream = current_stream();
   }
   absl::StatusOr<Owner> owner = share(*std::move(block));
@@ -330,10 +330,10 @@ LayoutRequest Array::request() const {
           .halo = layout_.halo()};
 }
 
-absl::StatusOr<Array> Array::copy(std::optional<DeviceType> wanted) const {
+absl::StatusOr<Array> Array::copy(std::optional<MemoryKind> wanted) const {
   absl::StatusOr<Array> made =
       empty(request(), memory_.dtype,
-            {.memory = wanted.value_or(memory_.device.type), .zeroed_padding = true});
+            {.memory = wanted.value_or(memory_kind(memory_.device.type)), .zeroed_padding = true});
   if (!made.ok()) return made;
   if (absl::Status status = made->copy_from(*this); !status.ok()) return status;
   return made;
@@ -345,7 +345,7 @@ absl::Status enqueue_copy(DeviceDriver& driver, const BufferDescriptor& to,
   if (!repeated.ok()) return repeated.status();
   // Managed memory may have work that is pending on the stream.
   const bool is_hosts =
-      is_host_readable(from.device.type) && from.device.type != DeviceType::kCudaManaged;
+      is_host_readable(from.device.type) && memory_kind(from.device.type) != MemoryKind::kManaged;
   if (is_hosts && checked::product(from.view.shape.span()) == 1) {
     const std::span element(from.first_element(),
                             static_cast<std::size_t>(from.view.itemsize_bytes));
@@ -443,7 +443,7 @@ absl::Status Array::copy_from(const Array& source) const {
 }
 
 absl::Status Array::convert_by_host(const Array& source) const {
-  const absl::StatusOr<Array> read = source.copy(DeviceType::kHost);
+  const absl::StatusOr<Array> read = source.copy(MemoryKind::kHost);
   if (!read.ok()) return read.status();
   const absl::StatusOr<Array> converted = empty({.shape = source.shape()}, memory_.dtype);
   if (!converted.ok()) return converted.status();
@@ -500,7 +500,7 @@ absl::Status Array::check_access(std::string_view dtype, bool reads_only) const 
   if (!is_host_readable(memory_.device.type)) {
     return make_error(ErrorClass::kNoSuchBuffer,
                       {"the array's memory", to_string(memory_.device), "readable by the host",
-                       "copy(DeviceType::kHost) makes an array of the host"});
+                       "copy(MemoryKind::kHost) makes an array of the host"});
   }
   if (memory_.readonly && !reads_only) {
     return make_error(ErrorClass::kValue, {"the array", "read-only", "writable for this access",

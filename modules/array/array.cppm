@@ -48,12 +48,12 @@ export namespace gridbuf {
 
 /// Kind of memory of a new array, and its initial values.
 struct ArrayOptions {
-  DeviceType memory = DeviceType::kHost;  // or one of CUDA's types
-  bool zeroed = false;                    // elements and padding
-  bool zeroed_padding = false;            // only the bytes without a value: see has_padding
-  bool populate = false;                  // commit the pages now
-  MemoryResource* resource = nullptr;     // of `memory`; null: the library's
-  std::string_view dtype_name = {};       // only for messages; empty: the element type's
+  MemoryKind memory = MemoryKind::kHost;
+  bool zeroed = false;                 // elements and padding
+  bool zeroed_padding = false;         // only the bytes without a value: see has_padding
+  bool populate = false;               // commit the pages now
+  MemoryResource* resource = nullptr;  // of `memory`; null: the library's
+  std::string_view dtype_name = {};    // only for messages; empty: the element type's
 };
 
 /// How the memory of an array came about; a view has the info of its source.
@@ -282,8 +282,8 @@ class Array {
 
   /// A request for new memory with this layout.
   LayoutRequest request() const;
-  /// A copy of layout and elements in new memory of `type`, by default that of this array.
-  absl::StatusOr<Array> copy(std::optional<DeviceType> type = std::nullopt) const;
+  /// A copy of layout and elements in new memory of `kind`, by default that of this array.
+  absl::StatusOr<Array> copy(std::optional<MemoryKind> kind = std::nullopt) const;
   /// Copies the elements of `source`, broadcast to this shape and converted to this type. The
   /// arrays may overlap. Accesses to host memory are complete at return. Between arrays of a device
   /// the copy is enqueued on this array's stream; a conversion goes through the host, and is

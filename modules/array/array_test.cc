@@ -77,12 +77,12 @@ TEST_F(ArrayTest, NewMemoryIsLaidOutAndAlignedAsRequested) {
 }
 
 TEST_F(ArrayTest, FullFillsEveryKindOfMemory) {
-  for (const DeviceType kind :
-       {DeviceType::kHost, DeviceType::kCudaHost, DeviceType::kCudaManaged, DeviceType::kCuda}) {
+  for (const MemoryKind kind :
+       {MemoryKind::kHost, MemoryKind::kPinned, MemoryKind::kManaged, MemoryKind::kDevice}) {
     const Array array = *Array::full(padded_field(), 2.5F, {.memory = kind});
-    EXPECT_EQ(array.memory().device.type, kind);
+    EXPECT_EQ(memory_kind(array.memory().device.type), kind);
     EXPECT_EQ(array.memory().dtype, *DType::from_name("float32"));
-    const Array on_host = *array.copy(DeviceType::kHost);
+    const Array on_host = *array.copy(MemoryKind::kHost);
     EXPECT_EQ((*on_host.elements<const float>())(0, 3, 4), 2.5F);
   }
 }
@@ -118,14 +118,14 @@ TEST_F(ArrayTest, AHaloBelongsToTheHandleAndMustFit) {
 TEST_F(ArrayTest, CopiesGoThroughEveryKindOfMemoryInEitherLayout) {
   const Array source = *Array::zeros(padded_field());
   count_up(source);
-  for (const DeviceType kind :
-       {DeviceType::kHost, DeviceType::kCudaHost, DeviceType::kCudaManaged, DeviceType::kCuda}) {
+  for (const MemoryKind kind :
+       {MemoryKind::kHost, MemoryKind::kPinned, MemoryKind::kManaged, MemoryKind::kDevice}) {
     const Array copied = *source.copy(kind);
     EXPECT_EQ(copied.layout(), source.layout());
     const Array back = *Array::zeros({.shape = {3, 4, 5}});
     ASSERT_TRUE(back.copy_from(copied).ok());
     EXPECT_TRUE(is_counted(back));
-    EXPECT_TRUE(is_counted(*copied.copy(DeviceType::kHost)));
+    EXPECT_TRUE(is_counted(*copied.copy(MemoryKind::kHost)));
   }
 }
 
@@ -144,7 +144,7 @@ TEST_F(ArrayTest, CopiesOfOtherShapesAndToReadOnlyMemoryAreErrors) {
 TEST_F(ArrayTest, ElementsAreOfTheArraysTypeAndOfTheHost) {
   const Array array = *Array::zeros({.shape = {2}});
   EXPECT_EQ(error_class_of(array.elements<float>().status()), ErrorClass::kType);
-  const Array on_device = *Array::zeros({.shape = {2}}, DType(), {.memory = DeviceType::kCuda});
+  const Array on_device = *Array::zeros({.shape = {2}}, DType(), {.memory = MemoryKind::kDevice});
   EXPECT_EQ(error_class_of(on_device.elements<double>().status()), ErrorClass::kNoSuchBuffer);
 }
 
@@ -275,7 +275,7 @@ TEST_F(ArrayTest, CopiesOnADeviceAreOrderedAcrossStreams) {
   std::optional<Array> two;
   {
     const ScopedStream current(first);
-    one = *source.copy(DeviceType::kCuda);
+    one = *source.copy(MemoryKind::kDevice);
     EXPECT_EQ(one->stream(), first);
   }
   {
@@ -283,7 +283,7 @@ TEST_F(ArrayTest, CopiesOnADeviceAreOrderedAcrossStreams) {
     two = *one->copy();
     EXPECT_EQ(two->stream(), second);
   }
-  EXPECT_TRUE(is_counted(*two->copy(DeviceType::kHost)));
+  EXPECT_TRUE(is_counted(*two->copy(MemoryKind::kHost)));
   one.reset();
   two.reset();
   EXPECT_TRUE(driver.destroy_stream(first).ok());

@@ -121,11 +121,50 @@ struct Device {
 /// "host", "cuda:1", "device type 7:0".
 std::string to_string(const Device& device);
 
+/// What memory is, whichever device it belongs to.
+enum class MemoryKind : std::uint8_t {
+  kHost,
+  kPinned,   // of the host, which a device reaches
+  kManaged,  // of both
+  kDevice,
+};
+constexpr MemoryKind memory_kind(DeviceType type) {
+  switch (type) {
+    case DeviceType::kHost:
+      return MemoryKind::kHost;
+    case DeviceType::kCudaHost:
+    case DeviceType::kRocmHost:
+      return MemoryKind::kPinned;
+    case DeviceType::kCudaManaged:
+      return MemoryKind::kManaged;
+    case DeviceType::kCuda:
+    case DeviceType::kRocm:
+      break;
+  }
+  return MemoryKind::kDevice;
+}
+
+/// "host", "pinned", "managed" or "device": a value of the parameter `memory`.
+std::string_view to_string(MemoryKind kind);
+
 /// Whether plain loads and stores of the processor reach this memory: host, pinned and managed.
 constexpr bool is_host_readable(DeviceType type) {
-  return type == DeviceType::kHost || type == DeviceType::kCudaHost ||
-         type == DeviceType::kRocmHost || type == DeviceType::kCudaManaged;
+  return memory_kind(type) != MemoryKind::kDevice;
 }
+
+/// Where an access to memory, or a copy of it, is.
+enum class Side : std::uint8_t { kHost, kDevice };
+
+/// Whether memory is on a side: the host reads it, or it is a device's. Managed memory is on both.
+constexpr bool is_on(Side side, MemoryKind kind) {
+  if (side == Side::kHost) return kind != MemoryKind::kDevice;
+  return kind == MemoryKind::kDevice || kind == MemoryKind::kManaged;
+}
+
+/// The opposite side.
+constexpr Side other(Side side) { return side == Side::kHost ? Side::kDevice : Side::kHost; }
+/// "host", "device".
+std::string_view to_string(Side side);
 
 /// Whether kernels of CUDA devices reach this memory: device, managed and pinned.
 constexpr bool is_cuda_accessible(DeviceType type) {

@@ -70,4 +70,11 @@ std::string to_string(const Device& device) {
   return absl::StrCat("device type ", static_cast<std::int32_t>(device.type), ":", device.id);
 }
 
+std::string_view to_string(MemoryKind kind) {
+  static constexpr std::array<std::string_view, 4> kNames{"host", "pinned", "managed", "device"};
+  return kNames[static_cast<std::size_t>(kind)];
+}
+
+std::string_view to_string(Side side) { return side == Side::kHost ? "host" : "device"; }
+
 }  // namespace gridbuf

@@ -73,9 +73,9 @@ absl::StatusOr<Array> create(const Field& field) {
     return bad({"options->kind, device_layout or device_alignment_bytes", "set", "0 for an array",
                 "make a storage, or pass memory"});
   }
-  const DeviceType preset = field.wants_device ? DeviceType::kCuda : DeviceType::kHost;
+  const MemoryKind preset = field.wants_device ? MemoryKind::kDevice : MemoryKind::kHost;
   return Array::empty(field.request, field.dtype,
-                      {.memory = field.memory.value_or(preset),
+                      {.memory = field.memory ? memory_kind(*field.memory) : preset,
                        .zeroed = (field.flags & GRIDBUF_ZEROED) != 0,
                        .populate = (field.flags & GRIDBUF_POPULATE) != 0});
 }
@@ -166,7 +166,7 @@ gridbuf_status gridbuf_array_copy(const gridbuf_array* array, int32_t memory, gr
   return made_with(array, out, [&](const Array& source) -> absl::StatusOr<Array> {
     if (memory == 0) return source.copy();
     GRIDBUF_ASSIGN_OR_RETURN(const auto& type, read_memory(memory));
-    return source.copy(type);
+    return source.copy(memory_kind(type));
   });
 }
 

@@ -92,8 +92,9 @@ absl::StatusOr<LayoutRequest> meaning_of(const gridbuf_options& options, int ndi
 }  // namespace
 
 absl::StatusOr<DeviceType> read_memory(std::int32_t memory) {
-  for (const DeviceType type :
-       {DeviceType::kHost, DeviceType::kCuda, DeviceType::kCudaHost, DeviceType::kCudaManaged}) {
+  for (const MemoryKind kind :
+       {MemoryKind::kHost, MemoryKind::kDevice, MemoryKind::kPinned, MemoryKind::kManaged}) {
+    const DeviceType type = cuda_device(kind, 0).type;
     if (memory == static_cast<std::int32_t>(type)) return type;
   }
   return bad({"memory", std::to_string(memory), "1, 2, 3 or 13", "pass a GRIDBUF_MEMORY_…"});
@@ -139,7 +140,7 @@ absl::StatusOr<Field> read_options(const gridbuf_options* given) {
         find_preset(std::string_view(options.backend, strnlen(options.backend, 256))));
     field.request.layout = preset_layout(preset, field.request.dims);
     field.request.alignment_bytes = preset.alignment_bytes;
-    field.wants_device = preset.device == DeviceType::kCuda;
+    field.wants_device = preset.on_device;
   }
   if (options.layout != nullptr) field.request.layout = list_of<LayoutMap>(options.layout, ndim);
   if (options.alignment_bytes != 0) field.request.alignment_bytes = options.alignment_bytes;

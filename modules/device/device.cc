@@ -49,26 +49,10 @@ absl::StatusOr<std::int64_t> extent_of_rows(std::string_view side, const RowCopy
 
 }  // namespace
 
-std::string_view memory_name(DeviceType type) {
-  switch (type) {
-    case DeviceType::kHost:
-      return "host";
-    case DeviceType::kCudaHost:
-    case DeviceType::kRocmHost:
-      return "pinned";
-    case DeviceType::kCudaManaged:
-      return "managed";
-    case DeviceType::kCuda:
-    case DeviceType::kRocm:
-      break;
-  }
-  return "device";
-}
-
-absl::StatusOr<DeviceType> memory_type(std::string_view name) {
-  for (const DeviceType type :
-       {DeviceType::kHost, DeviceType::kCudaHost, DeviceType::kCudaManaged, DeviceType::kCuda}) {
-    if (memory_name(type) == name) return type;
+absl::StatusOr<MemoryKind> memory_kind_named(std::string_view name) {
+  for (const MemoryKind kind :
+       {MemoryKind::kHost, MemoryKind::kPinned, MemoryKind::kManaged, MemoryKind::kDevice}) {
+    if (to_string(kind) == name) return kind;
   }
   return make_error(ErrorClass::kValue, {"memory", "'" + std::string(name) + "'",
                                          "'host', 'pinned', 'managed' or 'device'",

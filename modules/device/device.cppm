@@ -34,16 +34,20 @@ export import gridbuf.alloc;
 
 export namespace gridbuf {
 
-/// The name of the type as a value of the parameter `memory`: "host", "pinned", "managed" or
-/// "device".
-std::string_view memory_name(DeviceType type);
+/// The kind of that name, a value of the parameter `memory`. Error: kValue, listing the names.
+absl::StatusOr<MemoryKind> memory_kind_named(std::string_view name);
 
-/// The type of that name: kHost or a type of CUDA. Error: kValue, listing the names.
-absl::StatusOr<DeviceType> memory_type(std::string_view name);
-
-/// The device of memory of this type. Only kCuda uses the ordinal.
+/// The device of memory of this type. Only memory of kDevice uses the ordinal.
 constexpr Device device_of(DeviceType type, std::int32_t ordinal) {
-  return {type, type == DeviceType::kCuda ? ordinal : 0};
+  return {type, memory_kind(type) == MemoryKind::kDevice ? ordinal : 0};
+}
+
+/// The device of memory of a kind, for CUDA's driver and for the emulated device, which imitates
+/// CUDA's.
+constexpr Device cuda_device(MemoryKind kind, std::int32_t ordinal) {
+  constexpr std::array kTypes{DeviceType::kHost, DeviceType::kCudaHost, DeviceType::kCudaManaged,
+                              DeviceType::kCuda};
+  return device_of(kTypes[static_cast<std::size_t>(kind)], ordinal);
 }
 
 /// A stream, as the CUDA array interface and DLPack write it. Never 0.
@@ -133,9 +137,9 @@ class DeviceDriver {
  public:
   /// The names of its resources for kPinned, kManaged and kDevice. Static texts.
   explicit DeviceDriver(const std::array<std::string_view, 3>& names)
-      : resources_{{{*this, DeviceType::kCudaHost, names[0]},
-                    {*this, DeviceType::kCudaManaged, names[1]},
-                    {*this, DeviceType::kCuda, names[2]}}} {}
+      : resources_{{{*this, MemoryKind::kPinned, names[0]},
+                    {*this, MemoryKind::kManaged, names[1]},
+                    {*this, MemoryKind::kDevice, names[2]}}} {}
   DeviceDriver(const DeviceDriver&) = delete;
   DeviceDriver& operator=(const DeviceDriver&) = delete;
   virtual ~DeviceDriver() = default;
@@ -143,15 +147,15 @@ class DeviceDriver {
   virtual std::string_view name() const noexcept = 0;  // "cuda", "emulated"
   virtual bool is_emulated() const noexcept = 0;
 
-  /// The source of memory of one of CUDA's types. Blocks of kCuda are allocated and freed in the
+  /// The source of memory of a kind; not of kHost. Blocks of kDevice are allocated and freed in the
   /// order of the current stream, which BlockInfo names. Work on another stream, and reads of their
   /// zeros on the host, must be ordered after it. Pinned and managed memory can be used at once. It
   /// is freed when the device no longer uses it.
-  MemoryResource& resource(DeviceType type) {
-    return resources_[type == DeviceType::kCudaHost ? 0 : type == DeviceType::kCudaManaged ? 1 : 2];
+  MemoryResource& resource(MemoryKind kind) {
+    return resources_[static_cast<std::size_t>(kind) - 1];
   }
 
-  /// The current device of this thread: kCuda and its ordinal.
+  /// The current device of this thread: its type and ordinal.
   virtual absl::StatusOr<Device> current_device() = 0;
 
   // --- Work on a stream --------------------------------------------------------------------------
@@ -199,11 +203,11 @@ class DeviceDriver {
 
  private:
   /// The implementation of resource(kind).allocate(request).
-  virtual absl::StatusOr<Block> allocate(DeviceType kind, const AllocationRequest& request) = 0;
+  virtual absl::StatusOr<Block> allocate(MemoryKind kind, const AllocationRequest& request) = 0;
 
   class Resource final : public MemoryResource {
    public:
-    Resource(DeviceDriver& driver, DeviceType kind, std::string_view name)
+    Resource(DeviceDriver& driver, MemoryKind kind, std::string_view name)
         : driver_(driver), kind_(kind), name_(name) {}
     absl::StatusOr<Block> allocate(const AllocationRequest& request) override {
       return driver_.allocate(kind_, request);
@@ -212,7 +216,7 @@ class DeviceDriver {
 
    private:
     DeviceDriver& driver_;
-    DeviceType kind_;
+    MemoryKind kind_;
     std::string_view name_;
   };
 

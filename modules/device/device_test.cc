@@ -16,12 +16,12 @@ import gridbuf.device;
 namespace gridbuf {
 namespace {
 
-TEST(DeviceType, HasANameThatReadsBack) {
-  for (const DeviceType kind :
-       {DeviceType::kHost, DeviceType::kCudaHost, DeviceType::kCudaManaged, DeviceType::kCuda}) {
-    EXPECT_EQ(*memory_type(memory_name(kind)), kind);
+TEST(MemoryKind, HasANameThatReadsBack) {
+  for (const MemoryKind kind :
+       {MemoryKind::kHost, MemoryKind::kPinned, MemoryKind::kManaged, MemoryKind::kDevice}) {
+    EXPECT_EQ(*memory_kind_named(to_string(kind)), kind);
   }
-  const absl::StatusOr<DeviceType> unknown = memory_type("gpu");
+  const absl::StatusOr<MemoryKind> unknown = memory_kind_named("gpu");
   ASSERT_FALSE(unknown.ok());
   EXPECT_EQ(error_class_of(unknown.status()), ErrorClass::kValue);
   EXPECT_NE(unknown.status().message().find("'gpu'"), std::string::npos);

@@ -668,7 +668,7 @@ struct PresetOrder {
 
 /// The parameters that a preset sets.
 struct Preset {
-  DeviceType device = DeviceType::kHost;  // kCuda: a GPU
+  bool on_device = false;
   std::int64_t alignment_bytes = 1;
   PresetOrder order = {};
 

@@ -36,8 +36,8 @@ struct BuiltinPreset {
 
 constexpr PresetOrder kIJK = PresetOrder::by_name(0, 1, 2);
 constexpr PresetOrder kKJI = PresetOrder::by_name(2, 1, 0);
-constexpr DeviceType kHost = DeviceType::kHost;
-constexpr DeviceType kGpu = DeviceType::kCuda;
+constexpr bool kHost = false;
+constexpr bool kGpu = true;
 
 // 128 bytes are one warp of float32. `dace:gpu` is not aligned, so that Fortran arrays can be used
 // without a copy. The ranks of `gtmc` are those of GridTools' ifirst layout.

@@ -77,7 +77,7 @@ TEST(Preset, CloseMatchesAreFewAndOrdered) {
 }
 
 TEST(RegisterPreset, MakesANameKnown) {
-  const Preset mine{DeviceType::kHost, 24, PresetOrder::by_name(1, 0, 2)};
+  const Preset mine{false, 24, PresetOrder::by_name(1, 0, 2)};
   ASSERT_TRUE(register_preset("test:mine", mine).ok());
   EXPECT_EQ(*find_preset("test:mine"), mine);
   EXPECT_EQ(preset_names().back(), "test:mine");
@@ -85,7 +85,7 @@ TEST(RegisterPreset, MakesANameKnown) {
 }
 
 TEST(RegisterPreset, ANameKeepsItsPreset) {
-  const Preset mine{DeviceType::kCuda, 32, {}};
+  const Preset mine{true, 32, {}};
   ASSERT_TRUE(register_preset("test:kept", mine).ok());
   EXPECT_TRUE(register_preset("test:kept", mine).ok());
   expect_value_error(register_preset("test:kept", {}), "the name of a preset is \"test:kept\"");

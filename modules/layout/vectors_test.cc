@@ -148,7 +148,7 @@ TEST(LayoutVectors, Presets) {
     SCOPED_TRACE(names.back());
     const absl::StatusOr<Preset> preset = find_preset(names.back());
     ASSERT_TRUE(preset.ok()) << preset.status();
-    EXPECT_EQ(preset->device == DeviceType::kCuda, entry.at("device") == "gpu");
+    EXPECT_EQ(preset->on_device, entry.at("device") == "gpu");
     EXPECT_EQ(preset->alignment_bytes, entry.at("alignment_bytes").get<std::int64_t>());
     expect_order(*preset, entry);
     EXPECT_GE(entry.at("layouts").size(), 8u);

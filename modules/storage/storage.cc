@@ -25,10 +25,10 @@ namespace gridbuf {
 
 namespace {
 
-DeviceType memory_type_of(StorageKind kind, Side side) {
-  if (kind == StorageKind::kCudaManaged) return DeviceType::kCudaManaged;
-  if (side == Side::kDevice) return DeviceType::kCuda;
-  return kind == StorageKind::kSoftwareManaged ? DeviceType::kCudaHost : DeviceType::kHost;
+MemoryKind memory_kind_of(StorageKind kind, Side side) {
+  if (kind == StorageKind::kCudaManaged) return MemoryKind::kManaged;
+  if (side == Side::kDevice) return MemoryKind::kDevice;
+  return kind == StorageKind::kSoftwareManaged ? MemoryKind::kPinned : MemoryKind::kHost;
 }
 
 // The layout of a second buffer, for the same field.
@@ -60,11 +60,10 @@ bool differ(const Layout& a, const Layout& b) {
 
 // The memory of a side must be where the kind of storage has it.
 absl::Status check_device(const Device& device, StorageKind kind, Side side) {
-  const DeviceType type = device.type;
-  bool fits = side == Side::kHost ? is_host_readable(type) : type == DeviceType::kCuda;
-  if (side == Side::kDevice) fits = fits || type == DeviceType::kCudaManaged;
-  if (kind == StorageKind::kCudaManaged) fits = type == DeviceType::kCudaManaged;
-  if (fits) return absl::OkStatus();
+  const MemoryKind found = memory_kind(device.type);
+  if (kind == StorageKind::kCudaManaged ? found == MemoryKind::kManaged : is_on(side, found)) {
+    return absl::OkStatus();
+  }
   return make_error(
       ErrorClass::kValue,
       {"the memory of the " + std::string(to_string(side)) + "'s buffer", to_string(device),
@@ -109,7 +108,7 @@ absl::StatusOr<Storage> Storage::allocate(const StorageRequest& request) {
     MemoryResource* const resource = is_second ? request.device_resource : request.resource;
     absl::StatusOr<ArrayMemory> made =
         Array::allocate_memory(layout, request.dtype,
-                               {.memory = memory_type_of(request.kind, side),
+                               {.memory = memory_kind_of(request.kind, side),
                                 .zeroed = request.zeroed,
                                 .populate = request.populate,
                                 .resource = resource});
@@ -209,7 +208,7 @@ absl::Status complete_pair(StorageParts& parts) {
   }
   const Side missing = parts.host ? Side::kDevice : Side::kHost;
   const Array& given = parts.host ? *parts.host : *parts.device;
-  const ArrayOptions options{.memory = memory_type_of(parts.kind, missing)};
+  const ArrayOptions options{.memory = memory_kind_of(parts.kind, missing)};
   const DType& dtype = given.memory().dtype;
   GRIDBUF_ASSIGN_OR_RETURN(auto& made, parts.missing_layout
                                            ? Array::allocate(*parts.missing_layout, dtype, options)

@@ -166,8 +166,8 @@ TEST_F(StorageTest, ParametersMustFitEachOther) {
 }
 
 TEST_F(StorageTest, MemoryComesFromTheResourcesGiven) {
-  testing::CountingResource host(**memory_resource(DeviceType::kCudaHost));
-  testing::CountingResource device(**memory_resource(DeviceType::kCuda));
+  testing::CountingResource host(**memory_resource(MemoryKind::kPinned));
+  testing::CountingResource device(**memory_resource(MemoryKind::kDevice));
   const Layout layout = *make_plan({.shape = {2, 3}, .itemsize_bytes = 8});
   {
     const Storage both = *Storage::allocate({.layout = layout,

@@ -26,7 +26,7 @@ namespace gridbuf::cuda {
 /// The data of a block until its release.
 struct Record {
   CudaDriver* driver = nullptr;
-  DeviceType kind = DeviceType::kCuda;
+  MemoryKind kind = MemoryKind::kDevice;
   int device = 0;           // current at the allocation
   StreamHandle stream = 0;  // of the allocation and the free
   void* base = nullptr;
@@ -143,10 +143,10 @@ absl::Status CudaDriver::obtain_pinned(Record& record, std::int64_t block_bytes)
 }
 
 absl::Status CudaDriver::obtain(Record& record, std::int64_t block_bytes) {
-  if (record.kind == DeviceType::kCudaHost) return obtain_pinned(record, block_bytes);
+  if (record.kind == MemoryKind::kPinned) return obtain_pinned(record, block_bytes);
   GRIDBUF_ASSIGN_OR_RETURN(const auto& info, info_of(record.device));
   const auto length = static_cast<std::uint64_t>(block_bytes);
-  if (record.kind == DeviceType::kCudaManaged) {
+  if (record.kind == MemoryKind::kManaged) {
     if (info->has_managed == 0) {
       return make_error(ErrorClass::kDeviceUnavailable,
                         std::string(info->name) +
@@ -169,7 +169,7 @@ absl::Status CudaDriver::obtain(Record& record, std::int64_t block_bytes) {
 // return.
 absl::Status CudaDriver::zero(const Record& record, std::byte* data, std::int64_t length_bytes) {
   if (length_bytes == 0) return absl::OkStatus();
-  if (record.kind == DeviceType::kCudaHost) {
+  if (record.kind == MemoryKind::kPinned) {
     if (record.pages && !record.pages->from_cache) return absl::OkStatus();  // fresh pages
     std::fill_n(data, length_bytes, std::byte{0});
     return absl::OkStatus();
@@ -180,7 +180,7 @@ absl::Status CudaDriver::zero(const Record& record, std::byte* data, std::int64_
   return checked(runtime_.stream_synchronize(record.stream), "cudaStreamSynchronize");
 }
 
-absl::StatusOr<Block> CudaDriver::allocate(DeviceType kind, const AllocationRequest& request) {
+absl::StatusOr<Block> CudaDriver::allocate(MemoryKind kind, const AllocationRequest& request) {
   GRIDBUF_ASSIGN_OR_RETURN(const auto& placement, place(request));
   const StreamHandle stream = current_stream();
   GRIDBUF_RETURN_IF_ERROR(enter(stream));
@@ -204,9 +204,9 @@ absl::StatusOr<Block> CudaDriver::allocate(DeviceType kind, const AllocationRequ
     const std::lock_guard lock(mutex_);
     records_.emplace(number_of(record->base), record);
   }
-  const bool is_device = kind == DeviceType::kCuda;
+  const bool is_device = kind == MemoryKind::kDevice;
   const BlockInfo info{.resource_name = resource(kind).name(),
-                       .device = device_of(kind, record->device),
+                       .device = cuda_device(kind, record->device),
                        .pages = record->pages ? record->pages->mapping.pages : PageKind::kShared,
                        .from_cache = record->pages && record->pages->from_cache,
                        .stream = is_device ? stream : 0};
@@ -255,7 +255,7 @@ absl::Status CudaDriver::enqueued(std::initializer_list<const void*> addresses,
   for (const void* address : addresses) {
     const RecordPtr record = record_around(address);
     const bool in_order =
-        record == nullptr || (record->stream == stream && record->kind == DeviceType::kCuda);
+        record == nullptr || (record->stream == stream && record->kind == MemoryKind::kDevice);
     if (in_order) continue;
     const std::lock_guard lock(mutex_);
     void*& event = record->events[stream];
@@ -276,7 +276,7 @@ void CudaDriver::note_use(const void* address, StreamHandle stream) noexcept {
   if (!process_.is_this_process() || process_is_exiting()) return;
   const RecordPtr record = record_around(address);
   if (record == nullptr) return;
-  if (record->kind == DeviceType::kCuda && record->stream == stream) return;
+  if (record->kind == MemoryKind::kDevice && record->stream == stream) return;
   int non_blocking = 0;
   const bool is_default = stream == kLegacyDefaultStream || stream == kPerThreadDefaultStream;
   const bool is_blocking =
@@ -291,7 +291,7 @@ void CudaDriver::note_use(const void* address, StreamHandle stream) noexcept {
 // Orders the block's stream after all other uses. After an error only a wait for the device is
 // safe.
 int CudaDriver::wait_for_uses(Record& record) noexcept {
-  const bool on_stream = record.kind == DeviceType::kCuda && record.from_pool;
+  const bool on_stream = record.kind == MemoryKind::kDevice && record.from_pool;
   int error = GRIDBUF_CUDA_DONE;
   for (const auto& [stream, event] : record.events) {
     if (on_stream && error == GRIDBUF_CUDA_DONE) error = runtime_.stream_wait(record.stream, event);
@@ -317,7 +317,7 @@ int CudaDriver::wait_for_uses(Record& record) noexcept {
 void CudaDriver::free_memory(Record& record) noexcept {
   if (record.pages) {
     pinned_.give(*record.pages);
-  } else if (record.kind == DeviceType::kCudaHost) {
+  } else if (record.kind == MemoryKind::kPinned) {
     runtime_.host_free(record.base);
   } else if (record.from_pool) {
     runtime_.free_async(record.base, record.stream);

@@ -129,7 +129,7 @@ class CudaDriver final : public DeviceDriver {
   absl::Status checked(int error, std::string_view call) const;
   absl::StatusOr<int> current_ordinal() const;
   absl::StatusOr<const gridbuf_cuda_device*> info_of(int device);
-  absl::StatusOr<Block> allocate(DeviceType kind, const AllocationRequest& request) override;
+  absl::StatusOr<Block> allocate(MemoryKind kind, const AllocationRequest& request) override;
   absl::Status obtain(cuda::Record& record, std::int64_t block_bytes);
   int obtain_device(cuda::Record& record, std::uint64_t block_bytes);
   absl::Status obtain_pinned(cuda::Record& record, std::int64_t block_bytes);

@@ -45,10 +45,10 @@ class CudaDriverTest : public ::testing::Test {
     EXPECT_EQ(driver.live_blocks(), 0);
   }
 
-  absl::StatusOr<Block> allocate(DeviceType kind, const AllocationRequest& request) {
+  absl::StatusOr<Block> allocate(MemoryKind kind, const AllocationRequest& request) {
     return driver.resource(kind).allocate(request);
   }
-  Block must_allocate(DeviceType kind, const AllocationRequest& request) {
+  Block must_allocate(MemoryKind kind, const AllocationRequest& request) {
     absl::StatusOr<Block> block = allocate(kind, request);
     EXPECT_TRUE(block.ok()) << block.status();
     return *std::move(block);
@@ -64,21 +64,20 @@ class CudaDriverTest : public ::testing::Test {
 
 TEST_F(CudaDriverTest, BlocksSayWhereTheyAre) {
   fake().current_device = 1;
-  const Block device = must_allocate(DeviceType::kCuda, {.total_bytes = 8});
+  const Block device = must_allocate(MemoryKind::kDevice, {.total_bytes = 8});
   EXPECT_EQ(device.info().device, (Device{DeviceType::kCuda, 1}));
   EXPECT_EQ(device.info().stream, kLegacyDefaultStream);
   EXPECT_EQ(device.info().resource_name, "CUDA device");
-  const Block pinned = must_allocate(DeviceType::kCudaHost, {.total_bytes = 8});
+  const Block pinned = must_allocate(MemoryKind::kPinned, {.total_bytes = 8});
   EXPECT_EQ(pinned.info().device, (Device{DeviceType::kCudaHost, 0}));
   EXPECT_EQ(pinned.info().stream, 0U);
-  const Block managed = must_allocate(DeviceType::kCudaManaged, {.total_bytes = 8});
+  const Block managed = must_allocate(MemoryKind::kManaged, {.total_bytes = 8});
   EXPECT_EQ(managed.info().device, (Device{DeviceType::kCudaManaged, 0}));
 }
 
 TEST_F(CudaDriverTest, AnyAlignmentIsKept) {
   for (const std::int64_t alignment : {1, 3, 256, 512, 1000, 4096, 65536}) {
-    for (const DeviceType kind :
-         {DeviceType::kCudaHost, DeviceType::kCudaManaged, DeviceType::kCuda}) {
+    for (const MemoryKind kind : {MemoryKind::kPinned, MemoryKind::kManaged, MemoryKind::kDevice}) {
       const Block block = must_allocate(
           kind, {.total_bytes = 100, .alignment_bytes = alignment, .aligned_offset_bytes = 24});
       const auto address = reinterpret_cast<std::uintptr_t>(block.data()) + 24;
@@ -89,7 +88,7 @@ TEST_F(CudaDriverTest, AnyAlignmentIsKept) {
 
 TEST_F(CudaDriverTest, AReleaseSetsTheBlocksDeviceAndPutsTheCallersBack) {
   fake().current_device = 1;
-  Block block = must_allocate(DeviceType::kCuda, {.total_bytes = 8});
+  Block block = must_allocate(MemoryKind::kDevice, {.total_bytes = 8});
   fake().current_device = 0;
   const std::int64_t calls = fake().calls;
   block = Block();
@@ -102,10 +101,10 @@ TEST_F(CudaDriverTest, ZerosAreZero) {
     fake().has_pools = has_pools;
     CudaDriver fresh(cuda::fake_runtime());
     const auto block =
-        fresh.resource(DeviceType::kCuda).allocate({.total_bytes = 8, .zeroed = true});
+        fresh.resource(MemoryKind::kDevice).allocate({.total_bytes = 8, .zeroed = true});
     EXPECT_EQ(first_byte(*block), std::byte{0});
   }
-  for (const DeviceType kind : {DeviceType::kCudaHost, DeviceType::kCudaManaged}) {
+  for (const MemoryKind kind : {MemoryKind::kPinned, MemoryKind::kManaged}) {
     {
       std::fill_n(must_allocate(kind, {.total_bytes = 64}).data(), 64, kOld);
     }
@@ -137,11 +136,10 @@ class FakeAccess final : public testing::ByteAccess {
 
 TEST_F(CudaDriverTest, KeepsTheContractOfAResource) {
   FakeAccess bytes;
-  for (const DeviceType kind :
-       {DeviceType::kCudaHost, DeviceType::kCudaManaged, DeviceType::kCuda}) {
+  for (const MemoryKind kind : {MemoryKind::kPinned, MemoryKind::kManaged, MemoryKind::kDevice}) {
     for (const testing::ContractCheck& check : testing::resource_contract()) {
       for (const std::string& violation : check.run(driver.resource(kind), bytes)) {
-        ADD_FAILURE() << memory_name(kind) << ": " << check.promise << ": " << violation;
+        ADD_FAILURE() << to_string(kind) << ": " << check.promise << ": " << violation;
       }
     }
   }
@@ -154,9 +152,9 @@ TEST_F(CudaDriverTest, KeepsTheContractOfAResource) {
 // error if the memory is freed first.
 TEST_F(CudaDriverTest, MemoryOutlivesCopiesOnOtherStreams) {
   const StreamHandle other = *driver.create_stream(StreamKind::kNonBlocking);
-  Block target = must_allocate(DeviceType::kCuda, {.total_bytes = 8});
+  Block target = must_allocate(MemoryKind::kDevice, {.total_bytes = 8});
   {
-    const Block source = must_allocate(DeviceType::kCuda, {.total_bytes = 8});
+    const Block source = must_allocate(MemoryKind::kDevice, {.total_bytes = 8});
     ASSERT_TRUE(driver.fill(source.data(), kNew, 8, 1).ok());
     ASSERT_TRUE(driver.order_after(1, other).ok());
     ASSERT_TRUE(driver.copy(target.data(), source.data(), 8, other).ok());
@@ -199,7 +197,7 @@ absl::Status launch_read_of(CudaDriver& driver, const std::byte* address, int an
 TEST_F(CudaDriverTest, KernelsAreLaunchedOnTheirStreamAndKeepTheirOperands) {
   const StreamHandle other = *driver.create_stream(StreamKind::kNonBlocking);
   {
-    const Block block = must_allocate(DeviceType::kCuda, {.total_bytes = 8});
+    const Block block = must_allocate(MemoryKind::kDevice, {.total_bytes = 8});
     ASSERT_TRUE(driver.order_after(1, other).ok());
     ASSERT_TRUE(launch_read_of(driver, block.data(), 0, other).ok());
   }
@@ -211,7 +209,7 @@ TEST_F(CudaDriverTest, KernelsAreLaunchedOnTheirStreamAndKeepTheirOperands) {
 }
 
 TEST_F(CudaDriverTest, ALaunchThatIsRefusedSaysWhichKernelAndWhy) {
-  const Block block = must_allocate(DeviceType::kCuda, {.total_bytes = 8});
+  const Block block = must_allocate(MemoryKind::kDevice, {.total_bytes = 8});
   const absl::Status status = launch_read_of(driver, block.data(), GRIDBUF_CUDA_NO_MEMORY, 1);
   EXPECT_EQ(error_class_of(status), ErrorClass::kMemory);
   EXPECT_NE(status.message().find("the launch of copy of units answered"), std::string::npos)
@@ -223,7 +221,7 @@ TEST_F(CudaDriverTest, MemoryOutlivesABlockingStreamThatAnExportNamed) {
   const ScopedStream scope(*driver.create_stream(StreamKind::kNonBlocking));
   const StreamHandle consumer = *driver.create_stream(StreamKind::kBlocking);
   {
-    const Block block = must_allocate(DeviceType::kCuda, {.total_bytes = 8});
+    const Block block = must_allocate(MemoryKind::kDevice, {.total_bytes = 8});
     driver.note_use(block.data(), consumer);
     ASSERT_TRUE(driver.order_after(current_stream(), consumer).ok());
     // The consumer's kernel, which the driver does not know.
@@ -240,7 +238,7 @@ TEST_F(CudaDriverTest, MemoryOutlivesABlockingStreamThatAnExportNamed) {
 
 TEST_F(CudaDriverTest, MemoryOutlivesANonBlockingStreamThatIsGone) {
   const StreamHandle consumer = *driver.create_stream(StreamKind::kNonBlocking);
-  Block block = must_allocate(DeviceType::kCuda, {.total_bytes = 8});
+  Block block = must_allocate(MemoryKind::kDevice, {.total_bytes = 8});
   driver.note_use(block.data(), consumer);
   ASSERT_TRUE(driver.destroy_stream(consumer).ok());
   block = Block();
@@ -248,13 +246,13 @@ TEST_F(CudaDriverTest, MemoryOutlivesANonBlockingStreamThatIsGone) {
 }
 
 TEST_F(CudaDriverTest, PinnedMemoryIsReusedWhenTheDeviceHasDoneWithIt) {
-  const Block target = must_allocate(DeviceType::kCuda, {.total_bytes = 8});
+  const Block target = must_allocate(MemoryKind::kDevice, {.total_bytes = 8});
   {
-    const Block unused = must_allocate(DeviceType::kCudaHost, {.total_bytes = 8});
+    const Block unused = must_allocate(MemoryKind::kPinned, {.total_bytes = 8});
   }
   EXPECT_EQ(fake().device_synchronisations, 0);
   {
-    const Block source = must_allocate(DeviceType::kCudaHost, {.total_bytes = 8});
+    const Block source = must_allocate(MemoryKind::kPinned, {.total_bytes = 8});
     EXPECT_TRUE(source.info().from_cache);
     ASSERT_TRUE(driver.copy(target.data(), source.data(), 8, 1).ok());
   }
@@ -263,20 +261,20 @@ TEST_F(CudaDriverTest, PinnedMemoryIsReusedWhenTheDeviceHasDoneWithIt) {
 
 TEST_F(CudaDriverTest, WithoutPoolsCudaMallocServes) {
   fake().has_pools = false;
-  const Block block = must_allocate(DeviceType::kCuda, {.total_bytes = 8, .zeroed = true});
+  const Block block = must_allocate(MemoryKind::kDevice, {.total_bytes = 8, .zeroed = true});
   EXPECT_EQ(first_byte(block), std::byte{0});
 }
 
 TEST_F(CudaDriverTest, WithoutRegistrationTheDriversAllocatorServes) {
   fake().registers = false;
-  const Block block = must_allocate(DeviceType::kCudaHost, {.total_bytes = 8, .zeroed = true});
+  const Block block = must_allocate(MemoryKind::kPinned, {.total_bytes = 8, .zeroed = true});
   EXPECT_EQ(block.data()[7], std::byte{0});
   EXPECT_EQ(fake().live_allocations, 1);
 }
 
 TEST_F(CudaDriverTest, WithoutManagedMemoryTheErrorSaysWhatElseThereIs) {
   fake().has_managed = false;
-  const absl::Status status = allocate(DeviceType::kCudaManaged, {.total_bytes = 8}).status();
+  const absl::Status status = allocate(MemoryKind::kManaged, {.total_bytes = 8}).status();
   EXPECT_EQ(error_class_of(status), ErrorClass::kDeviceUnavailable);
   EXPECT_NE(status.message().find("'pinned'"), std::string::npos) << status;
 }
@@ -289,8 +287,7 @@ absl::Status everyday_use(CudaDriver& driver) {
   if (!stream.ok()) return stream.status();
   std::vector<Block> blocks;
   absl::Status first = absl::OkStatus();
-  for (const DeviceType kind :
-       {DeviceType::kCudaHost, DeviceType::kCudaManaged, DeviceType::kCuda}) {
+  for (const MemoryKind kind : {MemoryKind::kPinned, MemoryKind::kManaged, MemoryKind::kDevice}) {
     absl::StatusOr<Block> block =
         driver.resource(kind).allocate({.total_bytes = 4096, .zeroed = true});
     if (!block.ok()) {
@@ -348,12 +345,12 @@ TEST_F(CudaDriverTest, OutOfMemoryIsTriedAgainAfterThePoolWasTrimmed) {
   fake().failing_function = "malloc_async";
   fake().failing_call = 1;
   fake().error = 2;
-  EXPECT_TRUE(allocate(DeviceType::kCuda, {.total_bytes = 8}).ok());
+  EXPECT_TRUE(allocate(MemoryKind::kDevice, {.total_bytes = 8}).ok());
 }
 
 TEST_F(CudaDriverTest, OutOfMemoryNamesBytesAndCudasError) {
   fake_device().set_capacity(100);
-  const absl::Status status = allocate(DeviceType::kCuda, {.total_bytes = 4096}).status();
+  const absl::Status status = allocate(MemoryKind::kDevice, {.total_bytes = 4096}).status();
   fake_device().set_capacity(INT64_MAX);
   EXPECT_EQ(error_class_of(status), ErrorClass::kMemory);
   for (const std::string part : {"4.0 KiB", "CUDA device", "cudaErrorMemoryAllocation",
@@ -380,7 +377,7 @@ int use_after_fork(CudaDriver& driver, Block block) {
     return error_class_of(status) == ErrorClass::kDeviceUnavailable &&
            status.message().find("fork") != std::string::npos;
   };
-  if (!unavailable(driver.resource(DeviceType::kCudaHost).allocate({.total_bytes = 8}).status())) {
+  if (!unavailable(driver.resource(MemoryKind::kPinned).allocate({.total_bytes = 8}).status())) {
     return 1;
   }
   if (!unavailable(driver.copy(block.data(), block.data(), 8, 1))) return 2;
@@ -396,13 +393,13 @@ int use_after_fork(CudaDriver& driver, Block block) {
 }
 
 TEST_F(CudaDriverTest, AChildAfterForkMakesNoCall) {
-  Block block = must_allocate(DeviceType::kCuda, {.total_bytes = 8});
+  Block block = must_allocate(MemoryKind::kDevice, {.total_bytes = 8});
   EXPECT_EXIT(std::_Exit(use_after_fork(driver, std::move(block))), ::testing::ExitedWithCode(0),
               "");
 }
 
 TEST_F(CudaDriverTest, AnExitingProcessMakesNoCall) {
-  Block block = must_allocate(DeviceType::kCuda, {.total_bytes = 8});
+  Block block = must_allocate(MemoryKind::kDevice, {.total_bytes = 8});
   EXPECT_EXIT(
       {
         note_process_exit();
@@ -417,7 +414,7 @@ TEST_F(CudaDriverTest, AnExitingProcessMakesNoCall) {
 
 TEST_F(CudaDriverTest, RowsFarApartAreCopiedOneByOne) {
   const std::int64_t pitch = CudaDriver::kLongestPitchBytes + 1;
-  const Block block = must_allocate(DeviceType::kCuda, {.total_bytes = pitch + 8});
+  const Block block = must_allocate(MemoryKind::kDevice, {.total_bytes = pitch + 8});
   std::vector<std::byte> host(16, kNew);
   const std::int64_t before = fake_device().faults().calls(emulated::Operation::kCopy);
   EXPECT_TRUE(driver.copy_rows({block.data(), pitch, host.data(), 8, 8, 2}, 1).ok());
@@ -428,7 +425,7 @@ TEST_F(CudaDriverTest, RowsFarApartAreCopiedOneByOne) {
 }
 
 TEST_F(CudaDriverTest, PointersAndInfoAreTold) {
-  const Block device = must_allocate(DeviceType::kCuda, {.total_bytes = 64});
+  const Block device = must_allocate(MemoryKind::kDevice, {.total_bytes = 64});
   const PointerInfo info = *driver.pointer_info(device.data() + 8);
   EXPECT_EQ(info.device.type, DeviceType::kCuda);
   EXPECT_FALSE(info.host_accessible);

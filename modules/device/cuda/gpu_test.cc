@@ -68,14 +68,13 @@ class DeviceAccess final : public testing::ByteAccess {
 };
 
 struct ContractCase {
-  DeviceType kind;
+  MemoryKind kind;
   testing::ContractCheck check;
 };
 
 std::vector<ContractCase> contract_cases() {
   std::vector<ContractCase> cases;
-  for (const DeviceType kind :
-       {DeviceType::kCudaHost, DeviceType::kCudaManaged, DeviceType::kCuda}) {
+  for (const MemoryKind kind : {MemoryKind::kPinned, MemoryKind::kManaged, MemoryKind::kDevice}) {
     for (const testing::ContractCheck& check : testing::resource_contract()) {
       cases.push_back({kind, check});
     }
@@ -96,11 +95,11 @@ TEST_P(CudaContract, Holds) {
 
 INSTANTIATE_TEST_SUITE_P(Cuda, CudaContract, ::testing::ValuesIn(contract_cases()),
                          [](const auto& info) {
-                           return std::string(memory_name(info.param.kind)) + "_" +
+                           return std::string(to_string(info.param.kind)) + "_" +
                                   std::string(info.param.check.name);
                          });
 
-Block allocate(CudaDriver& driver, DeviceType kind, std::int64_t length_bytes) {
+Block allocate(CudaDriver& driver, MemoryKind kind, std::int64_t length_bytes) {
   absl::StatusOr<Block> block = driver.resource(kind).allocate({.total_bytes = length_bytes});
   EXPECT_TRUE(block.ok()) << block.status();
   return *std::move(block);
@@ -111,7 +110,7 @@ TEST(CudaGpu, CopiesRowsThereAndBack) {
   std::vector<std::byte> sent(64 * 10);
   for (std::size_t i = 0; i < sent.size(); ++i) sent[i] = static_cast<std::byte>(i);
   std::vector<std::byte> received(64 * 10, std::byte{0xEE});
-  const Block device = allocate(driver, DeviceType::kCuda, 128 * 10);
+  const Block device = allocate(driver, MemoryKind::kDevice, 128 * 10);
   ASSERT_TRUE(driver.copy_rows({device.data(), 128, sent.data(), 64, 48, 10}, 1).ok());
   ASSERT_TRUE(driver.copy_rows({received.data(), 64, device.data(), 128, 48, 10}, 1).ok());
   ASSERT_TRUE(driver.synchronize(1).ok());
@@ -124,8 +123,8 @@ TEST(CudaGpu, AnOrderedConsumerSeesTheProducersBytes) {
   GRIDBUF_NEEDS_GPU();
   const StreamHandle producer = *driver.create_stream(StreamKind::kNonBlocking);
   const StreamHandle consumer = *driver.create_stream(StreamKind::kNonBlocking);
-  const Block device = allocate(driver, DeviceType::kCuda, 1 << 20);
-  const Block pinned = allocate(driver, DeviceType::kCudaHost, 1 << 20);
+  const Block device = allocate(driver, MemoryKind::kDevice, 1 << 20);
+  const Block pinned = allocate(driver, MemoryKind::kPinned, 1 << 20);
   ASSERT_TRUE(driver.order_after(kLegacyDefaultStream, producer).ok());
   ASSERT_EQ(gridbuf_cuda_spin(50, producer), GRIDBUF_CUDA_DONE);
   ASSERT_TRUE(driver.fill(device.data(), std::byte{7}, 1 << 20, producer).ok());
@@ -140,15 +139,15 @@ TEST(CudaGpu, AnOrderedConsumerSeesTheProducersBytes) {
 
 TEST(CudaGpu, KnowsPointersOfEveryKind) {
   GRIDBUF_NEEDS_GPU();
-  const std::array<std::pair<DeviceType, DeviceType>, 3> kinds{
-      {{DeviceType::kCudaHost, DeviceType::kCudaHost},
-       {DeviceType::kCudaManaged, DeviceType::kCudaManaged},
-       {DeviceType::kCuda, DeviceType::kCuda}}};
+  const std::array<std::pair<MemoryKind, DeviceType>, 3> kinds{
+      {{MemoryKind::kPinned, DeviceType::kCudaHost},
+       {MemoryKind::kManaged, DeviceType::kCudaManaged},
+       {MemoryKind::kDevice, DeviceType::kCuda}}};
   for (const auto& [kind, type] : kinds) {
     const Block block = allocate(driver, kind, 1000);
     const PointerInfo info = *driver.pointer_info(block.data() + 10);
     EXPECT_EQ(info.device.type, type);
-    EXPECT_EQ(info.host_accessible, kind != DeviceType::kCuda);
+    EXPECT_EQ(info.host_accessible, kind != MemoryKind::kDevice);
     EXPECT_LE(info.base, reinterpret_cast<std::uintptr_t>(block.data()));
     EXPECT_GE(info.length_bytes, 1000);
   }
@@ -158,15 +157,16 @@ TEST(CudaGpu, KnowsPointersOfEveryKind) {
 
 TEST(CudaGpu, OutOfMemoryIsAStatusAndTheDriverGoesOn) {
   GRIDBUF_NEEDS_GPU();
-  const auto block = driver.resource(DeviceType::kCuda).allocate({.total_bytes = INT64_C(1) << 45});
+  const auto block =
+      driver.resource(MemoryKind::kDevice).allocate({.total_bytes = INT64_C(1) << 45});
   EXPECT_EQ(error_class_of(block.status()), ErrorClass::kMemory) << block.status();
-  allocate(driver, DeviceType::kCuda, 1000);
+  allocate(driver, MemoryKind::kDevice, 1000);
 }
 
 TEST(CudaGpu, ThreeGibibytesAreServedToTheLastByte) {
   GRIDBUF_NEEDS_GPU();
   const std::int64_t length = std::int64_t{3} << 30;
-  const Block block = allocate(driver, DeviceType::kCuda, length);
+  const Block block = allocate(driver, MemoryKind::kDevice, length);
   ASSERT_TRUE(driver.fill(block.data() + length - 1, std::byte{5}, 1, 1).ok());
   std::byte last{};
   ASSERT_TRUE(driver.copy(&last, block.data() + length - 1, 1, 1).ok());
@@ -178,8 +178,8 @@ TEST(CudaGpu, ThreeGibibytesAreServedToTheLastByte) {
 [[noreturn]] void end_with_live_memory(int way) {
   const absl::StatusOr<CudaDriver*> driver = cuda_driver();
   if (!driver.ok()) _exit(3);
-  static Block global = allocate(**driver, DeviceType::kCuda, 1 << 20);
-  static Block pinned = allocate(**driver, DeviceType::kCudaHost, 1 << 20);
+  static Block global = allocate(**driver, MemoryKind::kDevice, 1 << 20);
+  static Block pinned = allocate(**driver, MemoryKind::kPinned, 1 << 20);
   gridbuf_cuda_spin(100, 2);
   static_cast<void>((*driver)->fill(global.data(), std::byte{1}, 1 << 20, 2));
   if (way == 0) std::exit(0);

@@ -125,11 +125,11 @@ EmulatedDriver& emulated_driver() {
 // --- Blocks --------------------------------------------------------------------------------------
 
 // Before it refuses a request, runs the streams for which released memory waits.
-absl::StatusOr<RangePtr> EmulatedDriver::map(DeviceType kind, const AllocationRequest& request,
+absl::StatusOr<RangePtr> EmulatedDriver::map(MemoryKind kind, const AllocationRequest& request,
                                              std::int64_t block_bytes) {
-  const RangeState state = kind == DeviceType::kCuda ? RangeState::kOrdered : RangeState::kLive;
+  const RangeState state = kind == MemoryKind::kDevice ? RangeState::kOrdered : RangeState::kLive;
   const auto try_it = [&] {
-    return memory_.map(kind, block_bytes, state, request.zeroed && kind != DeviceType::kCuda,
+    return memory_.map(kind, block_bytes, state, request.zeroed && kind != MemoryKind::kDevice,
                        request.populate);
   };
   absl::StatusOr<RangePtr> range = try_it();
@@ -140,7 +140,7 @@ absl::StatusOr<RangePtr> EmulatedDriver::map(DeviceType kind, const AllocationRe
   return try_it();
 }
 
-absl::StatusOr<Block> EmulatedDriver::allocate(DeviceType kind, const AllocationRequest& request) {
+absl::StatusOr<Block> EmulatedDriver::allocate(MemoryKind kind, const AllocationRequest& request) {
   GRIDBUF_ASSIGN_OR_RETURN(const auto& placement, place(request));
   const std::string_view name = resource(kind).name();
   const StreamHandle stream = current_stream();
@@ -152,14 +152,14 @@ absl::StatusOr<Block> EmulatedDriver::allocate(DeviceType kind, const Allocation
     if (error_class_of(range.status()) != ErrorClass::kMemory) return range.status();
     return out_of_memory(request, name, range.status().message());
   }
-  const bool ordered = kind == DeviceType::kCuda;
+  const bool ordered = kind == MemoryKind::kDevice;
   auto record = std::make_unique<BlockRecord>(BlockRecord{this, *range, home->back()});
   std::byte* data = place_in(placement, reinterpret_cast<std::byte*>((*range)->begin));
   if (ordered) {
     GRIDBUF_RETURN_IF_ERROR(start_block(*range, request, data, stream));
   }
   const BlockInfo info{.resource_name = name,
-                       .device = device_of(kind, 0),
+                       .device = cuda_device(kind, 0),
                        .pages = PageKind::kSmall,
                        .stream = ordered ? stream : 0};
   return Block(data, request.total_bytes,
@@ -242,11 +242,11 @@ absl::StatusOr<PointerInfo> EmulatedDriver::pointer_info(const void* address) {
   GRIDBUF_RETURN_IF_ERROR(enter(Operation::kPointerInfo));
   GRIDBUF_ASSIGN_OR_RETURN(const auto& range, memory_.range_of("address", address, 0));
   if (range == nullptr) return PointerInfo{};
-  const DeviceType kind = range->kind;
-  return PointerInfo{.device = device_of(kind, 0),
+  const MemoryKind kind = range->kind;
+  return PointerInfo{.device = cuda_device(kind, 0),
                      .base = range->begin,
                      .length_bytes = range->length_bytes,
-                     .host_accessible = kind != DeviceType::kCuda,
+                     .host_accessible = kind != MemoryKind::kDevice,
                      .device_accessible = true};
 }
 
@@ -390,10 +390,10 @@ absl::Status EmulatedDriver::enqueue(StreamHandle stream, const Verdict& verdict
 void EmulatedDriver::count_moved(const emulated::Range* target, const emulated::Range* source,
                                  std::int64_t bytes) {
   const auto is_host = [](const emulated::Range* range) {
-    return range == nullptr || range->kind == DeviceType::kCudaHost;
+    return range == nullptr || range->kind == MemoryKind::kPinned;
   };
   const auto is_device = [](const emulated::Range* range) {
-    return range != nullptr && range->kind == DeviceType::kCuda;
+    return range != nullptr && range->kind == MemoryKind::kDevice;
   };
   if (is_device(target) && is_host(source)) host_to_device_bytes_ += bytes;
   if (is_host(target) && is_device(source)) device_to_host_bytes_ += bytes;

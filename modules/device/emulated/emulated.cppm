@@ -127,7 +127,7 @@ enum class RangeState : std::uint8_t {
 
 /// One allocation. Its bytes live while a pointer to it does.
 struct Range {
-  DeviceType kind = DeviceType::kCuda;
+  MemoryKind kind = MemoryKind::kDevice;
   std::uintptr_t begin = 0;  // the public address
   std::int64_t length_bytes = 0;
   std::byte* bytes = nullptr;  // the alias
@@ -164,7 +164,7 @@ class Memory {
 
   /// A new range of `length_bytes` > 0. With `populate` its pages are committed. Errors: kMemory if
   /// the machine lacks memory, or beyond the capacity.
-  absl::StatusOr<RangePtr> map(DeviceType kind, std::int64_t length_bytes, RangeState state,
+  absl::StatusOr<RangePtr> map(MemoryKind kind, std::int64_t length_bytes, RangeState state,
                                bool zeroed, bool populate);
 
   /// Limits the bytes of all ranges together; kMemory beyond it. Default: the memory of the
@@ -384,8 +384,8 @@ class EmulatedDriver final : public DeviceDriver {
   absl::Status enter_waiting(emulated::Operation operation);
   absl::Status enqueue(StreamHandle stream, const emulated::Verdict& verdict, emulated::Work work,
                        const std::vector<emulated::RangePtr>& used);
-  absl::StatusOr<Block> allocate(DeviceType kind, const AllocationRequest& request) override;
-  absl::StatusOr<emulated::RangePtr> map(DeviceType kind, const AllocationRequest& request,
+  absl::StatusOr<Block> allocate(MemoryKind kind, const AllocationRequest& request) override;
+  absl::StatusOr<emulated::RangePtr> map(MemoryKind kind, const AllocationRequest& request,
                                          std::int64_t block_bytes);
   absl::Status start_block(const emulated::RangePtr& range, const AllocationRequest& request,
                            const std::byte* data, StreamHandle stream);

@@ -30,8 +30,8 @@ namespace {
 
 using emulated::Operation;
 
-constexpr std::array<DeviceType, 3> kKinds{DeviceType::kCudaHost, DeviceType::kCudaManaged,
-                                           DeviceType::kCuda};
+constexpr std::array<MemoryKind, 3> kKinds{MemoryKind::kPinned, MemoryKind::kManaged,
+                                           MemoryKind::kDevice};
 
 // --- The contract of a resource ------------------------------------------------------------------
 
@@ -55,13 +55,13 @@ class DeviceAccess final : public testing::ByteAccess {
 };
 
 struct ContractCase {
-  DeviceType kind;
+  MemoryKind kind;
   testing::ContractCheck check;
 };
 
 std::vector<ContractCase> contract_cases() {
   std::vector<ContractCase> cases;
-  for (const DeviceType kind : kKinds) {
+  for (const MemoryKind kind : kKinds) {
     for (const testing::ContractCheck& check : testing::resource_contract()) {
       cases.push_back({kind, check});
     }
@@ -81,7 +81,7 @@ TEST_P(EmulatedContract, Holds) {
 
 INSTANTIATE_TEST_SUITE_P(Emulated, EmulatedContract, ::testing::ValuesIn(contract_cases()),
                          [](const auto& info) {
-                           return std::string(memory_name(info.param.kind)) + "_" +
+                           return std::string(to_string(info.param.kind)) + "_" +
                                   std::string(info.param.check.name);
                          });
 
@@ -92,10 +92,10 @@ struct EmulatedDriverTest : ::testing::Test {
   StreamHandle a = *driver.create_stream(StreamKind::kNonBlocking);
   StreamHandle b = *driver.create_stream(StreamKind::kNonBlocking);
 
-  absl::StatusOr<Block> allocate(DeviceType kind, const AllocationRequest& request) {
+  absl::StatusOr<Block> allocate(MemoryKind kind, const AllocationRequest& request) {
     return driver.resource(kind).allocate(request);
   }
-  Block must_allocate(DeviceType kind, const AllocationRequest& request = {.total_bytes = 64}) {
+  Block must_allocate(MemoryKind kind, const AllocationRequest& request = {.total_bytes = 64}) {
     absl::StatusOr<Block> block = allocate(kind, request);
     EXPECT_TRUE(block.ok()) << block.status();
     return *std::move(block);
@@ -113,7 +113,7 @@ struct EmulatedDriverTest : ::testing::Test {
     EXPECT_TRUE(status.ok()) << status;
   }
   // Memory that every stream may use.
-  Block settled(DeviceType kind, int value) {
+  Block settled(MemoryKind kind, int value) {
     Block block = must_allocate(kind);
     fill(block, value, kLegacyDefaultStream);
     EXPECT_TRUE(driver.synchronize_device().ok());
@@ -125,7 +125,7 @@ struct EmulatedDriverTest : ::testing::Test {
 // A consumer on a second stream sees the old value if it does not wait for the producer's stream,
 // and the new value if it is ordered after it.
 TEST_F(EmulatedDriverTest, AForgottenWaitIsSeenEveryTime) {
-  const Block block = settled(DeviceType::kCuda, 1);
+  const Block block = settled(MemoryKind::kDevice, 1);
   fill(block, 2, /*stream=*/a);
   EXPECT_EQ(seen(block.data(), /*stream=*/b), 1);
   EXPECT_TRUE(driver.order_after(/*producer=*/a, /*consumer=*/b).ok());
@@ -134,8 +134,8 @@ TEST_F(EmulatedDriverTest, AForgottenWaitIsSeenEveryTime) {
 // [/example]
 
 TEST_F(EmulatedDriverTest, PinnedTargetsAreWrittenAtTheWait) {
-  const Block device = settled(DeviceType::kCuda, 2);
-  const Block pinned = settled(DeviceType::kCudaHost, 1);
+  const Block device = settled(MemoryKind::kDevice, 2);
+  const Block pinned = settled(MemoryKind::kPinned, 1);
   ASSERT_TRUE(driver.copy(pinned.data(), device.data(), 64, a).ok());
   EXPECT_EQ(pinned.data()[0], std::byte{1});
   ASSERT_TRUE(driver.synchronize(a).ok());
@@ -143,8 +143,8 @@ TEST_F(EmulatedDriverTest, PinnedTargetsAreWrittenAtTheWait) {
 }
 
 TEST_F(EmulatedDriverTest, PinnedSourcesAreReadLateAndPageableOnesAtOnce) {
-  const Block target = settled(DeviceType::kCuda, 0);
-  const Block pinned = settled(DeviceType::kCudaHost, 1);
+  const Block target = settled(MemoryKind::kDevice, 0);
+  const Block pinned = settled(MemoryKind::kPinned, 1);
   std::vector<std::byte> pageable(64, std::byte{1});
   ASSERT_TRUE(driver.copy(target.data(), pinned.data(), 64, a).ok());
   pinned.data()[0] = std::byte{9};  // too early
@@ -156,7 +156,7 @@ TEST_F(EmulatedDriverTest, PinnedSourcesAreReadLateAndPageableOnesAtOnce) {
 }
 
 TEST_F(EmulatedDriverTest, ManagedMemoryIsOneMemoryForBothSides) {
-  const Block managed = settled(DeviceType::kCudaManaged, 1);
+  const Block managed = settled(MemoryKind::kManaged, 1);
   fill(managed, 2, a);
   EXPECT_EQ(managed.data()[0], std::byte{1});
   ASSERT_TRUE(driver.synchronize(a).ok());
@@ -165,18 +165,17 @@ TEST_F(EmulatedDriverTest, ManagedMemoryIsOneMemoryForBothSides) {
 
 TEST_F(EmulatedDriverTest, ZerosOfDeviceMemoryComeInTheOrderOfItsStream) {
   const ScopedStream scope(a);
-  const Block block = must_allocate(DeviceType::kCuda, {.total_bytes = 64, .zeroed = true});
+  const Block block = must_allocate(MemoryKind::kDevice, {.total_bytes = 64, .zeroed = true});
   EXPECT_EQ(block.info().stream, a);
   EXPECT_EQ(seen(block.data(), a), 0);
-  const Block managed =
-      must_allocate(DeviceType::kCudaManaged, {.total_bytes = 64, .zeroed = true});
+  const Block managed = must_allocate(MemoryKind::kManaged, {.total_bytes = 64, .zeroed = true});
   EXPECT_EQ(managed.data()[63], std::byte{0});
   EXPECT_EQ(managed.info().stream, 0U);
 }
 
 TEST_F(EmulatedDriverTest, MemoryMayNotBeUsedBeforeItsAllocation) {
   const ScopedStream scope(a);
-  const Block block = must_allocate(DeviceType::kCuda);
+  const Block block = must_allocate(MemoryKind::kDevice);
   ASSERT_TRUE(driver.fill(block.data(), std::byte{1}, 64, b).ok());  // b does not wait
   const absl::Status status = driver.synchronize(b);
   EXPECT_EQ(error_class_of(status), ErrorClass::kInternal);
@@ -187,9 +186,9 @@ TEST_F(EmulatedDriverTest, MemoryMayNotBeUsedBeforeItsAllocation) {
 }
 
 TEST_F(EmulatedDriverTest, MemoryIsFreedAfterCopiesOnOtherStreams) {
-  const Block target = settled(DeviceType::kCuda, 0);
+  const Block target = settled(MemoryKind::kDevice, 0);
   {
-    const Block source = settled(DeviceType::kCuda, 2);
+    const Block source = settled(MemoryKind::kDevice, 2);
     ASSERT_TRUE(driver.copy(target.data(), source.data(), 64, a).ok());
   }
   EXPECT_GT(driver.statistics().held_bytes, driver.statistics().live_bytes);
@@ -201,7 +200,7 @@ TEST_F(EmulatedDriverTest, MemoryIsFreedAfterCopiesOnOtherStreams) {
 // A kernel of another library, on a stream that was noted, or was not.
 TEST_F(EmulatedDriverTest, ForeignKernelsNeedTheirStreamNoted) {
   for (const bool noted : {false, true}) {
-    Block block = settled(DeviceType::kCuda, 2);
+    Block block = settled(MemoryKind::kDevice, 2);
     const auto read = [address = block.data()](KernelMemory& memory) {
       return memory.at(address, 64).status();
     };
@@ -221,7 +220,7 @@ TEST_F(EmulatedDriverTest, MemoryOutlivesItsStream) {
   const StreamHandle gone = *driver.create_stream(StreamKind::kNonBlocking);
   {
     const ScopedStream scope(gone);
-    const Block block = must_allocate(DeviceType::kCuda);
+    const Block block = must_allocate(MemoryKind::kDevice);
     ASSERT_TRUE(driver.destroy_stream(gone).ok());
   }
   ASSERT_TRUE(driver.synchronize_device().ok());
@@ -229,7 +228,7 @@ TEST_F(EmulatedDriverTest, MemoryOutlivesItsStream) {
 }
 
 TEST_F(EmulatedDriverTest, KernelsFindTheirBytesAndNothingElse) {
-  const Block block = settled(DeviceType::kCuda, 3);
+  const Block block = settled(MemoryKind::kDevice, 3);
   const auto double_it = [address = block.data()](KernelMemory& memory) {
     const absl::StatusOr<std::byte*> bytes = memory.at(address, 64);
     if (!bytes.ok()) return bytes.status();
@@ -276,8 +275,8 @@ void add_to_operands(const void* arguments, std::span<std::byte* const> operands
 }
 
 TEST_F(EmulatedDriverTest, KernelsInTwoFormsRunLateOnTheBytesOfTheirOperands) {
-  const Block device = settled(DeviceType::kCuda, 1);
-  const Block managed = settled(DeviceType::kCudaManaged, 2);
+  const Block device = settled(MemoryKind::kDevice, 1);
+  const Block managed = settled(MemoryKind::kManaged, 2);
   {
     const unsigned char argument = 10;
     const std::array<KernelOperand, 2> operands{KernelOperand{"a", device.data() + 3, 61},
@@ -298,9 +297,9 @@ TEST_F(EmulatedDriverTest, KernelsInTwoFormsRunLateOnTheBytesOfTheirOperands) {
 }
 
 TEST_F(EmulatedDriverTest, OperandsOfAKernelAreCheckedBeforeItIsEnqueued) {
-  const Block block = settled(DeviceType::kCuda, 1);
+  const Block block = settled(MemoryKind::kDevice, 1);
   std::byte local{};
-  const std::byte* stale = must_allocate(DeviceType::kCuda).data();
+  const std::byte* stale = must_allocate(MemoryKind::kDevice).data();
   const auto launch = [&](const void* address, std::int64_t length_bytes, StreamHandle stream) {
     const unsigned char argument = 1;
     const KernelOperand operand{"the target", address, length_bytes};
@@ -330,7 +329,7 @@ TEST_F(EmulatedDriverTest, AKernelThatWaitsIsAnErrorAndNoDeadlock) {
 TEST_F(EmulatedDriverTest, AKernelMayAllocateAndRelease) {
   const auto kernel = [this](KernelMemory&) {
     for (int i = 0; i < 100; ++i) {
-      const absl::StatusOr<Block> block = allocate(DeviceType::kCuda, {.total_bytes = 64});
+      const absl::StatusOr<Block> block = allocate(MemoryKind::kDevice, {.total_bytes = 64});
       if (!block.ok()) return block.status();
     }
     return absl::OkStatus();
@@ -342,7 +341,7 @@ TEST_F(EmulatedDriverTest, AKernelMayAllocateAndRelease) {
 // --- Errors --------------------------------------------------------------------------------------
 
 TEST_F(EmulatedDriverTest, BadCallsAreErrorsBeforeAnythingIsEnqueued) {
-  const Block block = settled(DeviceType::kCuda, 1);
+  const Block block = settled(MemoryKind::kDevice, 1);
   std::vector<std::byte> host(128);
   const auto is_value_error = [](const absl::Status& status) {
     return error_class_of(status) == ErrorClass::kValue;
@@ -358,7 +357,7 @@ TEST_F(EmulatedDriverTest, BadCallsAreErrorsBeforeAnythingIsEnqueued) {
   EXPECT_TRUE(is_value_error(driver.copy_rows({block.data(), 64, host.data(), 8, 8, 3}, a)));
   const std::byte* stale = nullptr;
   {
-    stale = must_allocate(DeviceType::kCuda).data();
+    stale = must_allocate(MemoryKind::kDevice).data();
   }
   EXPECT_TRUE(is_value_error(driver.copy(host.data(), stale, 8, a)));
   EXPECT_TRUE(is_value_error(driver.pointer_info(stale).status()));
@@ -369,20 +368,20 @@ TEST_F(EmulatedDriverTest, BadCallsAreErrorsBeforeAnythingIsEnqueued) {
 TEST_F(EmulatedDriverTest, OutOfMemoryFirstFreesWhatWaits) {
   driver.set_capacity(100'000);
   {
-    const Block block = must_allocate(DeviceType::kCuda, {.total_bytes = 90'000});
+    const Block block = must_allocate(MemoryKind::kDevice, {.total_bytes = 90'000});
   }
   {
-    const Block block = must_allocate(DeviceType::kCuda, {.total_bytes = 90'000});
+    const Block block = must_allocate(MemoryKind::kDevice, {.total_bytes = 90'000});
   }
-  const Block block = must_allocate(DeviceType::kCudaManaged, {.total_bytes = 90'000});
-  const absl::Status status = allocate(DeviceType::kCuda, {.total_bytes = 90'000}).status();
+  const Block block = must_allocate(MemoryKind::kManaged, {.total_bytes = 90'000});
+  const absl::Status status = allocate(MemoryKind::kDevice, {.total_bytes = 90'000}).status();
   EXPECT_EQ(error_class_of(status), ErrorClass::kMemory);
   EXPECT_NE(status.message().find("emulated device"), std::string::npos) << status;
 }
 
 TEST_F(EmulatedDriverTest, ThreeGibibytesAreServedToTheLastByte) {
   const std::int64_t length = std::int64_t{3} << 30;
-  const Block block = must_allocate(DeviceType::kCuda, {.total_bytes = length, .zeroed = false});
+  const Block block = must_allocate(MemoryKind::kDevice, {.total_bytes = length, .zeroed = false});
   ASSERT_TRUE(driver.fill(block.data() + length - 8, std::byte{5}, 8, 1).ok());
   EXPECT_EQ(seen(block.data() + length - 1, 1), 5);
 }
@@ -394,11 +393,11 @@ absl::Status everyday_use(EmulatedDriver& driver) {
   {
     const ScopedStream scope(*stream);
     const auto device =
-        driver.resource(DeviceType::kCuda).allocate({.total_bytes = 64, .zeroed = true});
+        driver.resource(MemoryKind::kDevice).allocate({.total_bytes = 64, .zeroed = true});
     first = device.status();
     if (first.ok()) first = driver.fill(device->data(), std::byte{1}, 64, *stream);
     if (first.ok()) {
-      const auto pinned = driver.resource(DeviceType::kCudaHost).allocate({.total_bytes = 64});
+      const auto pinned = driver.resource(MemoryKind::kPinned).allocate({.total_bytes = 64});
       first = pinned.status();
       if (first.ok()) first = driver.copy(pinned->data(), device->data(), 64, *stream);
     }
@@ -467,7 +466,7 @@ TEST_F(EmulatedDriverTest, ManyBlocksLeaveTheMemoryFlat) {
   }
   const auto cycles = [this](int count) {
     for (int i = 0; i < count; ++i) {
-      const Block block = must_allocate(DeviceType::kCuda, {.total_bytes = 800});
+      const Block block = must_allocate(MemoryKind::kDevice, {.total_bytes = 800});
       fill(block, 1, kLegacyDefaultStream);
     }
   };
@@ -483,7 +482,7 @@ int use_after_fork(EmulatedDriver& driver, Block block) {
     return error_class_of(status) == ErrorClass::kDeviceUnavailable &&
            status.message().find("fork") != std::string::npos;
   };
-  for (const DeviceType kind : kKinds) {
+  for (const MemoryKind kind : kKinds) {
     if (!unavailable(driver.resource(kind).allocate({.total_bytes = 8}).status())) return 1;
   }
   if (!unavailable(driver.copy(block.data(), block.data(), 8, 1))) return 2;
@@ -495,7 +494,7 @@ int use_after_fork(EmulatedDriver& driver, Block block) {
 }
 
 TEST_F(EmulatedDriverTest, AChildAfterForkIsToldSo) {
-  Block block = must_allocate(DeviceType::kCuda);
+  Block block = must_allocate(MemoryKind::kDevice);
   EXPECT_EXIT(std::_Exit(use_after_fork(driver, std::move(block))), ::testing::ExitedWithCode(0),
               "");
 }
@@ -508,14 +507,14 @@ std::atomic<bool> ends_with_live_memory = false;
 [[noreturn]] void end_with_live_memory(int way) {
   ends_with_live_memory = true;
   EmulatedDriver& driver = emulated_driver();
-  static Block global = *driver.resource(DeviceType::kCuda).allocate({.total_bytes = 1 << 20});
+  static Block global = *driver.resource(MemoryKind::kDevice).allocate({.total_bytes = 1 << 20});
   static thread_local Block of_thread =
-      *driver.resource(DeviceType::kCudaManaged).allocate({.total_bytes = 1 << 20});
+      *driver.resource(MemoryKind::kManaged).allocate({.total_bytes = 1 << 20});
   static_cast<void>(of_thread.data());
   static_cast<void>(driver.fill(global.data(), std::byte{1}, 1 << 20, 2));
   std::thread([&driver] {
     static thread_local Block mine =
-        *driver.resource(DeviceType::kCudaHost).allocate({.total_bytes = 4096});
+        *driver.resource(MemoryKind::kPinned).allocate({.total_bytes = 4096});
     static_cast<void>(driver.fill(mine.data(), std::byte{1}, 4096, 2));
   }).detach();
   if (way == 0) std::exit(0);
@@ -536,12 +535,12 @@ TEST_F(EmulatedDriverTest, SaysWhatItIs) {
   EXPECT_EQ(driver.name(), "emulated");
   EXPECT_TRUE(driver.is_emulated());
   EXPECT_EQ(*driver.current_device(), (Device{DeviceType::kCuda, 0}));
-  for (const DeviceType kind : kKinds) {
+  for (const MemoryKind kind : kKinds) {
     const Block block = must_allocate(kind);
     EXPECT_EQ(block.info().resource_name.substr(0, 8), "emulated");
     const PointerInfo info = *driver.pointer_info(block.data());
     EXPECT_EQ(info.device, block.info().device);
-    EXPECT_EQ(info.host_accessible, kind != DeviceType::kCuda);
+    EXPECT_EQ(info.host_accessible, kind != MemoryKind::kDevice);
     EXPECT_TRUE(info.device_accessible);
   }
   EXPECT_NE(driver.info()[0].second.find("without a GPU"), std::string::npos);
@@ -549,8 +548,8 @@ TEST_F(EmulatedDriverTest, SaysWhatItIs) {
 
 TEST(EmulatedStatistics, CountWhatCopiesMoveBetweenTheSides) {
   EmulatedDriver driver;
-  const Block device = *driver.resource(DeviceType::kCuda).allocate({.total_bytes = 64});
-  const Block pinned = *driver.resource(DeviceType::kCudaHost).allocate({.total_bytes = 64});
+  const Block device = *driver.resource(MemoryKind::kDevice).allocate({.total_bytes = 64});
+  const Block pinned = *driver.resource(MemoryKind::kPinned).allocate({.total_bytes = 64});
   std::array<std::byte, 64> pageable{};
   ASSERT_TRUE(driver.copy(device.data(), pinned.data(), 40, 1).ok());
   EXPECT_EQ(driver.statistics().host_to_device_bytes, 0);  // enqueued, not moved

@@ -67,7 +67,7 @@ void unmap(const Mapping& mapping) {
 
 // The public mapping is PROT_NONE. Memory for the host is opened inside it, and at least one page
 // after it stays closed.
-std::optional<Mapping> map_range(DeviceType kind, std::int64_t length_bytes) {
+std::optional<Mapping> map_range(MemoryKind kind, std::int64_t length_bytes) {
   const std::optional<std::int64_t> room =
       checked::add(length_bytes, Memory::kAlignmentBytes + system::page_bytes());
   const std::optional<std::int64_t> public_bytes = room ? pages_for(*room) : std::nullopt;
@@ -75,7 +75,7 @@ std::optional<Mapping> map_range(DeviceType kind, std::int64_t length_bytes) {
   Mapping mapping{.public_bytes = *public_bytes};
   mapping.public_begin = number_of(map_pages(*public_bytes, PROT_NONE));
   if (mapping.public_begin == 0) return std::nullopt;
-  if (kind == DeviceType::kCuda) {
+  if (kind == MemoryKind::kDevice) {
     mapping.alias_bytes = *pages_for(length_bytes);
     mapping.alias = static_cast<std::byte*>(map_pages(mapping.alias_bytes, PROT_READ | PROT_WRITE));
     if (mapping.alias != nullptr) return mapping;
@@ -99,7 +99,7 @@ absl::Status no_memory(std::int64_t length_bytes, std::string_view why) {
 
 // "device memory at 0x7f… (4.0 KiB)".
 std::string text_of(const Range& range) {
-  return absl::StrCat(memory_name(range.kind), " memory at ", hex(range.begin), " (",
+  return absl::StrCat(to_string(range.kind), " memory at ", hex(range.begin), " (",
                       bytes_text(range.length_bytes), ")");
 }
 
@@ -118,7 +118,7 @@ absl::Status Memory::check_room(std::int64_t length_bytes, bool populate) {
                                      bytes_text(capacity_bytes_));
 }
 
-absl::StatusOr<RangePtr> Memory::map(DeviceType kind, std::int64_t length_bytes, RangeState state,
+absl::StatusOr<RangePtr> Memory::map(MemoryKind kind, std::int64_t length_bytes, RangeState state,
                                      bool zeroed, bool populate) {
   GRIDBUF_RETURN_IF_ERROR(check_room(length_bytes, populate));
   const std::optional<Mapping> mapping = map_range(kind, length_bytes);
@@ -166,7 +166,7 @@ void Memory::enter(const RangePtr& range, RangeState state) {
 void Memory::give_back(const Range& range, std::uintptr_t mapping,
                        std::int64_t mapped_bytes) noexcept {
   void* address = reinterpret_cast<void*>(mapping);
-  if (range.kind != DeviceType::kCuda) {
+  if (range.kind != MemoryKind::kDevice) {
     mmap(address, static_cast<std::size_t>(mapped_bytes), PROT_NONE,
          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
   }
@@ -265,7 +265,7 @@ absl::StatusOr<RangePtr> Memory::range_in_work(std::string_view role, const void
 absl::StatusOr<std::byte*> Memory::translate(std::string_view role, const Range& range,
                                              const void* address) {
   // Memory that the host shares with the device stays until work no longer holds it.
-  const RangeState now = range.kind == DeviceType::kCuda ? state(range) : RangeState::kLive;
+  const RangeState now = range.kind == MemoryKind::kDevice ? state(range) : RangeState::kLive;
   if (now == RangeState::kOrdered) {
     return make_error(ErrorClass::kInternal,
                       std::string(role) + " is " + text_of(range) +

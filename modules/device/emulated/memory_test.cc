@@ -20,7 +20,7 @@ constexpr std::int64_t kMiB = std::int64_t{1} << 20;
 struct MemoryTest : ::testing::Test {
   Memory memory;
 
-  RangePtr map(DeviceType kind, std::int64_t length_bytes = 1000,
+  RangePtr map(MemoryKind kind, std::int64_t length_bytes = 1000,
                RangeState state = RangeState::kLive) {
     absl::StatusOr<RangePtr> range = memory.map(kind, length_bytes, state, false, false);
     EXPECT_TRUE(range.ok()) << range.status();
@@ -33,7 +33,7 @@ struct MemoryTest : ::testing::Test {
 
 // A forbidden access of the host ends the process at once; the device finds the bytes elsewhere.
 TEST_F(MemoryTest, TheHostCannotTouchDeviceMemory) {
-  const RangePtr range = map(DeviceType::kCuda);
+  const RangePtr range = map(MemoryKind::kDevice);
   EXPECT_DEATH(pointer(*range)[0] = std::byte{1}, "");
   EXPECT_DEATH(static_cast<void>(pointer(*range)[999]), "");
   std::byte* bytes =
@@ -43,7 +43,7 @@ TEST_F(MemoryTest, TheHostCannotTouchDeviceMemory) {
 }
 
 TEST_F(MemoryTest, TheHostTouchesPinnedAndManagedMemory) {
-  for (const DeviceType kind : {DeviceType::kCudaHost, DeviceType::kCudaManaged}) {
+  for (const MemoryKind kind : {MemoryKind::kPinned, MemoryKind::kManaged}) {
     const RangePtr range = map(kind);
     pointer(*range)[999] = std::byte{7};
     EXPECT_EQ(range->bytes[999], std::byte{7});
@@ -52,16 +52,15 @@ TEST_F(MemoryTest, TheHostTouchesPinnedAndManagedMemory) {
 }
 
 TEST_F(MemoryTest, FreshBytesAreNoNumber) {
-  const RangePtr fresh = map(DeviceType::kCuda);
+  const RangePtr fresh = map(MemoryKind::kDevice);
   EXPECT_EQ(fresh->bytes[0], Memory::kFresh);
   EXPECT_EQ(fresh->bytes[999], Memory::kFresh);
-  const auto zeros = memory.map(DeviceType::kCuda, 1000, RangeState::kLive, true, false);
+  const auto zeros = memory.map(MemoryKind::kDevice, 1000, RangeState::kLive, true, false);
   EXPECT_EQ((*zeros)->bytes[999], std::byte{0});
 }
 
 TEST_F(MemoryTest, AddressesAreAlignedAsCudaPromisesAndNoMore) {
-  for (const DeviceType kind :
-       {DeviceType::kCuda, DeviceType::kCudaManaged, DeviceType::kCudaHost}) {
+  for (const MemoryKind kind : {MemoryKind::kDevice, MemoryKind::kManaged, MemoryKind::kPinned}) {
     const RangePtr range = map(kind);
     EXPECT_EQ(range->begin % 256, 0U);
     EXPECT_NE(range->begin % 512, 0U);
@@ -69,7 +68,7 @@ TEST_F(MemoryTest, AddressesAreAlignedAsCudaPromisesAndNoMore) {
 }
 
 TEST_F(MemoryTest, FindsTheRangeAroundAnAddress) {
-  const RangePtr range = map(DeviceType::kCuda);
+  const RangePtr range = map(MemoryKind::kDevice);
   const auto at = [&](std::int64_t offset) {
     return reinterpret_cast<const void*>(range->begin + static_cast<std::uintptr_t>(offset));
   };
@@ -85,7 +84,7 @@ TEST_F(MemoryTest, FindsTheRangeAroundAnAddress) {
 }
 
 TEST_F(MemoryTest, RefusesLengthsBeyondTheRange) {
-  const RangePtr range = map(DeviceType::kCuda);
+  const RangePtr range = map(MemoryKind::kDevice);
   const void* inside = reinterpret_cast<const void*>(range->begin + 10);
   for (const std::int64_t length : {std::int64_t{991}, std::int64_t{1} << 62}) {
     const absl::Status status = memory.range_of("copy source", inside, length).status();
@@ -98,7 +97,7 @@ TEST_F(MemoryTest, RefusesLengthsBeyondTheRange) {
 TEST_F(MemoryTest, KnowsReleasedAddresses) {
   std::uintptr_t begin = 0;
   {
-    const RangePtr range = map(DeviceType::kCudaHost);
+    const RangePtr range = map(MemoryKind::kPinned);
     begin = range->begin;
     memory.set_state(*range, RangeState::kReleased);
   }
@@ -111,7 +110,7 @@ TEST_F(MemoryTest, KnowsReleasedAddresses) {
 }
 
 TEST_F(MemoryTest, WorkMayUseLiveMemoryOnly) {
-  const RangePtr range = map(DeviceType::kCuda, 1000, RangeState::kOrdered);
+  const RangePtr range = map(MemoryKind::kDevice, 1000, RangeState::kOrdered);
   const void* begin = reinterpret_cast<const void*>(range->begin);
   const absl::Status early = memory.translate("source", *range, begin).status();
   EXPECT_NE(early.message().find("before its allocation ran"), std::string::npos) << early;
@@ -126,7 +125,7 @@ TEST_F(MemoryTest, WorkMayUseLiveMemoryOnly) {
 }
 
 TEST_F(MemoryTest, CountsWhatLivesAndWhatIsHeld) {
-  RangePtr range = map(DeviceType::kCuda);
+  RangePtr range = map(MemoryKind::kDevice);
   EXPECT_EQ(memory.statistics(), (MemoryStatistics{1, 1000, 1000, 1000}));
   memory.set_state(*range, RangeState::kReleased);
   memory.set_state(*range, RangeState::kGone);
@@ -137,16 +136,16 @@ TEST_F(MemoryTest, CountsWhatLivesAndWhatIsHeld) {
 
 TEST_F(MemoryTest, StopsAtItsCapacity) {
   memory.set_capacity(1500);
-  const RangePtr first = map(DeviceType::kCuda);
+  const RangePtr first = map(MemoryKind::kDevice);
   const absl::Status status =
-      memory.map(DeviceType::kCuda, 1000, RangeState::kLive, false, false).status();
+      memory.map(MemoryKind::kDevice, 1000, RangeState::kLive, false, false).status();
   EXPECT_EQ(error_class_of(status), ErrorClass::kMemory);
   EXPECT_NE(status.message().find("500 bytes left"), std::string::npos) << status;
 }
 
 TEST_F(MemoryTest, RefusesMoreThanAnyMachineHas) {
   for (const bool populate : {false, true}) {
-    for (const DeviceType kind : {DeviceType::kCuda, DeviceType::kCudaManaged}) {
+    for (const MemoryKind kind : {MemoryKind::kDevice, MemoryKind::kManaged}) {
       const absl::Status status =
           memory.map(kind, std::int64_t{1} << 58, RangeState::kLive, true, populate).status();
       EXPECT_EQ(error_class_of(status), ErrorClass::kMemory) << status;
@@ -163,7 +162,8 @@ std::int64_t address_space_bytes() {
 
 void map_and_release(Memory& memory, int count, std::int64_t length_bytes) {
   for (int i = 0; i < count; ++i) {
-    const auto range = memory.map(DeviceType::kCuda, length_bytes, RangeState::kLive, true, false);
+    const auto range =
+        memory.map(MemoryKind::kDevice, length_bytes, RangeState::kLive, true, false);
     ASSERT_TRUE(range.ok()) << range.status();
     memory.set_state(**range, RangeState::kReleased);
   }

@@ -65,18 +65,13 @@ absl::StatusOr<DeviceDriver*> device_driver() {
                     "//modules/device/drivers to its deps");
 }
 
-absl::StatusOr<MemoryResource*> memory_resource(DeviceType type) {
-  if (type == DeviceType::kHost) return &host_resource();
-  if (!is_cuda_accessible(type)) {
-    return make_error(ErrorClass::kDeviceUnavailable,
-                      {"memory", "ROCm's", "the host's or CUDA's, which gridbuf allocates",
-                       "allocate it with the library that it came from"});
-  }
+absl::StatusOr<MemoryResource*> memory_resource(MemoryKind kind) {
+  if (kind == MemoryKind::kHost) return &host_resource();
   const absl::StatusOr<DeviceDriver*> driver = device_driver();
   if (!driver.ok()) {
-    return with_context(driver.status(), std::string(memory_name(type)) + " memory needs a device");
+    return with_context(driver.status(), std::string(to_string(kind)) + " memory needs a device");
   }
-  return &(*driver)->resource(type);
+  return &(*driver)->resource(kind);
 }
 
 DeviceDriver* driver_of(const void* address) {

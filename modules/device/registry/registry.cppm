@@ -30,7 +30,7 @@ inline constexpr const char* kDeviceVariable = "GRIDBUF_DEVICE";
 absl::StatusOr<DeviceDriver*> device_driver();
 
 /// The source of memory of one kind; for kHost, host_resource(). Errors as above.
-absl::StatusOr<MemoryResource*> memory_resource(DeviceType type);
+absl::StatusOr<MemoryResource*> memory_resource(MemoryKind kind);
 
 /// The driver that allocated the block at `address`, or that knows the address. Null for ordinary
 /// memory of the host, or without a device. Never starts a driver.

@@ -25,7 +25,7 @@ void on_the_emulated_device(const Test& test) {
 // [/example]
 
 TEST(Devices, HostMemoryNeedsNone) {
-  const absl::StatusOr<MemoryResource*> host = memory_resource(DeviceType::kHost);
+  const absl::StatusOr<MemoryResource*> host = memory_resource(MemoryKind::kHost);
   ASSERT_TRUE(host.ok());
   EXPECT_EQ((*host)->name(), "host");
 }
@@ -36,13 +36,13 @@ TEST(Devices, TheEmulatedOneIsUsedOnlyWhenSwitchedOn) {
   on_the_emulated_device([](DeviceDriver& driver) {
     EXPECT_TRUE(driver.is_emulated());
     EXPECT_EQ(driver.name(), "emulated");
-    EXPECT_EQ((*memory_resource(DeviceType::kCuda))->name(), "emulated device");
+    EXPECT_EQ((*memory_resource(MemoryKind::kDevice))->name(), "emulated device");
   });
   EXPECT_FALSE(emulated_device_is_on());
 }
 
 TEST(Devices, WithoutOneTheErrorSaysWhatWasLookedFor) {
-  const absl::StatusOr<MemoryResource*> pinned = memory_resource(DeviceType::kCudaHost);
+  const absl::StatusOr<MemoryResource*> pinned = memory_resource(MemoryKind::kPinned);
   if (pinned.ok()) GTEST_SKIP() << "this machine has a CUDA device";
   EXPECT_EQ(error_class_of(pinned.status()), ErrorClass::kDeviceUnavailable);
   EXPECT_NE(pinned.status().message().find("pinned memory"), std::string::npos);
@@ -52,7 +52,7 @@ TEST(Devices, WithoutOneTheErrorSaysWhatWasLookedFor) {
 TEST(Devices, MemoryKnowsItsDriverAfterTheSwitch) {
   Block block;
   on_the_emulated_device([&block](DeviceDriver& driver) {
-    block = *driver.resource(DeviceType::kCuda).allocate({.total_bytes = 8});
+    block = *driver.resource(MemoryKind::kDevice).allocate({.total_bytes = 8});
   });
   EXPECT_EQ(driver_of(block.data()), &emulated_driver());
   int local = 0;

@@ -21,8 +21,8 @@ std::uint64_t number(const void* address) { return reinterpret_cast<std::uintptr
 struct DeviceTableTest : ::testing::Test {
   bool before = switch_emulated_device(true);
   const gridbuf_device_table& table = **device_table();
-  Block block =
-      *(*memory_resource(DeviceType::kCuda))->allocate({.total_bytes = 64, .alignment_bytes = 64});
+  Block block = *(*memory_resource(MemoryKind::kDevice))
+                     ->allocate({.total_bytes = 64, .alignment_bytes = 64});
   std::uint64_t address = number(block.data());
   ~DeviceTableTest() override { switch_emulated_device(before); }
 };

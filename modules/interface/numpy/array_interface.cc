@@ -382,9 +382,9 @@ DataInterfaceFields common_fields(ArrayInterfaceFields& fields,
   return entry;
 }
 
-absl::StatusOr<DataInterfaceFields> entry_of(const BufferDescriptor& descriptor, DeviceType side,
+absl::StatusOr<DataInterfaceFields> entry_of(const BufferDescriptor& descriptor, Side side,
                                              std::uint64_t stream) {
-  if (side == DeviceType::kHost) {
+  if (side == Side::kHost) {
     GRIDBUF_ASSIGN_OR_RETURN(auto& fields, array_interface(descriptor));
     return common_fields(fields, descriptor);
   }
@@ -396,14 +396,14 @@ absl::StatusOr<DataInterfaceFields> entry_of(const BufferDescriptor& descriptor,
 
 }  // namespace
 
-bool has_side(const BufferDescriptor& descriptor, DeviceType side) {
-  return side == DeviceType::kHost ? is_host_readable(descriptor.device.type)
-                                   : is_cuda_accessible(descriptor.device.type);
+bool has_side(const BufferDescriptor& descriptor, Side side) {
+  return side == Side::kHost ? is_host_readable(descriptor.device.type)
+                             : is_cuda_accessible(descriptor.device.type);
 }
 
-absl::StatusOr<DataInterfaceFields> data_interface(const BufferDescriptor& descriptor,
-                                                   DeviceType side, const Dims& dims,
-                                                   const Halo& halo, std::uint64_t stream) {
+absl::StatusOr<DataInterfaceFields> data_interface(const BufferDescriptor& descriptor, Side side,
+                                                   const Dims& dims, const Halo& halo,
+                                                   std::uint64_t stream) {
   const Extents& shape = descriptor.view.shape;
   GRIDBUF_RETURN_IF_ERROR(validate_dims(dims, shape.size()));
   const Halo whole_halo = halo.empty() ? no_halo(shape.size()) : halo;

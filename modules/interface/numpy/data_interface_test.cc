@@ -36,8 +36,7 @@ class DataInterface : public ::testing::Test {
 
 TEST_F(DataInterface, Gt02To05DescribesTheHostSide) {
   const Halo halo{{1, 1}, {0, 1}};
-  const auto entry =
-      data_interface(descriptor(DeviceType::kHost), DeviceType::kHost, dims_, halo, 1);
+  const auto entry = data_interface(descriptor(DeviceType::kHost), Side::kHost, dims_, halo, 1);
   ASSERT_TRUE(entry.ok());
   EXPECT_EQ(entry->shape, (Extents{3, 2}));
   EXPECT_EQ(entry->strides_bytes, (Extents{16, 8}));  // Written out, though contiguous.
@@ -50,7 +49,7 @@ TEST_F(DataInterface, Gt02To05DescribesTheHostSide) {
 }
 
 TEST_F(DataInterface, Gt02DescribesTheDeviceSideWithItsStream) {
-  const auto entry = data_interface(descriptor(DeviceType::kCuda), DeviceType::kCuda, dims_, {}, 2);
+  const auto entry = data_interface(descriptor(DeviceType::kCuda), Side::kDevice, dims_, {}, 2);
   ASSERT_TRUE(entry.ok());
   EXPECT_EQ(entry->stream, std::optional<std::uint64_t>(2));
   EXPECT_EQ(entry->halo, no_halo(2));
@@ -58,7 +57,7 @@ TEST_F(DataInterface, Gt02DescribesTheDeviceSideWithItsStream) {
 
 // [example]
 // Whether the array has an entry for consumers on the GPU.
-bool is_on_gpu(const BufferDescriptor& array) { return has_side(array, DeviceType::kCuda); }
+bool is_on_gpu(const BufferDescriptor& array) { return has_side(array, Side::kDevice); }
 // [/example]
 
 TEST_F(DataInterface, ExampleOfTheReadme) {
@@ -68,24 +67,24 @@ TEST_F(DataInterface, ExampleOfTheReadme) {
 
 TEST_F(DataInterface, Gt01HasASideOnlyWhereItIsReached) {
   const auto host = descriptor(DeviceType::kHost);
-  EXPECT_TRUE(has_side(host, DeviceType::kHost));
-  EXPECT_EQ(error_class_of(data_interface(host, DeviceType::kCuda, dims_, {}, 1).status()),
+  EXPECT_TRUE(has_side(host, Side::kHost));
+  EXPECT_EQ(error_class_of(data_interface(host, Side::kDevice, dims_, {}, 1).status()),
             ErrorClass::kNoSuchBuffer);
   const auto device = descriptor(DeviceType::kCuda);
-  EXPECT_FALSE(has_side(device, DeviceType::kHost));
-  EXPECT_EQ(error_class_of(data_interface(device, DeviceType::kHost, dims_, {}, 1).status()),
+  EXPECT_FALSE(has_side(device, Side::kHost));
+  EXPECT_EQ(error_class_of(data_interface(device, Side::kHost, dims_, {}, 1).status()),
             ErrorClass::kNoSuchBuffer);
   const auto managed = descriptor(DeviceType::kCudaManaged);
-  EXPECT_TRUE(data_interface(managed, DeviceType::kHost, dims_, {}, 1).ok());
-  EXPECT_TRUE(data_interface(managed, DeviceType::kCuda, dims_, {}, 1).ok());
+  EXPECT_TRUE(data_interface(managed, Side::kHost, dims_, {}, 1).ok());
+  EXPECT_TRUE(data_interface(managed, Side::kDevice, dims_, {}, 1).ok());
 }
 
 TEST_F(DataInterface, Gt04And05RefuseWhatDoesNotFit) {
   const auto host = descriptor(DeviceType::kHost);
-  EXPECT_EQ(error_class_of(data_interface(host, DeviceType::kHost, {kDimI}, {}, 1).status()),
+  EXPECT_EQ(error_class_of(data_interface(host, Side::kHost, {kDimI}, {}, 1).status()),
             ErrorClass::kValue);
   const Halo wide{{2, 2}, {0, 0}};
-  EXPECT_EQ(error_class_of(data_interface(host, DeviceType::kHost, dims_, wide, 1).status()),
+  EXPECT_EQ(error_class_of(data_interface(host, Side::kHost, dims_, wide, 1).status()),
             ErrorClass::kValue);
 }
 

@@ -158,13 +158,13 @@ struct DataInterfaceFields {
 };
 
 /// Whether the memory is accessible on `side`: by the host for kHost, else by CUDA devices.
-bool has_side(const BufferDescriptor& descriptor, DeviceType side);
+bool has_side(const BufferDescriptor& descriptor, Side side);
 
 /// The entry of `side`; `stream` is the device's. Errors: as above, and kValue for dims or halo
 /// that do not fit the shape (an empty halo is none).
-absl::StatusOr<DataInterfaceFields> data_interface(const BufferDescriptor& descriptor,
-                                                   DeviceType side, const Dims& dims,
-                                                   const Halo& halo, std::uint64_t stream);
+absl::StatusOr<DataInterfaceFields> data_interface(const BufferDescriptor& descriptor, Side side,
+                                                   const Dims& dims, const Halo& halo,
+                                                   std::uint64_t stream);
 
 // ---- Import. ----
 

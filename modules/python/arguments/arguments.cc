@@ -547,13 +547,13 @@ Axes to_axes(const py::args& given, const Dims& dims) {
   return order;
 }
 
-std::optional<DeviceType> to_memory_type(PyObject* object) {
+std::optional<MemoryKind> to_memory_kind(PyObject* object) {
   if (object == nullptr || object == Py_None) return std::nullopt;
   if (PyUnicode_Check(object) == 0) {
     raise_kind({"memory"}, object, "None, \"host\", \"pinned\", \"managed\" or \"device\"",
                "pass the name of a kind of memory");
   }
-  return value_of(memory_type(utf8(object)));
+  return value_of(memory_kind_named(utf8(object)));
 }
 
 bool to_flag(PyObject* object, std::string_view what) {

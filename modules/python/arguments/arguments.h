@@ -373,7 +373,7 @@ LayoutMap to_layout(PyObject* object, const Dims& dims);
 Axes to_axes(const py::args& given, const Dims& dims);
 
 /// A kind of memory by its name; nothing for null and None.
-std::optional<DeviceType> to_memory_type(PyObject* object);
+std::optional<MemoryKind> to_memory_kind(PyObject* object);
 
 /// True or False; TypeError for anything else.
 bool to_flag(PyObject* object, std::string_view what);

@@ -206,7 +206,7 @@ inline Array foreign_array(BufferDescriptor&& memory, const Dims& dims,
 py::object readonly_view(PyObject* buffer);
 
 /// A new Buffer with the same parameters and elements, in memory of kind `kind`.
-py::object copy_of(PyObject* buffer, DeviceType kind);
+py::object copy_of(PyObject* buffer, MemoryKind kind);
 
 /// An ndarray over the buffer's elements; its base is the buffer. Waits for what a device still
 /// does to them. GTNoSuchBufferError for memory that the host does not read.
@@ -228,7 +228,7 @@ enum class Purpose : std::uint8_t { kParameters, kReading, kSharing };
 bool is_storage(PyObject* object);
 /// The Buffer over the memory of a storage on a side, or on the other side if that is all there is.
 /// Requires is_storage(storage).
-py::object side_buffer(PyObject* storage, DeviceType side, Purpose purpose);
+py::object side_buffer(PyObject* storage, Side side, Purpose purpose);
 
 /// Entries per dimension, in the order of annotations: I, J, K, then data dimensions by number.
 Extents in_annotation_order(const Dims& dims, const Extents& entries);
@@ -410,7 +410,7 @@ void check_alignment_size(std::int64_t bytes);
 struct Source {
   DTypePtr dtype;
   LayoutRequest like;
-  DeviceType memory = DeviceType::kHost;
+  MemoryKind memory = MemoryKind::kHost;
 };
 
 /// What `data` has: a Buffer, an ndarray, or whatever numpy.asarray takes. `array`, if not null,
@@ -432,7 +432,7 @@ struct Request {
   Layout layout;  // with names; its halo is empty if there is none
   DTypePtr dtype;
   bool populate = false;
-  DeviceType memory = DeviceType::kHost;
+  MemoryKind memory = MemoryKind::kHost;
 };
 
 /// A halo: an entry per dimension, each an integer (both ends) or a pair (lower, upper), or a dict

@@ -28,11 +28,11 @@ namespace {
 
 // ---- One function per parameter: explicit, preset, source, fallback. ----
 
-DeviceType choose_memory(const Arguments& given, const std::optional<Preset>& preset,
+MemoryKind choose_memory(const Arguments& given, const std::optional<Preset>& preset,
                          const Source* source) {
   const std::optional<bool> gpu = wants_gpu(given.device);
-  if (const std::optional<DeviceType> named = to_memory_type(given.memory)) {
-    const bool on_gpu = *named == DeviceType::kCuda || *named == DeviceType::kCudaManaged;
+  if (const std::optional<MemoryKind> named = to_memory_kind(given.memory)) {
+    const bool on_gpu = is_on(Side::kDevice, *named);
     if (gpu && *gpu != on_gpu) {
       raise_parameter(
           "device", given.device,
@@ -41,11 +41,9 @@ DeviceType choose_memory(const Arguments& given, const std::optional<Preset>& pr
     }
     return *named;
   }
-  if (gpu) return *gpu ? DeviceType::kCuda : DeviceType::kHost;
-  if (preset) {
-    return preset->device == DeviceType::kCuda ? DeviceType::kCuda : DeviceType::kHost;
-  }
-  return source != nullptr ? source->memory : DeviceType::kHost;
+  if (gpu) return *gpu ? MemoryKind::kDevice : MemoryKind::kHost;
+  if (preset) return preset->on_device ? MemoryKind::kDevice : MemoryKind::kHost;
+  return source != nullptr ? source->memory : MemoryKind::kHost;
 }
 
 /// The aligned index that was passed.
@@ -105,7 +103,9 @@ Request resolve_all(LayoutRequest& wanted, DTypePtr dtype, const Source* source,
 
 Source source_of_buffer(PyObject* buffer) {
   const Array& array = array_in(buffer);
-  return {.dtype = dtype_of(buffer), .like = array.request(), .memory = array.memory().device.type};
+  return {.dtype = dtype_of(buffer),
+          .like = array.request(),
+          .memory = memory_kind(array.memory().device.type)};
 }
 
 /// The Buffer whose elements a plain array shows, all of them and in this order; null if none.
@@ -222,7 +222,7 @@ Source source_of(PyObject* data, py::object* array) {
   }
   if (is_storage(data)) {
     const Purpose purpose = array != nullptr ? Purpose::kReading : Purpose::kParameters;
-    return source_of(side_buffer(data, DeviceType::kHost, purpose).ptr(), array);
+    return source_of(side_buffer(data, Side::kHost, purpose).ptr(), array);
   }
   py::object read = as_ndarray(data);
   const NdarrayFields fields = fields_of(read.ptr());
@@ -281,7 +281,7 @@ py::object allocate_for(const Request& request, const ArrayOptions& zeroes) {
 bool pads(const Request& request) { return has_padding(request.layout, request.dtype->type); }
 
 /// A plain array in memory that only a GPU reads is CuPy's.
-bool is_for_cupy(const Request& request) { return request.memory == DeviceType::kCuda; }
+bool is_for_cupy(const Request& request) { return request.memory == MemoryKind::kDevice; }
 
 py::object make_full(const Request& request, PyObject* fill_value) {
   if (is_for_cupy(request)) {
@@ -333,7 +333,7 @@ py::object from_array(const Arguments& given) {
   py::object array;
   const Source source = source_of(data.ptr(), &array);
   const Request request = resolve_like(source, given);
-  if (!array) array = ndarray_of(copy_of(data.ptr(), DeviceType::kHost).ptr());
+  if (!array) array = ndarray_of(copy_of(data.ptr(), MemoryKind::kHost).ptr());
   return make_copy(request, array);
 }
 

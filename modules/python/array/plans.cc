@@ -153,8 +153,7 @@ void register_preset_by_name(py::handle name, py::handle device, py::handle alig
     raise(ErrorClass::kType, Problem{"name", describe(name.ptr()), "a str",
                                      "pass the name that backend=... accepts from then on"});
   }
-  Preset preset{.device = *wants_gpu(device.ptr()) ? DeviceType::kCuda : DeviceType::kHost,
-                .order = to_order(layout.ptr())};
+  Preset preset{.on_device = *wants_gpu(device.ptr()), .order = to_order(layout.ptr())};
   if (!alignment_size.is_none()) {
     preset.alignment_bytes = to_integer(alignment_size.ptr(), "alignment_size");
     check_alignment_size(preset.alignment_bytes);
@@ -173,7 +172,7 @@ py::dict presets() {
   for (const std::string& name : preset_names()) {
     const Preset preset = value_of(find_preset(name));
     py::dict entry;
-    entry["device"] = preset.device == DeviceType::kCuda ? make_text("gpu") : share(Py_None);
+    entry["device"] = preset.on_device ? make_text("gpu") : share(Py_None);
     entry["alignment_size"] = preset.alignment_bytes;
     entry["layout"] = layout_of_preset(preset);
     found[py::str(name)] = entry;

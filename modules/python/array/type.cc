@@ -132,7 +132,7 @@ const DTypePtr& dtype_of(PyObject* buffer) { return object_of(buffer)->dtype; }
 py::object allocate_buffer(const Layout& layout, const DTypePtr& dtype,
                            const ArrayOptions& options) {
   const bool zeroes = options.zeroed || options.zeroed_padding;
-  const bool is_long = options.memory != DeviceType::kHost || options.populate ||
+  const bool is_long = options.memory != MemoryKind::kHost || options.populate ||
                        (zeroes && layout.total_bytes() >= kLongBytes);
   ArrayOptions named = options;
   named.dtype_name = dtype->name;
@@ -158,7 +158,7 @@ py::object view_of(const BufferObject& buffer, const IndexMap& map) {
 py::object element_at(const BufferObject& buffer, const IndexMap& map) {
   const py::object view = view_of(buffer, map);
   const bool on_host = is_host_readable(buffer.array.memory().device.type);
-  return ndarray_of(on_host ? view.ptr() : copy_of(view.ptr(), DeviceType::kHost).ptr());
+  return ndarray_of(on_host ? view.ptr() : copy_of(view.ptr(), MemoryKind::kHost).ptr());
 }
 
 namespace {
@@ -169,7 +169,7 @@ namespace {
 py::object element_bytes(PyObject* self) {
   const BufferDescriptor& memory = object_of(self)->array.memory();
   if (!is_host_readable(memory.device.type)) {
-    return element_bytes(copy_of(self, DeviceType::kHost).ptr());
+    return element_bytes(copy_of(self, MemoryKind::kHost).ptr());
   }
   wait_for_host(*object_of(self));
   py::object bytes = steal(PyBytes_FromStringAndSize(nullptr, memory.nbytes()));
@@ -202,15 +202,15 @@ py::object reduced(PyObject* self, std::int64_t protocol) {
   const BufferDescriptor& memory = buffer.array.memory();
   const py::object arguments =
       py::make_tuple(pickled_elements(self, protocol), from_integers(memory.view.shape.span()),
-                     buffer.dtype->numpy, make_text(memory_name(memory.device.type)),
+                     buffer.dtype->numpy, make_text(to_string(memory_kind(memory.device.type))),
                      memory.readonly, pickled_parameters(buffer.array.layout()));
   return pack(py::module_::import("gridbuf._pickles").attr("restore_buffer"), arguments);
 }
 
-py::object copy_of(PyObject* buffer, DeviceType kind) {
+py::object copy_of(PyObject* buffer, MemoryKind kind) {
   const BufferObject& source = *object_of(buffer);
   const BufferDescriptor& memory = source.array.memory();
-  const bool on_host = kind == DeviceType::kHost && memory.device.type == DeviceType::kHost;
+  const bool on_host = kind == MemoryKind::kHost && memory.device.type == DeviceType::kHost;
   const auto copy = [&] { return source.array.copy(kind); };
   absl::StatusOr<Array> made =
       on_host && !is_long_copy(memory.view) ? copy() : run_without_gil(copy);
@@ -259,8 +259,7 @@ py::object origin(const BufferObject& buffer) {
 }
 
 py::object device(const BufferObject& buffer) {
-  const DeviceType type = buffer.array.memory().device.type;
-  const bool gpu = !is_host_readable(type) || type == DeviceType::kCudaManaged;
+  const bool gpu = is_on(Side::kDevice, memory_kind(buffer.array.memory().device.type));
   return gpu ? make_text("gpu") : share(Py_None);
 }
 
@@ -295,7 +294,7 @@ std::string text_of(const BufferObject& buffer) {
               : "strides=" + to_string(layout.strides_bytes());
   text += ", alignment_size=" + std::to_string(layout.alignment_bytes());
   text += ", aligned_index=" + to_string(layout.aligned_index());
-  text += ", memory=" + std::string(memory_name(buffer.array.memory().device.type));
+  text += ", memory=" + std::string(to_string(memory_kind(buffer.array.memory().device.type)));
   if (is_emulated(buffer)) text += ", emulated";
   if (buffer.array.memory().readonly) text += ", readonly=True";
   return text + (buffer.root ? ", view)" : ")");
@@ -318,8 +317,9 @@ py::object broadcast(const BufferObject& buffer, py::handle shape) {
 // ---- Copies and pickles. ----
 
 py::object copy(const BufferObject& buffer, py::handle memory) {
-  return copy_of(self_of(buffer),
-                 to_memory_type(memory.ptr()).value_or(buffer.array.memory().device.type));
+  return copy_of(
+      self_of(buffer),
+      to_memory_kind(memory.ptr()).value_or(memory_kind(buffer.array.memory().device.type)));
 }
 
 py::object to_array(const BufferObject& buffer, py::handle dtype, py::handle copy) {
@@ -362,7 +362,7 @@ void add_properties(Attributes& type) {
       .get(
           "memory",
           [](const BufferObject& buffer) {
-            return make_text(memory_name(buffer.array.memory().device.type));
+            return make_text(to_string(memory_kind(buffer.array.memory().device.type)));
           },
           doc("Buffer.memory"))
       .get("device", device, doc("Buffer.device"))

@@ -132,8 +132,6 @@ struct PassedField {
   py::object touch;       // to be called after the memory was written; mostly none
 };
 
-DeviceType data_side(bool on_device) { return on_device ? DeviceType::kCuda : DeviceType::kHost; }
-
 /// Whether it is gridbuf's or NumPy's own array, which has no hooks.
 bool is_own(const py::object& object) {
   return is_exact_ndarray(object.ptr()) || is_buffer(object.ptr()) || is_storage(object.ptr());
@@ -155,7 +153,7 @@ std::optional<Dims> foreign_names(const FieldRule& rule, const PassedField& fiel
 py::object buffer_over(const FieldRule& rule, const PassedField& field, Meaning& meaning) {
   PyObject* const object = field.object.ptr();
   if (is_buffer(object)) return share(object);
-  const DeviceType side = data_side(field.side == Side::kDevice);
+  const Side side = field.side;
   if (field.storage != nullptr) return side_buffer(object, side, Purpose::kParameters);
   py::object buffer = import_or_none(
       object, nullptr, {.use_names = false, .acquired = field.is_acquired, .side = side}, &meaning);
@@ -247,8 +245,7 @@ class BoundStencil {
     for (std::size_t i = 0; i < passed_.size(); ++i) {
       const py::object called = item(hooks, i);
       if (called.is_none()) continue;
-      const DeviceType side = py::cast<const UseHooks&>(called).side;
-      passed_[i].side = side == DeviceType::kHost ? Side::kHost : Side::kDevice;
+      passed_[i].side = py::cast<const UseHooks&>(called).side;
       passed_[i].is_acquired = true;
     }
     shielded([this] { bind(); });
@@ -369,10 +366,7 @@ class BoundStencil {
       // does not align it again.
       argument.origin = origin_of(array);
     }
-    const DeviceType type = array.memory().device.type;
-    const bool is_here = rules_->side == Side::kHost
-                             ? is_host_readable(type)
-                             : type == DeviceType::kCuda || type == DeviceType::kCudaManaged;
+    const bool is_here = is_on(rules_->side, memory_kind(array.memory().device.type));
     field.side = is_here ? rules_->side : other(rules_->side);
     check_declared(i, array.memory().readonly, dtype_of(field.memory.ptr()));
   }
@@ -454,7 +448,7 @@ py::object bind_plain(const std::shared_ptr<StencilRules>& rules, py::handle fie
 /// all others.
 std::optional<UseHooks> hooks_of(const py::object& field, bool on_device) {
   if (is_own(field)) return std::nullopt;
-  auto hooks = use_hooks(field.ptr(), data_side(on_device));
+  auto hooks = use_hooks(field.ptr(), on_device ? Side::kDevice : Side::kHost);
   if (hooks && !hooks->acquire) hooks->acquire = py::none();
   if (hooks && !hooks->release) hooks->release = py::none();
   return hooks;

@@ -270,19 +270,19 @@ std::optional<PointerInfo> info_of_address(const Found<RawPointer>& data) {
 // ---- Entries of __gt_data_interface__. ----
 
 /// The entry of a side; none if there is none.
-py::object entry_under(py::handle dict, DeviceType side) {
-  return side == DeviceType::kCuda ? item(dict, kGpuKey.data()) : item(dict, Py_None);
+py::object entry_under(py::handle dict, Side side) {
+  return side == Side::kDevice ? item(dict, kGpuKey.data()) : item(dict, Py_None);
 }
 
 /// `side` if the dict has an entry of it.
-std::optional<DeviceType> if_offered(py::handle dict, std::optional<DeviceType> side) {
+std::optional<Side> if_offered(py::handle dict, std::optional<Side> side) {
   const bool offered = side && PyDict_Check(dict.ptr()) != 0 && entry_under(dict, *side);
   return offered ? side : std::nullopt;
 }
 
 /// A side and the dict's entry of it, checked as far as its functions.
 struct Entry {
-  DeviceType side;
+  Side side;
   py::object dict;
 };
 
@@ -295,9 +295,9 @@ RawDataInterface read_hooks(const Entry& entry) {
 }
 
 /// The entry of `side`; where nothing is asked for, the host's if there is one, else the GPU's.
-Entry find_entry(py::handle dict, std::optional<DeviceType> side) {
+Entry find_entry(py::handle dict, std::optional<Side> side) {
   check_is_dict(dict, "GT-01", "__gt_data_interface__");
-  if (!side) side = entry_under(dict, DeviceType::kHost) ? DeviceType::kHost : DeviceType::kCuda;
+  if (!side) side = entry_under(dict, Side::kHost) ? Side::kHost : Side::kDevice;
   Entry entry{*side, entry_under(dict, *side)};
   if (!entry.dict) {
     check(refuse("GT-01", ErrorClass::kValue,
@@ -330,7 +330,7 @@ py::object acquire(const py::object& entry, PyObject* self) {
 
 /// The memory of an entry that may be used now.
 Foreign read_entry(Entry entry, PyObject* self) {
-  const bool host = entry.side == DeviceType::kHost;
+  const bool host = entry.side == Side::kHost;
   if (!item(entry.dict, "version")) {
     // The proposal lists no version among its keys, which that protocol demands (GT-02): an entry
     // without one is of the newest.
@@ -388,11 +388,10 @@ Foreign read_cuda_dict(PyObject* dict, PyObject* self) {
 }
 
 bool is_data_dict(PyObject* dict) {
-  return entry_under(dict, DeviceType::kHost) || entry_under(dict, DeviceType::kCuda);
+  return entry_under(dict, Side::kHost) || entry_under(dict, Side::kDevice);
 }
 
-Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<DeviceType> side,
-                       PyObject* source) {
+Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<Side> side, PyObject* source) {
   Entry entry = find_entry(dict, side);
   const ShieldedRef guard = acquire(entry.dict, self);  // Releases also if what follows raises.
   // Acquiring may have moved the memory.
@@ -407,7 +406,7 @@ Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<DeviceType>
   return foreign;
 }
 
-std::optional<UseHooks> use_hooks(PyObject* object, DeviceType side) {
+std::optional<UseHooks> use_hooks(PyObject* object, Side side) {
   const py::object dict = optional_attribute(object, data_interface_name);
   if (!dict) return std::nullopt;
   const Entry entry = find_entry(dict, if_offered(dict, side));
@@ -420,7 +419,7 @@ std::optional<Foreign> through_data_interface(PyObject* object, const ImportOpti
   const py::object dict = optional_attribute(object, data_interface_name);
   if (!dict) return std::nullopt;
   if (options.acquired) {
-    return read_entry(find_entry(dict, options.side.value_or(DeviceType::kHost)), object);
+    return read_entry(find_entry(dict, options.side.value_or(Side::kHost)), object);
   }
   return read_data_dict(dict.ptr(), object, if_offered(dict, options.side), object);
 }

@@ -22,8 +22,8 @@ struct ImportOptions {
   bool allow_copied = false;  // take memory that the producer copied for this import
   bool use_names = true;      // of the dimensions, as the object declares them
   bool acquired = false;      // the caller has called `acquire`, and will call `release`
-  std::optional<DeviceType> side = std::nullopt;  // which entry of a `__gt_data_interface__`
-  Purpose purpose = Purpose::kSharing;            // of an array of gridbuf's own
+  std::optional<Side> side = std::nullopt;  // which entry of a `__gt_data_interface__`
+  Purpose purpose = Purpose::kSharing;      // of an array of gridbuf's own
 };
 
 /// The parts of an entry of `__gt_data_interface__` that a Buffer does not have; empty: not given.
@@ -40,7 +40,7 @@ absl::StatusOr<Dims> dims_of(const Meaning& meaning, int ndim);
 
 /// Functions to call before memory is used for a limited time, and after that; none: not given.
 struct UseHooks {
-  DeviceType side = DeviceType::kHost;  // of their entry
+  Side side = Side::kHost;  // of their entry
   py::object acquire;
   py::object release;
 };
@@ -48,7 +48,7 @@ struct UseHooks {
 /// The hooks of the object's `__gt_data_interface__`: of `side`, or of the other one if it has no
 /// entry there. Nothing without that interface. Errors, which begin with a rule's id, if it has no
 /// entries or they are not dicts of functions.
-std::optional<UseHooks> use_hooks(PyObject* object, DeviceType side);
+std::optional<UseHooks> use_hooks(PyObject* object, Side side);
 
 /// A Buffer over the memory of `object`; none if it offers no interface. `dims`, which may be null,
 /// is the parameter of that name; without it the names are those that the object declares.
@@ -111,7 +111,7 @@ const dlpack::ExchangeApi& buffer_exchange_table();
 
 /// One side's entry of `__gt_data_interface__`, over the buffer's memory. `acquire` and `touch` are
 /// callables, or null for none. Requires that the side reaches the memory.
-py::object make_data_entry(PyObject* buffer, DeviceType side, const Halo& halo, PyObject* acquire,
+py::object make_data_entry(PyObject* buffer, Side side, const Halo& halo, PyObject* acquire,
                            PyObject* touch);
 
 /// The answer to a buffer request that can be met, but for the owner (PB-01 ... PB-25).
@@ -186,8 +186,7 @@ Foreign read_cuda_dict(PyObject* dict, PyObject* self);
 /// A `__gt_data_interface__` or a dict of that form; `side` nothing: the host's if there is one.
 /// Acquires; the result's keep_alive releases when it goes. The dict is read again from `source`
 /// afterwards, where it came from, as acquiring may move memory; null: it stays unchanged.
-Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<DeviceType> side,
-                       PyObject* source);
+Foreign read_data_dict(PyObject* dict, PyObject* self, std::optional<Side> side, PyObject* source);
 /// Whether the dict has an entry of a side.
 bool is_data_dict(PyObject* dict);
 

@@ -146,10 +146,9 @@ void destroy_struct(PyObject* capsule) {
 /// A Buffer's own entry (GT-01 ... GT-09). `acquire`, on the host, waits for what the device still
 /// does to memory that both reach; memory of one side alone is always current there and has no
 /// functions to call.
-py::object make_entry(PyObject* self, DeviceType side) {
+py::object make_entry(PyObject* self, Side side) {
   const BufferObject& buffer = *object_of(self);
-  const bool waits =
-      side == DeviceType::kHost && has_side(buffer.array.memory(), DeviceType::kCuda);
+  const bool waits = side == Side::kHost && has_side(buffer.array.memory(), Side::kDevice);
   const py::object acquire =
       waits ? steal(PyObject_GetAttrString(self, "synchronize")) : py::object();
   return make_data_entry(self, side, no_halo(buffer.array.memory().view.ndim()), acquire.ptr(),
@@ -163,7 +162,8 @@ py::object ndarray_of(PyObject* buffer) {
   const BufferDescriptor& memory = object.array.memory();
   if (!is_host_readable(memory.device.type)) {
     raise(ErrorClass::kNoSuchBuffer,
-          Problem{"memory", memory_name(object.array.memory().device.type), "readable by the host",
+          Problem{"memory", to_string(memory_kind(object.array.memory().device.type)),
+                  "readable by the host",
                   "use copy(memory=\"host\"), or an interface of the device"});
   }
   wait_for_host(object);
@@ -216,17 +216,17 @@ py::object make_data_interface(const BufferObject& buffer) {
   PyObject* const self = self_of(buffer);
   check_has_typestr(kName, buffer);
   py::object sides = steal(PyDict_New());
-  if (has_side(buffer.array.memory(), DeviceType::kHost)) {
-    check(PyDict_SetItem(sides.ptr(), Py_None, make_entry(self, DeviceType::kHost).ptr()));
+  if (has_side(buffer.array.memory(), Side::kHost)) {
+    check(PyDict_SetItem(sides.ptr(), Py_None, make_entry(self, Side::kHost).ptr()));
   }
-  if (has_side(buffer.array.memory(), DeviceType::kCuda)) {
+  if (has_side(buffer.array.memory(), Side::kDevice)) {
     check_device(kName, buffer);
-    set<"gpu">(sides, make_entry(self, DeviceType::kCuda));
+    set<"gpu">(sides, make_entry(self, Side::kDevice));
   }
   return sides;
 }
 
-py::object make_data_entry(PyObject* self, DeviceType side, const Halo& halo, PyObject* acquire,
+py::object make_data_entry(PyObject* self, Side side, const Halo& halo, PyObject* acquire,
                            PyObject* touch) {
   const BufferObject& buffer = *object_of(self);
   const DataInterfaceFields fields = value_of(data_interface(
@@ -372,7 +372,7 @@ dlpack::VersionedExport make_tensor(const DLTensor& prototype) {
   const Layout plan = value_or_throw(make_plan({.shape = Extents(shape),
                                                 .itemsize_bytes = type.itemsize_bytes(),
                                                 .dtype_name = type.name()}));
-  Block block = value_or_throw(value_or_throw(memory_resource(memory))
+  Block block = value_or_throw(value_or_throw(memory_resource(memory_kind(memory)))
                                    ->allocate({.total_bytes = plan.total_bytes(),
                                                .alignment_bytes = kTensorAlignmentBytes}));
   BufferDescriptor descriptor{.block = block.data(),
@@ -473,7 +473,7 @@ py::object export_dlpack(PyObject* self, const dlpack::ExportRequest& request) {
   }
   const bool to_host = plan.device.type == DeviceType::kHost;
   const py::object copied =
-      copy_of(self, to_host ? DeviceType::kHost : buffer.array.memory().device.type);
+      copy_of(self, to_host ? MemoryKind::kHost : memory_kind(buffer.array.memory().device.type));
   const BufferObject& copy = *object_of(copied.ptr());
   plan.device = copy.array.memory().device;
   order_pending(copy, plan);

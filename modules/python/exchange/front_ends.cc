@@ -92,7 +92,7 @@ py::object as_cupy(py::handle obj, py::handle sync_flag) {
   const bool sync = to_flag(sync_flag.ptr(), "sync");
   const py::object cupy = load_cupy();
   if (py::type::handle_of(obj).is(cupy.attr("ndarray"))) return share(obj.ptr());
-  const ImportOptions options{.sync = sync, .use_names = false, .side = DeviceType::kCuda};
+  const ImportOptions options{.sync = sync, .use_names = false, .side = Side::kDevice};
   return cupy_view(cupy, import_buffer(obj.ptr(), nullptr, options), sync);
 }
 
@@ -101,9 +101,9 @@ py::object from_interface(py::handle descriptor, py::handle owner, py::handle sy
   const ImportOptions options{.sync = to_flag(sync.ptr(), "sync")};
   PyObject* const kept = owner.is_none() ? nullptr : owner.ptr();
   PyObject* const dict = descriptor.ptr();
-  std::optional<DeviceType> side;
+  std::optional<Side> side;
   if (const auto gpu = wants_gpu(device.ptr() == Py_Ellipsis ? nullptr : device.ptr())) {
-    side = *gpu ? DeviceType::kCuda : DeviceType::kHost;
+    side = *gpu ? Side::kDevice : Side::kHost;
   }
   if (PyDict_Check(dict) == 0) {
     raise(ErrorClass::kType,
@@ -113,7 +113,7 @@ py::object from_interface(py::handle descriptor, py::handle owner, py::handle sy
   const auto read = [&] {
     if (is_data_dict(dict)) return read_data_dict(dict, kept, side, nullptr);
     // A single array interface is CUDA's if the caller says so, else if it names a stream.
-    const bool gpu = side ? *side == DeviceType::kCuda : descriptor.contains("stream");
+    const bool gpu = side ? *side == Side::kDevice : descriptor.contains("stream");
     return gpu ? read_cuda_dict(dict, kept) : read_array_dict(dict, kept);
   };
   return adopt(read(), nullptr, nullptr, options);

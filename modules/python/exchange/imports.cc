@@ -390,7 +390,7 @@ py::object adopt(Foreign foreign, PyObject* object, PyObject* dims, const Import
 py::object import_or_none(PyObject* object, PyObject* dims, const ImportOptions& options,
                           Meaning* meaning) {
   if (is_buffer(object)) return with_dims(object, dims);
-  const DeviceType side = options.side.value_or(DeviceType::kHost);
+  const Side side = options.side.value_or(Side::kHost);
   if (is_storage(object)) {
     return with_dims(side_buffer(object, side, options.purpose).ptr(), dims);
   }
@@ -466,7 +466,7 @@ PyObject* as_numpy(PyObject*, PyObject* object) {
       return is_own ? share(object) : with_meaningful_strides(object);
     }
     const py::object buffer =
-        import_buffer(object, nullptr, {.use_names = false, .side = DeviceType::kHost});
+        import_buffer(object, nullptr, {.use_names = false, .side = Side::kHost});
     return ndarray_of(buffer.ptr());
   });
 }

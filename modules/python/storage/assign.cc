@@ -71,8 +71,7 @@ Extents trimmed(Extents shape, int ndim) {
 /// The elements of an array, number or sequence that is not a storage. An array with both sides is
 /// read on `side`. One that names its dimensions is seen as `target`, if that is not null.
 /// `meaning` receives what else the object says.
-Value open_value(PyObject* object, DeviceType side, Meaning& meaning,
-                 const Storage* target = nullptr) {
+Value open_value(PyObject* object, Side side, Meaning& meaning, const Storage* target = nullptr) {
   const bool is_plain = is_exact_ndarray(object) || is_scalar(object) ||
                         PyList_Check(object) != 0 || PyTuple_Check(object) != 0;
   py::object buffer;
@@ -90,7 +89,7 @@ Value open_value(PyObject* object, DeviceType side, Meaning& meaning,
     if (names) buffer = paired(buffer, *names, *target);
   }
   const DeviceType type = array_in(buffer.ptr()).memory().device.type;
-  const bool stays = side == DeviceType::kCuda && type == DeviceType::kCudaManaged;
+  const bool stays = side == Side::kDevice && memory_kind(type) == MemoryKind::kManaged;
   if (is_host_readable(type) && !stays) return {ndarray_of(buffer.ptr())};
   return {.on_device = std::move(buffer)};
 }
@@ -108,7 +107,7 @@ void check_broadcasts(const Value& value, const Extents& to, std::string_view na
 /// The value as an ndarray; copied from a device.
 py::object on_host(const Value& value) {
   if (value.array) return share(value.array.ptr());
-  return ndarray_of(copy_of(value.on_device.ptr(), DeviceType::kHost).ptr());
+  return ndarray_of(copy_of(value.on_device.ptr(), MemoryKind::kHost).ptr());
 }
 
 /// A Buffer that copy_buffer can copy to `target`, a Buffer too: the value itself, or its elements
@@ -126,7 +125,7 @@ py::object transferable(const Value& value, const py::object& target, const Copy
   const py::object elements = on_host(value);
   py::object staging;
   if (rule.mask != nullptr) {
-    staging = copy_of(target.ptr(), DeviceType::kHost);
+    staging = copy_of(target.ptr(), MemoryKind::kHost);
   } else {
     const Extents& whole = to.shape();
     LayoutRequest request{.shape = trimmed(fields_of(elements.ptr()).shape, whole.size()),
@@ -212,7 +211,7 @@ struct CopyArguments {
 py::object open_mask(PyObject* where) {
   if (where == nullptr || where == Py_True) return py::object();
   Meaning meaning;
-  py::object mask = on_host(open_value(where, DeviceType::kHost, meaning));
+  py::object mask = on_host(open_value(where, Side::kHost, meaning));
   const DTypePtr dtype = record_or_none(dtype_of_ndarray(mask.ptr()));
   if (dtype && dtype->type.kind() == Kind::kBool) return mask;
   raise(ErrorClass::kType, Problem{"where's dtype", describe(dtype_of_ndarray(mask.ptr())), "bool",
@@ -237,7 +236,7 @@ Value open_source(const CopyArguments& given, PyObject* dtype, bool on_device) {
     return {make_element(dtype, given.source, given.casting)};
   }
   Meaning unused;
-  return open_value(given.source, on_device ? DeviceType::kCuda : DeviceType::kHost, unused);
+  return open_value(given.source, on_device ? Side::kDevice : Side::kHost, unused);
 }
 
 /// Into an array of the host.
@@ -257,8 +256,8 @@ void copy_any(const CopyArguments& given) {
   Meaning meaning;
   py::object target = share(given.target);
   if (!is_exact_ndarray(given.target)) {
-    target = import_buffer(given.target, nullptr, {.use_names = false, .side = DeviceType::kHost},
-                           &meaning);
+    target =
+        import_buffer(given.target, nullptr, {.use_names = false, .side = Side::kHost}, &meaning);
     const bool on_host = is_host_readable(array_in(target.ptr()).memory().device.type);
     if (on_host) target = ndarray_of(target.ptr());
   }
@@ -318,8 +317,7 @@ PyMethodDef functions[] = {
 py::object readable_on_host(PyObject* value) {
   if (is_storage(value)) return host_elements(*object_of(value), object_of(value)->storage());
   Meaning meaning;
-  return is_ndarray(value) ? as_ndarray(value)
-                           : on_host(open_value(value, DeviceType::kHost, meaning));
+  return is_ndarray(value) ? as_ndarray(value) : on_host(open_value(value, Side::kHost, meaning));
 }
 
 py::object starts_of(PyObject* array) {
@@ -351,8 +349,8 @@ void assign(const StorageObject& object, const Storage& view, PyObject* value, b
     found.array = as_ndarray(value);
   } else {
     Meaning meaning;
-    found = open_value(value, view.has(Side::kDevice) ? DeviceType::kCuda : DeviceType::kHost,
-                       meaning, by_name ? &view : nullptr);
+    found = open_value(value, view.has(Side::kDevice) ? Side::kDevice : Side::kHost, meaning,
+                       by_name ? &view : nullptr);
     if (found.on_device && view.has(Side::kDevice)) side = Side::kDevice;
   }
   write_value(object, view, side, found);

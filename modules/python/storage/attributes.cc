@@ -180,9 +180,8 @@ py::object entry_of(const StorageObject& object, Side side) {
   } else if (kind == StorageKind::kCudaManaged) {
     acquire = self.attr(is_host ? "_acquire_host" : "_acquire_device");
   }
-  return make_data_entry(own_buffer(object.storage(), object.dtype, side).ptr(),
-                         is_host ? DeviceType::kHost : DeviceType::kCuda, object.storage().halo(),
-                         acquire.ptr(), touch.ptr());
+  return make_data_entry(own_buffer(object.storage(), object.dtype, side).ptr(), side,
+                         object.storage().halo(), acquire.ptr(), touch.ptr());
 }
 
 py::dict data_interface(const StorageObject& object) {

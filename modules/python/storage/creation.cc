@@ -17,9 +17,9 @@ module gridbuf.python;
 namespace gridbuf::python::storages {
 namespace {
 
-DeviceType memory_of(StorageKind kind) {
-  if (kind == StorageKind::kCpu) return DeviceType::kHost;
-  return kind == StorageKind::kCudaManaged ? DeviceType::kCudaManaged : DeviceType::kCuda;
+MemoryKind memory_of(StorageKind kind) {
+  if (kind == StorageKind::kCpu) return MemoryKind::kHost;
+  return kind == StorageKind::kCudaManaged ? MemoryKind::kManaged : MemoryKind::kDevice;
 }
 
 bool describes_device(const Arguments& given) {
@@ -45,9 +45,8 @@ bool describes_device(const Arguments& given) {
 KindRequest with_kind(const Request& request, const Arguments& given,
                       std::optional<StorageKind> found,
                       const std::optional<SecondLayout>& on_device) {
-  const bool has_device = request.memory == DeviceType::kCuda ||
-                          request.memory == DeviceType::kCudaManaged ||
-                          (describes_device(given) && given.device == nullptr);
+  const bool has_device =
+      is_on(Side::kDevice, request.memory) || (describes_device(given) && given.device == nullptr);
   const StorageKind kind = storage_kind(has_device, given.managed, found);
   return {{.layout = request.layout,
            .dtype = request.dtype->type,
@@ -64,7 +63,7 @@ std::optional<bool> wished_device(const Arguments& given) {
   if (passed) return passed;
   if (describes_device(given)) return true;
   const std::optional<Preset> preset = preset_of(given);
-  if (preset) return preset->device == DeviceType::kCuda;
+  if (preset) return preset->on_device;
   return std::nullopt;
 }
 
@@ -140,7 +139,7 @@ StorageSource storage_source_of(PyObject* data, PyObject* dims) {
     source.like.halo = meaning.halo;
     source.like.aligned_index = {};  // A foreign array has none.
   }
-  if (source.memory == DeviceType::kCudaManaged) source.managed = StorageKind::kCudaManaged;
+  if (source.memory == MemoryKind::kManaged) source.managed = StorageKind::kCudaManaged;
   return source;
 }
 
@@ -160,7 +159,7 @@ KindRequest resolve_storage_like(const StorageSource& source, const Arguments& g
 }
 
 StorageSource kept_side(StorageSource source, const Arguments& given) {
-  const bool has_device = wished_device(given).value_or(source.memory != DeviceType::kHost);
+  const bool has_device = wished_device(given).value_or(source.memory != MemoryKind::kHost);
   if (!source.on_device || !has_device || given.managed != Py_None) return source;
   source.like.layout = source.on_device->layout;
   source.like.alignment_bytes = source.on_device->alignment_bytes;

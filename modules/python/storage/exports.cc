@@ -101,16 +101,15 @@ int import_owned(DLManagedTensorVersioned* tensor, void** out_py_object) {
   return guarded(-1, [&] {
     ImportedView view = value_of(dlpack::take(tensor));  // Owns it from here on (DX-08).
     const DTypePtr dtype = record_of(view.memory.dtype);
-    const DeviceType type = view.memory.device.type;
+    const MemoryKind kind = memory_kind(view.memory.device.type);
     StorageParts parts;
     const Dims dims = default_dims(view.memory.view.ndim());
     const Array array = foreign_array(std::move(view.memory), dims);
-    if (type == DeviceType::kCuda || type == DeviceType::kRocm) {
+    if (kind == MemoryKind::kDevice) {
       parts.kind = StorageKind::kGpu;
       parts.device = array;
     } else {
-      const bool is_managed = type == DeviceType::kCudaManaged;
-      parts.kind = is_managed ? StorageKind::kCudaManaged : StorageKind::kCpu;
+      parts.kind = kind == MemoryKind::kManaged ? StorageKind::kCudaManaged : StorageKind::kCpu;
       parts.host = array;
     }
     *out_py_object = make_storage(value_of(Storage::wrap(parts)), dtype).release().ptr();
@@ -165,7 +164,7 @@ py::object host_elements(const StorageObject& object, const Storage& view) {
   up_to_date(view, side);
   const py::object buffer = own_buffer(view, object.dtype, side);
   if (side == Side::kHost) return own_ndarray(view, object.dtype, /*readonly=*/true, buffer.ptr());
-  return ndarray_of(copy_of(buffer.ptr(), DeviceType::kHost).ptr());
+  return ndarray_of(copy_of(buffer.ptr(), MemoryKind::kHost).ptr());
 }
 
 // ---- The buffer protocol (PB-01 ... PB-25), ndarrays and DLPack. ----

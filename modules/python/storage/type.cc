@@ -147,7 +147,7 @@ void put(const StorageObject& object, PyObject* key, PyObject* value) {
   py::object copied;
   if (side == Side::kDevice) {
     up_to_date(storage, side);
-    copied = copy_of(memory.ptr(), DeviceType::kHost);
+    copied = copy_of(memory.ptr(), MemoryKind::kHost);
     set(ndarray_of(copied.ptr()));
   }
   write(object, storage, side, Coverage::kPart, [&] {
@@ -305,9 +305,8 @@ bool is_storage(PyObject* object) {
                      [type](const PyTypeObject* known) { return type == known; });
 }
 
-py::object side_buffer(PyObject* storage, DeviceType wanted, Purpose purpose) {
+py::object side_buffer(PyObject* storage, Side side, Purpose purpose) {
   const storages::StorageObject& object = *storages::object_of(storage);
-  const Side side = wanted == DeviceType::kCuda ? Side::kDevice : Side::kHost;
   const Side found = object.storage().has(side) ? side : other(side);
   if (purpose == Purpose::kSharing) return storages::shown_buffer(object, found);
   if (purpose == Purpose::kReading) storages::up_to_date(object.storage(), found);

@@ -51,7 +51,7 @@ const BufferDescriptor& memory_of(const py::object& buffer) {
 }
 
 bool is_managed(const py::object& buffer) {
-  return memory_of(buffer).device.type == DeviceType::kCudaManaged;
+  return memory_kind(memory_of(buffer).device.type) == MemoryKind::kManaged;
 }
 
 /// The storage begins at the indices at which the array begins, if that says them.
@@ -73,7 +73,7 @@ Sides import_sides(const Arguments& given) {
                               to_managed(given.managed) == StorageKind::kGpu &&
                               given.device_data == nullptr;
     const py::object buffer = import_buffer(
-        given.data, dims, {.side = device_first ? DeviceType::kCuda : DeviceType::kHost}, &meaning);
+        given.data, dims, {.side = device_first ? Side::kDevice : Side::kHost}, &meaning);
     const bool on_host = is_host_readable(memory_of(buffer).device.type);
     if (on_host) sides.host = buffer;
     if (!on_host || is_managed(buffer)) sides.device = buffer;
@@ -86,10 +86,11 @@ Sides import_sides(const Arguments& given) {
                                       "pass one of two device arrays"});
   }
   meaning = {};
-  sides.device = import_buffer(given.device_data, dims, {.side = DeviceType::kCuda}, &meaning);
+  sides.device = import_buffer(given.device_data, dims, {.side = Side::kDevice}, &meaning);
   sides.touch.device = std::move(meaning.touch);
   if (given.data == nullptr) sides.halo = meaning.halo;
-  if (memory_of(sides.device).device.type != DeviceType::kCuda && !is_managed(sides.device)) {
+  if (memory_kind(memory_of(sides.device).device.type) != MemoryKind::kDevice &&
+      !is_managed(sides.device)) {
     raise(ErrorClass::kValue,
           Problem{"device_data", "memory of the host", "reached by a device", "pass it as data"});
   }
@@ -352,7 +353,7 @@ py::object copied(const Arguments& given) {
   PyObject* const current = current_of(given);
   StorageSource source = storage_source_of(main_of(given), given.dims);
   if (given.data != nullptr && given.device_data != nullptr) {
-    source.memory = DeviceType::kCuda;
+    source.memory = MemoryKind::kDevice;
   }
   py::object made = allocate_storage(resolve_storage_like(source, given), Zeroed::kPadding);
   assign(*object_of(made.ptr()), storage_of(made.ptr()), current, /*by_name=*/false);

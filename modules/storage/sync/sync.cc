@@ -62,8 +62,6 @@ void DeviceOrder::lock() {
   transfers_.lock();
 }
 
-std::string_view to_string(Side side) { return side == Side::kHost ? "host" : "device"; }
-
 struct SyncState::SideRecord {
   explicit SideRecord(int ndim) : dirty(ndim), exports(ndim), open_writes(ndim) {}
   Regions dirty;

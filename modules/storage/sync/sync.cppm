@@ -52,14 +52,6 @@ import gridbuf.layout.view;
 
 export namespace gridbuf {
 
-/// A side of a storage.
-enum class Side : std::uint8_t { kHost, kDevice };
-
-/// The opposite side.
-constexpr Side other(Side side) { return side == Side::kHost ? Side::kDevice : Side::kHost; }
-/// "host", "device".
-std::string_view to_string(Side side);
-
 // --- Boxes ---------------------------------------------------------------------------------------
 
 /// The points with lower[i] <= index[i] < upper[i]. Empty unless lower < upper in every dimension.

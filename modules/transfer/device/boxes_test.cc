@@ -30,18 +30,18 @@ EmulatedDriver& driver() { return emulated_driver(); }
 class Field {
  public:
   Field(const Extents& shape, const Extents& host_strides, const Extents& device_strides,
-        DeviceType host_kind)
+        MemoryKind host_kind)
       : host_view{shape, host_strides, 0, 8}, device_view{shape, device_strides, 0, 8} {
     expected_host = random_bytes(byte_hull(host_view)->highest_bytes);
     expected_device = random_bytes(byte_hull(device_view)->highest_bytes);
-    if (host_kind == DeviceType::kHost) {
+    if (host_kind == MemoryKind::kHost) {
       pageable_ = expected_host;
     } else {
       pinned_ = *driver().resource(host_kind).allocate({.total_bytes = std::ssize(expected_host)});
       std::memcpy(pinned_.data(), expected_host.data(), expected_host.size());
     }
     device_ = *driver()
-                   .resource(DeviceType::kCuda)
+                   .resource(MemoryKind::kDevice)
                    .allocate({.total_bytes = std::ssize(expected_device)});
     EXPECT_TRUE(
         driver().copy(device_.data(), expected_device.data(), std::ssize(expected_device), 1).ok());
@@ -110,7 +110,7 @@ void check_box(Field& field, const Extents& lower, const Extents& upper) {
   field.expect_equal();
 }
 
-class CopyBoxes : public ::testing::TestWithParam<DeviceType> {};
+class CopyBoxes : public ::testing::TestWithParam<MemoryKind> {};
 
 // Every byte of both buffers is compared: nothing outside the box may change.
 TEST_P(CopyBoxes, EqualTheReference) {
@@ -131,8 +131,8 @@ TEST_P(CopyBoxes, EqualTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(HostMemory, CopyBoxes,
-                         ::testing::Values(DeviceType::kCudaHost, DeviceType::kHost),
-                         [](const auto& info) { return std::string(memory_name(info.param)); });
+                         ::testing::Values(MemoryKind::kPinned, MemoryKind::kHost),
+                         [](const auto& info) { return std::string(to_string(info.param)); });
 
 struct Cost {
   std::int64_t copies;
@@ -164,7 +164,7 @@ Cost cost_of(const Work& work) {
 // copy, and a kernel puts them in their places.
 TEST(CopyBoxesCost, NarrowRowsCrossInOneCopy) {
   const Extents strides{60 * 640, 640, 8};
-  Field field({50, 60, 80}, strides, strides, DeviceType::kCudaHost);
+  Field field({50, 60, 80}, strides, strides, MemoryKind::kPinned);
   const StridedView halo = box_of(field.host_view, {0, 0, 0}, {50, 60, 3});
   const Cost cost = cost_of([&] { EXPECT_TRUE(to_device(field, halo, halo).ok()); });
   EXPECT_EQ(cost, (Cost{1, 1, 50 * 60 * 3 * 8, 0}));
@@ -173,13 +173,13 @@ TEST(CopyBoxesCost, NarrowRowsCrossInOneCopy) {
 // Few or wide rows do not need staging.
 TEST(CopyBoxesCost, RowsThatTheBusTakesWellGoStraight) {
   const Extents strides{60 * 640, 640, 8};
-  Field few({50, 60, 80}, strides, strides, DeviceType::kCudaHost);
+  Field few({50, 60, 80}, strides, strides, MemoryKind::kPinned);
   const StridedView halo = box_of(few.host_view, {0, 0, 0}, {50, 3, 80});
   const std::int64_t peak = driver().statistics().peak_live_bytes;
   const Cost cost = cost_of([&] { EXPECT_TRUE(to_host(few, halo, halo).ok()); });
   EXPECT_EQ(cost, (Cost{1, 0, 0, 50 * 3 * 80 * 8}));
   const Extents wide_strides{8192, 8};
-  Field wide({300, 1024}, wide_strides, wide_strides, DeviceType::kCudaHost);
+  Field wide({300, 1024}, wide_strides, wide_strides, MemoryKind::kPinned);
   const StridedView inner = box_of(wide.host_view, {0, 0}, {300, 513});
   const std::int64_t live = driver().statistics().live_bytes;
   EXPECT_EQ(cost_of([&] { EXPECT_TRUE(to_device(wide, inner, inner).ok()); }),
@@ -190,7 +190,7 @@ TEST(CopyBoxesCost, RowsThatTheBusTakesWellGoStraight) {
 
 // A whole array that has another order on the device: it crosses in the order of the host's memory.
 TEST(CopyBoxesCost, AnotherOrderOnTheDeviceIsTheKernelsBusiness) {
-  Field field({30, 40, 50}, {40 * 50 * 8, 50 * 8, 8}, {8, 30 * 8, 30 * 40 * 8}, DeviceType::kHost);
+  Field field({30, 40, 50}, {40 * 50 * 8, 50 * 8, 8}, {8, 30 * 8, 30 * 40 * 8}, MemoryKind::kHost);
   check_box(field, {0, 0, 0}, {30, 40, 50});
   const Cost cost =
       cost_of([&] { EXPECT_TRUE(to_host(field, field.host_view, field.device_view).ok()); });
@@ -200,7 +200,7 @@ TEST(CopyBoxesCost, AnotherOrderOnTheDeviceIsTheKernelsBusiness) {
 // Longer boxes go in pieces through the same memory.
 TEST(CopyBoxesCost, StagingMemoryIsBounded) {
   const Extents strides{1200 * 24, 24, 8};
-  Field field({1000, 1200, 3}, strides, strides, DeviceType::kCudaHost);
+  Field field({1000, 1200, 3}, strides, strides, MemoryKind::kPinned);
   const StridedView part = box_of(field.host_view, {0, 0, 0}, {1000, 1200, 1});
   ASSERT_GT(1000 * 1200 * 8, kStagingBytes);
   const std::int64_t live = driver().statistics().live_bytes;
@@ -212,7 +212,7 @@ TEST(CopyBoxesCost, StagingMemoryIsBounded) {
 
 TEST(CopyBoxesErrors, WithoutStagingMemoryRowsAreCopiedOneByOne) {
   const Extents strides{60 * 640, 640, 8};
-  Field field({10, 60, 80}, strides, strides, DeviceType::kCudaHost);
+  Field field({10, 60, 80}, strides, strides, MemoryKind::kPinned);
   driver().set_capacity(driver().statistics().held_bytes);
   check_box(field, {0, 0, 0}, {10, 60, 3});
   driver().set_capacity(INT64_MAX);
@@ -220,7 +220,7 @@ TEST(CopyBoxesErrors, WithoutStagingMemoryRowsAreCopiedOneByOne) {
 
 TEST(CopyBoxesErrors, OfTheDriverAreReportedAndLeakNothing) {
   const Extents strides{60 * 640, 640, 8};
-  Field field({10, 60, 80}, strides, strides, DeviceType::kCudaHost);
+  Field field({10, 60, 80}, strides, strides, MemoryKind::kPinned);
   const StridedView halo = box_of(field.host_view, {0, 0, 0}, {10, 60, 3});
   ASSERT_TRUE(driver().synchronize_device().ok());
   const std::int64_t live = driver().statistics().live_blocks;

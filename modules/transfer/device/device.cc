@@ -95,8 +95,9 @@ absl::Status enqueue_all(DeviceDriver& driver, const Calls& calls, StreamHandle 
 // Whether a kernel that is launched now can use the memory.
 absl::StatusOr<bool> is_devices(DeviceDriver& driver, const void* address) {
   GRIDBUF_ASSIGN_OR_RETURN(const auto& info, driver.pointer_info(address));
-  if (info.device.type == DeviceType::kCudaManaged) return true;
-  if (info.device.type != DeviceType::kCuda) return false;
+  const MemoryKind kind = memory_kind(info.device.type);
+  if (kind == MemoryKind::kManaged) return true;
+  if (kind != MemoryKind::kDevice) return false;
   GRIDBUF_ASSIGN_OR_RETURN(const auto& current, driver.current_device());
   return info.device == current;
 }
@@ -169,10 +170,10 @@ struct PackedCopy {
     const TwoSteps steps = split(walk, to_device, nullptr, itemsize_bytes);
     const Calls bus = calls_of(in_order_of_target(steps.over_the_bus), itemsize_bytes);
     const std::int64_t bytes = std::min(steps.packed_bytes, most_bytes());
-    GRIDBUF_ASSIGN_OR_RETURN(const bool has_packed, allocate(DeviceType::kCuda, bytes, packed));
+    GRIDBUF_ASSIGN_OR_RETURN(const bool has_packed, allocate(MemoryKind::kDevice, bytes, packed));
     if (!has_packed) return false;
     if (!bus.are_cheap()) {
-      GRIDBUF_ASSIGN_OR_RETURN(const bool has, allocate(DeviceType::kCudaHost, bytes, pinned));
+      GRIDBUF_ASSIGN_OR_RETURN(const bool has, allocate(MemoryKind::kPinned, bytes, pinned));
       if (!has) return false;
     }
     GRIDBUF_RETURN_IF_ERROR(copy(walk));
@@ -182,7 +183,7 @@ struct PackedCopy {
  private:
   std::int64_t most_bytes() const { return std::max(kStagingBytes, itemsize_bytes); }
 
-  absl::StatusOr<bool> allocate(DeviceType kind, std::int64_t bytes, Block& block) {
+  absl::StatusOr<bool> allocate(MemoryKind kind, std::int64_t bytes, Block& block) {
     const ScopedStream scope(stream);
     absl::StatusOr<Block> made =
         driver.resource(kind).allocate({.total_bytes = bytes, .alignment_bytes = 256});
@@ -297,7 +298,7 @@ absl::Status copy_overlapping(DeviceDriver& driver, std::byte* target_block,
   }
   const ScopedStream scope(stream);
   const absl::StatusOr<Block> scratch =
-      driver.resource(DeviceType::kCuda).allocate({.total_bytes = hull->highest_bytes});
+      driver.resource(MemoryKind::kDevice).allocate({.total_bytes = hull->highest_bytes});
   if (!scratch.ok()) return with_context(scratch.status(), "copy between overlapping views");
   GRIDBUF_RETURN_IF_ERROR(
       copy_apart(driver, scratch->data(), *between, source_block, source, stream));

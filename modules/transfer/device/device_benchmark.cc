@@ -32,10 +32,10 @@ CudaDriver* gpu(benchmark::State& state) {
   return nullptr;
 }
 
-Block memory_of(CudaDriver& driver, DeviceType kind, std::int64_t length_bytes) {
+Block memory_of(CudaDriver& driver, MemoryKind kind, std::int64_t length_bytes) {
   absl::StatusOr<Block> block = driver.resource(kind).allocate({.total_bytes = length_bytes});
   if (!block.ok()) return Block();
-  if (kind == DeviceType::kCudaHost)
+  if (kind == MemoryKind::kPinned)
     std::memset(block->data(), 1, static_cast<std::size_t>(length_bytes));
   return *std::move(block);
 }
@@ -80,8 +80,8 @@ void BM_Copy(benchmark::State& state) {
   if (driver == nullptr) return;
   const std::int64_t n = state.range(0);
   const std::int64_t bytes = n * n * n * state.range(1);
-  const Block target = memory_of(*driver, DeviceType::kCuda, bytes);
-  const Block source = memory_of(*driver, DeviceType::kCuda, bytes);
+  const Block target = memory_of(*driver, MemoryKind::kDevice, bytes);
+  const Block source = memory_of(*driver, MemoryKind::kDevice, bytes);
   measure(state, *driver, 2 * bytes,
           [&] { return driver->copy(target.data(), source.data(), bytes, 1); });
 }
@@ -93,8 +93,8 @@ void BM_Transpose(benchmark::State& state) {
   const StridedView source_view = cube(state.range(0), state.range(1), 12);
   const StridedView target_view = cube(state.range(0), state.range(1), state.range(2));
   const std::int64_t bytes = byte_hull(source_view)->highest_bytes;
-  const Block target = memory_of(*driver, DeviceType::kCuda, bytes);
-  const Block source = memory_of(*driver, DeviceType::kCuda, bytes);
+  const Block target = memory_of(*driver, MemoryKind::kDevice, bytes);
+  const Block source = memory_of(*driver, MemoryKind::kDevice, bytes);
   measure(state, *driver, 2 * bytes, [&] {
     return copy_elements_on(*driver, target.data(), target_view, source.data(), source_view, 1);
   });
@@ -108,7 +108,7 @@ void BM_Memset(benchmark::State& state) {
   CudaDriver* const driver = gpu(state);
   if (driver == nullptr) return;
   const std::int64_t bytes = state.range(0) << 20;
-  const Block target = memory_of(*driver, DeviceType::kCuda, bytes);
+  const Block target = memory_of(*driver, MemoryKind::kDevice, bytes);
   measure(state, *driver, bytes,
           [&] { return driver->fill(target.data(), std::byte{1}, bytes, 1); });
 }
@@ -119,7 +119,7 @@ void BM_Fill(benchmark::State& state) {
   if (driver == nullptr) return;
   const std::int64_t bytes = state.range(0) << 20;
   const std::int64_t itemsize = state.range(1);
-  const Block target = memory_of(*driver, DeviceType::kCuda, bytes);
+  const Block target = memory_of(*driver, MemoryKind::kDevice, bytes);
   std::vector<std::byte> element(static_cast<std::size_t>(itemsize), std::byte{1});
   element[0] = std::byte{2};
   const StridedView view{{bytes / itemsize}, {itemsize}, 0, itemsize};
@@ -136,8 +136,8 @@ constexpr std::int64_t kBusBytes = std::int64_t{256} << 20;
 void BM_ToDevicePinned(benchmark::State& state) {
   CudaDriver* const driver = gpu(state);
   if (driver == nullptr) return;
-  const Block device = memory_of(*driver, DeviceType::kCuda, kBusBytes);
-  const Block host = memory_of(*driver, DeviceType::kCudaHost, kBusBytes);
+  const Block device = memory_of(*driver, MemoryKind::kDevice, kBusBytes);
+  const Block host = memory_of(*driver, MemoryKind::kPinned, kBusBytes);
   const bool to_device = state.range(0) == 1;
   measure(state, *driver, kBusBytes, [&] {
     return to_device ? driver->copy(device.data(), host.data(), kBusBytes, 1)
@@ -153,8 +153,8 @@ void BM_Rows(benchmark::State& state) {
   const bool to_device = state.range(0) == 1;
   const std::int64_t row = state.range(1);
   const std::int64_t rows = kBusBytes / row;
-  const Block device_block = memory_of(*driver, DeviceType::kCuda, kBusBytes);
-  const Block host_block = memory_of(*driver, DeviceType::kCudaHost, rows * (row + 64));
+  const Block device_block = memory_of(*driver, MemoryKind::kDevice, kBusBytes);
+  const Block host_block = memory_of(*driver, MemoryKind::kPinned, rows * (row + 64));
   const StridedView device{{rows, row / 8}, {row, 8}, 0, 8};
   const StridedView host{{rows, row / 8}, {row + 64, 8}, 0, 8};
   measure(state, *driver, kBusBytes, [&] {

@@ -27,11 +27,11 @@ using Bytes = std::vector<std::byte>;
 // Bytes in one kind of memory of the device, with the expected bytes on the host.
 class Side {
  public:
-  Side(DeviceType kind, std::int64_t length_bytes, std::uint64_t seed)
+  Side(MemoryKind kind, std::int64_t length_bytes, std::uint64_t seed)
       : expected(static_cast<std::size_t>(length_bytes)) {
     std::mt19937_64 random(seed);
     for (std::byte& byte : expected) byte = static_cast<std::byte>(random());
-    if (kind == DeviceType::kHost) {
+    if (kind == MemoryKind::kHost) {
       host_ = expected;
       return;
     }
@@ -93,8 +93,8 @@ Extents large_shape(std::mt19937_64& random) {
 }
 
 struct Pair {
-  DeviceType target;
-  DeviceType source;
+  MemoryKind target;
+  MemoryKind source;
 };
 
 class CopyElementsOn : public ::testing::TestWithParam<Pair> {};
@@ -131,14 +131,14 @@ TEST_P(CopyElementsOn, EqualsTheReferenceForManyRows) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Memories, CopyElementsOn,
-                         ::testing::Values(Pair{DeviceType::kCuda, DeviceType::kHost},
-                                           Pair{DeviceType::kHost, DeviceType::kCuda},
-                                           Pair{DeviceType::kCuda, DeviceType::kCudaHost},
-                                           Pair{DeviceType::kCudaManaged, DeviceType::kCuda},
-                                           Pair{DeviceType::kCuda, DeviceType::kCuda}),
+                         ::testing::Values(Pair{MemoryKind::kDevice, MemoryKind::kHost},
+                                           Pair{MemoryKind::kHost, MemoryKind::kDevice},
+                                           Pair{MemoryKind::kDevice, MemoryKind::kPinned},
+                                           Pair{MemoryKind::kManaged, MemoryKind::kDevice},
+                                           Pair{MemoryKind::kDevice, MemoryKind::kDevice}),
                          [](const auto& info) {
-                           return std::string(memory_name(info.param.source)) + "_to_" +
-                                  std::string(memory_name(info.param.target));
+                           return std::string(to_string(info.param.source)) + "_to_" +
+                                  std::string(to_string(info.param.target));
                          });
 
 TEST(CopyElementsOnOneBlock, OverlappingViewsAsTheReference) {
@@ -148,7 +148,7 @@ TEST(CopyElementsOnOneBlock, OverlappingViewsAsTheReference) {
     StridedView target = random_view(random, shape, 8, true);  // may write a byte twice
     StridedView source = random_view(random, shape, 8, true);
     target.offset_bytes += 8 * static_cast<std::int64_t>(random() % 8);
-    Side block(DeviceType::kCuda, kBlockBytes, random());
+    Side block(MemoryKind::kDevice, kBlockBytes, random());
     ASSERT_TRUE(copy_elements(block.expected.data(), target, block.expected.data(), source).ok());
     const absl::Status status =
         copy_elements_on(Side::driver(), block.data(), target, block.data(), source, 1);
@@ -193,8 +193,8 @@ StridedView columns_of(std::int64_t n) { return {{n, n}, {8, n * 8}, 0, 8}; }
 
 TEST(CopyElementsOnCalls, OnTheDeviceATranspositionIsOneKernel) {
   EmulatedDriver& driver = emulated_driver();
-  Side to(DeviceType::kCuda, 80000, 1);
-  Side from(DeviceType::kCuda, 80000, 2);
+  Side to(MemoryKind::kDevice, 80000, 1);
+  Side from(MemoryKind::kDevice, 80000, 2);
   const Calls calls = calls_of([&] {
     return copy_elements_on(driver, to.data(), rows_of(100), from.data(), columns_of(100), 1);
   });
@@ -209,8 +209,8 @@ TEST(CopyElementsOnCalls, OnTheDeviceATranspositionIsOneKernel) {
 // One long row crosses the bus; the device reverses it.
 TEST(CopyElementsOnCalls, OverTheBusATranspositionIsOneCopyAndOneKernel) {
   EmulatedDriver& driver = emulated_driver();
-  for (const auto& [to_kind, from_kind] : {Pair{DeviceType::kCuda, DeviceType::kCudaHost},
-                                           Pair{DeviceType::kHost, DeviceType::kCuda}}) {
+  for (const auto& [to_kind, from_kind] : {Pair{MemoryKind::kDevice, MemoryKind::kPinned},
+                                           Pair{MemoryKind::kHost, MemoryKind::kDevice}}) {
     Side to(to_kind, 80000, 1);
     Side from(from_kind, 80000, 2);
     ASSERT_TRUE(
@@ -229,8 +229,8 @@ TEST(CopyElementsOnCalls, OverTheBusATranspositionIsOneCopyAndOneKernel) {
 
 TEST(CopyElementsOnCalls, WhatTheHostRepeatsCrossesOnce) {
   EmulatedDriver& driver = emulated_driver();
-  Side to(DeviceType::kCuda, 80000, 1);
-  Side from(DeviceType::kHost, 800, 2);
+  Side to(MemoryKind::kDevice, 80000, 1);
+  Side from(MemoryKind::kHost, 800, 2);
   const StridedView row{{100, 100}, {0, 8}, 0, 8};
   ASSERT_TRUE(copy_elements(to.expected.data(), columns_of(100), from.expected.data(), row).ok());
   EXPECT_EQ(calls_of([&] {
@@ -247,7 +247,7 @@ TEST(CopyElementsOnCalls, MemoryOnTheWayIsBounded) {
   std::vector<std::uint64_t> host(static_cast<std::size_t>(n * n));
   for (std::size_t i = 0; i < host.size(); ++i) host[i] = i * 0x9E3779B97F4A7C15;
   auto* const address = reinterpret_cast<std::byte*>(host.data());
-  const Block device = *driver.resource(DeviceType::kCuda).allocate({.total_bytes = n * n * 8});
+  const Block device = *driver.resource(MemoryKind::kDevice).allocate({.total_bytes = n * n * 8});
   const Calls calls{3, 3, 0, n * n * 8};
   EXPECT_EQ(calls_of([&] {
               return copy_elements_on(driver, device.data(), rows_of(n), address, columns_of(n), 1);
@@ -271,8 +271,8 @@ TEST(CopyElementsOnCalls, MemoryOnTheWayIsBounded) {
 
 TEST(CopyElementsOnCalls, WithoutMemoryOnTheWayElementsAreCopiedOneByOne) {
   EmulatedDriver& driver = emulated_driver();
-  Side to(DeviceType::kCuda, 20000, 1);
-  Side from(DeviceType::kCudaHost, 20000, 2);
+  Side to(MemoryKind::kDevice, 20000, 1);
+  Side from(MemoryKind::kPinned, 20000, 2);
   ASSERT_TRUE(
       copy_elements(to.expected.data(), rows_of(50), from.expected.data(), columns_of(50)).ok());
   ASSERT_TRUE(driver.synchronize_device().ok());
@@ -288,14 +288,14 @@ TEST(CopyElementsOnCalls, WithoutMemoryOnTheWayElementsAreCopiedOneByOne) {
 
 // --- Fills ---------------------------------------------------------------------------------------
 
-class FillElementsOn : public ::testing::TestWithParam<DeviceType> {};
+class FillElementsOn : public ::testing::TestWithParam<MemoryKind> {};
 
 TEST_P(FillElementsOn, EqualsTheReference) {
   std::mt19937_64 random(5);
   for (int i = 0; i < 200; ++i) {
     // Memory of the host is filled element by element, which is slow.
     const bool is_small =
-        i % 2 == 0 || GetParam() == DeviceType::kHost || GetParam() == DeviceType::kCudaHost;
+        i % 2 == 0 || GetParam() == MemoryKind::kHost || GetParam() == MemoryKind::kPinned;
     const Extents shape = is_small ? random_shape(random) : large_shape(random);
     const std::int64_t itemsize = random() % 4 == 0 ? 1 + static_cast<std::int64_t>(random() % 40)
                                                     : std::int64_t{1} << (random() % 5);
@@ -315,13 +315,13 @@ TEST_P(FillElementsOn, EqualsTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Memories, FillElementsOn,
-                         ::testing::Values(DeviceType::kCuda, DeviceType::kCudaManaged,
-                                           DeviceType::kCudaHost, DeviceType::kHost),
-                         [](const auto& info) { return std::string(memory_name(info.param)); });
+                         ::testing::Values(MemoryKind::kDevice, MemoryKind::kManaged,
+                                           MemoryKind::kPinned, MemoryKind::kHost),
+                         [](const auto& info) { return std::string(to_string(info.param)); });
 
 TEST(FillElementsOnCalls, IsOneKernelOrOneFillOfBytes) {
   EmulatedDriver& driver = emulated_driver();
-  Side side(DeviceType::kCuda, 80000, 1);
+  Side side(MemoryKind::kDevice, 80000, 1);
   const auto fill = [&](const StridedView& view, const Bytes& element) {
     return calls_of([&] { return fill_elements_on(driver, side.data(), view, element, 1); });
   };
@@ -337,7 +337,7 @@ TEST(FillElementsOnCalls, IsOneKernelOrOneFillOfBytes) {
 TEST(FillElementsOnCalls, ALongElementCrossesOnce) {
   EmulatedDriver& driver = emulated_driver();
   const StridedView view{{300}, {600}, 0, 500};
-  Side side(DeviceType::kCuda, 180000, 1);
+  Side side(MemoryKind::kDevice, 180000, 1);
   Bytes element(500);
   for (std::size_t i = 0; i < element.size(); ++i) element[i] = static_cast<std::byte>(i % 251);
   ASSERT_TRUE(fill_elements(side.expected.data(), view, element).ok());
@@ -348,7 +348,7 @@ TEST(FillElementsOnCalls, ALongElementCrossesOnce) {
 
 TEST(FillElementsOnErrors, AreFoundBeforeAnythingIsEnqueued) {
   EmulatedDriver& driver = emulated_driver();
-  const Block device = *driver.resource(DeviceType::kCuda).allocate({.total_bytes = 64});
+  const Block device = *driver.resource(MemoryKind::kDevice).allocate({.total_bytes = 64});
   const StridedView four{{4}, {8}, 0, 8};
   const auto error = [&](std::byte* target, const StridedView& view, std::size_t length,
                          StreamHandle stream) {
@@ -369,7 +369,8 @@ TEST(CopyElementsOnCalls, APlaneOfPaddedRowsIsOneCall) {
   const StridedView field{{3, 20, 10}, {20 * 128, 128, 8}, 0, 8};
   const StridedView plane = *index(field, 0, 2);
   std::vector<std::byte> host(3 * 20 * 128, std::byte{1});
-  const Block device = *driver.resource(DeviceType::kCuda).allocate({.total_bytes = 3 * 20 * 128});
+  const Block device =
+      *driver.resource(MemoryKind::kDevice).allocate({.total_bytes = 3 * 20 * 128});
   const std::int64_t before = copies();
   EXPECT_TRUE(
       copy_elements_on(driver, device.data(), plane, host.data(), plane, current_stream()).ok());
@@ -380,7 +381,7 @@ TEST(CopyElementsOnCalls, EqualDenseLayoutsAreOneCall) {
   EmulatedDriver& driver = emulated_driver();
   const StridedView dense{{3, 20, 10}, {1600, 80, 8}, 0, 8};
   std::vector<std::byte> host(4800);
-  const Block device = *driver.resource(DeviceType::kCuda).allocate({.total_bytes = 4800});
+  const Block device = *driver.resource(MemoryKind::kDevice).allocate({.total_bytes = 4800});
   const std::int64_t before = copies();
   EXPECT_TRUE(copy_elements_on(driver, device.data(), dense, host.data(), dense, 1).ok());
   EXPECT_EQ(copies() - before, 1);
@@ -389,7 +390,7 @@ TEST(CopyElementsOnCalls, EqualDenseLayoutsAreOneCall) {
 TEST(CopyElementsOnErrors, AreFoundBeforeAnythingIsEnqueued) {
   EmulatedDriver& driver = emulated_driver();
   std::vector<std::byte> host(64);
-  const Block device = *driver.resource(DeviceType::kCuda).allocate({.total_bytes = 64});
+  const Block device = *driver.resource(MemoryKind::kDevice).allocate({.total_bytes = 64});
   const StridedView four{{4}, {8}, 0, 8};
   const StridedView five{{5}, {8}, 0, 8};
   const StridedView halves{{4}, {8}, 0, 4};
@@ -436,7 +437,7 @@ TEST(CopyElementsOnErrors, AtEveryOperationLeakNothing) {
   EmulatedDriver& driver = emulated_driver();
   const StridedView forwards{{4, 4}, {64, 8}, 0, 8};
   const StridedView backwards{{4, 4}, {-64, -8}, 216, 8};
-  const Block block = *driver.resource(DeviceType::kCuda).allocate({.total_bytes = 20000});
+  const Block block = *driver.resource(MemoryKind::kDevice).allocate({.total_bytes = 20000});
   // The stream's check, the scratch block, copies.
   fail_at_every_operation(3, [&] {
     return copy_elements_on(driver, block.data(), forwards, block.data(), backwards, 1);

@@ -45,7 +45,7 @@ Bytes random_bytes(std::mt19937_64& random, std::int64_t length) {
 
 Block on_device(CudaDriver& driver, const Bytes& bytes) {
   absl::StatusOr<Block> block =
-      driver.resource(DeviceType::kCuda).allocate({.total_bytes = std::ssize(bytes)});
+      driver.resource(MemoryKind::kDevice).allocate({.total_bytes = std::ssize(bytes)});
   EXPECT_TRUE(block.ok()) << block.status();
   EXPECT_TRUE(driver.copy(block->data(), bytes.data(), std::ssize(bytes), 1).ok());
   return *std::move(block);
@@ -157,7 +157,7 @@ TEST(KernelsGpu, ReachBeyond32Bits) {
   GRIDBUF_NEEDS_GPU();
   const std::int64_t plane = (std::int64_t{5} << 29) + 512;
   const absl::StatusOr<Block> block =
-      driver.resource(DeviceType::kCuda).allocate({.total_bytes = 2 * plane});
+      driver.resource(MemoryKind::kDevice).allocate({.total_bytes = 2 * plane});
   if (!block.ok()) GTEST_SKIP() << "NOT RUN, too little device memory: " << block.status();
   const StridedView spread{{2, 1000}, {plane, 8}, 0, 8};
   std::mt19937_64 random(4);

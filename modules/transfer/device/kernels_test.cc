@@ -377,7 +377,8 @@ TEST(KernelIndices, OffsetsHave64Bits) {
 struct KernelsOnDevice : ::testing::Test {
   EmulatedDriver& driver = emulated_driver();
   Block on_device(const Bytes& bytes) {
-    Block block = *driver.resource(DeviceType::kCuda).allocate({.total_bytes = std::ssize(bytes)});
+    Block block =
+        *driver.resource(MemoryKind::kDevice).allocate({.total_bytes = std::ssize(bytes)});
     EXPECT_TRUE(driver.copy(block.data(), bytes.data(), std::ssize(bytes), 1).ok());
     return block;
   }

@@ -115,7 +115,7 @@ int pool_trim(int) {
   return 0;
 }
 
-int allocate(DeviceType kind, void** address, std::uint64_t length_bytes, StreamHandle stream) {
+int allocate(MemoryKind kind, void** address, std::uint64_t length_bytes, StreamHandle stream) {
   const ScopedStream scope(stream);
   absl::StatusOr<Block> block = fake_device().resource(kind).allocate(
       {.total_bytes = static_cast<std::int64_t>(length_bytes), .alignment_bytes = 256});
@@ -136,7 +136,7 @@ int release(void* address, StreamHandle stream) {
 }
 int malloc_async(void** address, std::uint64_t length_bytes, std::uint64_t stream) {
   GRIDBUF_FAKE(malloc_async);
-  return allocate(DeviceType::kCuda, address, length_bytes, stream);
+  return allocate(MemoryKind::kDevice, address, length_bytes, stream);
 }
 int free_async(void* address, std::uint64_t stream) {
   GRIDBUF_FAKE(free_async);
@@ -144,12 +144,12 @@ int free_async(void* address, std::uint64_t stream) {
 }
 int malloc_now(void** address, std::uint64_t length_bytes) {
   GRIDBUF_FAKE(malloc_now);
-  const int error = allocate(DeviceType::kCuda, address, length_bytes, kLegacyDefaultStream);
+  const int error = allocate(MemoryKind::kDevice, address, length_bytes, kLegacyDefaultStream);
   return error != 0 ? error : code_of(fake_device().synchronize_device());
 }
 int malloc_managed(void** address, std::uint64_t length_bytes) {
   GRIDBUF_FAKE(malloc_managed);
-  return allocate(DeviceType::kCudaManaged, address, length_bytes, kLegacyDefaultStream);
+  return allocate(MemoryKind::kManaged, address, length_bytes, kLegacyDefaultStream);
 }
 int free_now(void* address) {
   GRIDBUF_FAKE(free_now);
@@ -158,7 +158,7 @@ int free_now(void* address) {
 }
 int host_alloc(void** address, std::uint64_t length_bytes) {
   GRIDBUF_FAKE(host_alloc);
-  return allocate(DeviceType::kCudaHost, address, length_bytes, kLegacyDefaultStream);
+  return allocate(MemoryKind::kPinned, address, length_bytes, kLegacyDefaultStream);
 }
 int host_free(void* address) {
   GRIDBUF_FAKE(host_free);
