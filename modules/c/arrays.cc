@@ -20,19 +20,19 @@ namespace gridbuf::c {
 namespace {
 
 // The end of wrapped memory. Without `release` until nothing can fail any more.
-struct Foreign {
+struct WrappedMemory {
   gridbuf_release release = nullptr;
   void* context = nullptr;
 
-  Foreign() = default;
-  Foreign(const Foreign&) = delete;
-  Foreign& operator=(const Foreign&) = delete;
-  ~Foreign() {
+  WrappedMemory() = default;
+  WrappedMemory(const WrappedMemory&) = delete;
+  WrappedMemory& operator=(const WrappedMemory&) = delete;
+  ~WrappedMemory() {
     if (release != nullptr) release(context);
   }
 };
 
-absl::StatusOr<StridedView> view_of(const Field& field, const std::int64_t* strides_bytes) {
+absl::StatusOr<StridedView> view_of(const Options& field, const std::int64_t* strides_bytes) {
   LayoutRequest dense = field.request;
   dense.alignment_bytes = 1;
   GRIDBUF_ASSIGN_OR_RETURN(const auto& layout, make_plan(dense));
@@ -42,7 +42,7 @@ absl::StatusOr<StridedView> view_of(const Field& field, const std::int64_t* stri
   return view;
 }
 
-absl::StatusOr<Array> wrap(void* data, const std::int64_t* strides_bytes, const Field& field,
+absl::StatusOr<Array> wrap(void* data, const std::int64_t* strides_bytes, const Options& field,
                            Owner owner) {
   if ((field.flags & ~static_cast<std::uint32_t>(GRIDBUF_READONLY)) != 0) {
     return bad({"options->flags", std::to_string(field.flags), "0 or GRIDBUF_READONLY",
@@ -63,7 +63,7 @@ absl::StatusOr<Array> wrap(void* data, const std::int64_t* strides_bytes, const 
   return Array::from(std::move(descriptor), given);
 }
 
-absl::StatusOr<Array> create(const Field& field) {
+absl::StatusOr<Array> create(const Options& field) {
   if ((field.flags & (GRIDBUF_READONLY | GRIDBUF_DELAYED)) != 0) {
     return bad({"options->flags", "GRIDBUF_READONLY or DELAYED",
                 "0 or more of GRIDBUF_ZEROED and POPULATE",
@@ -116,7 +116,7 @@ gridbuf_status gridbuf_array_wrap(void* data, const int64_t* strides_bytes,
                                   void* context, gridbuf_array** out) {
   return made(out, [&]() -> absl::Status {
     GRIDBUF_ASSIGN_OR_RETURN(const auto& field, read_options(options));
-    const auto foreign = std::make_shared<Foreign>();
+    const auto foreign = std::make_shared<WrappedMemory>();
     GRIDBUF_RETURN_IF_ERROR(
         give(wrap(data, strides_bytes, field, gridbuf::Owner(foreign, data)), out));
     foreign->context = context;

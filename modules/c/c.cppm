@@ -228,7 +228,7 @@ void write_struct(const T& made, T* out) {
 // ---- Options. ----
 
 /// The options, in the types of the library. Views refer to the caller's memory.
-struct Field {
+struct Options {
   LayoutRequest request;
   DType dtype;
   std::optional<DeviceType> memory;
@@ -240,11 +240,11 @@ struct Field {
   std::int64_t device_alignment_bytes = 0;
 };
 
-absl::StatusOr<Field> read_options(const gridbuf_options* options);
+absl::StatusOr<Options> read_options(const gridbuf_options* options);
 /// Only dims, halo and aligned index, for an array of `ndim` dimensions. NULL is nothing.
 absl::StatusOr<LayoutRequest> read_meaning(const gridbuf_options* options, int ndim);
 /// The layout of the device's buffer, if the options give one.
-absl::StatusOr<std::optional<Layout>> device_layout_of(const Field& field,
+absl::StatusOr<std::optional<Layout>> device_layout_of(const Options& field,
                                                        const LayoutRequest& host);
 
 absl::StatusOr<DeviceType> read_memory(std::int32_t memory);

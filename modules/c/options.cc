@@ -18,6 +18,8 @@ module;
 
 module gridbuf.c;
 
+import gridbuf.layout.preset;
+
 namespace gridbuf::c {
 namespace {
 
@@ -124,12 +126,12 @@ absl::StatusOr<Halo> read_halo(const std::int64_t* halo, int ndim) {
   return widths;
 }
 
-absl::StatusOr<Field> read_options(const gridbuf_options* given) {
+absl::StatusOr<Options> read_options(const gridbuf_options* given) {
   GRIDBUF_ASSIGN_OR_RETURN(const auto& options, read_struct("options", given, kFirstOptions));
   GRIDBUF_RETURN_IF_ERROR(check_ndim(options.ndim));
   const int ndim = options.ndim;
   if (ndim > 0) GRIDBUF_RETURN_IF_ERROR(require(options.shape, "options->shape"));
-  Field field;
+  Options field;
   GRIDBUF_ASSIGN_OR_RETURN(field.dtype, read_dtype(options.dtype));
   GRIDBUF_ASSIGN_OR_RETURN(field.request, meaning_of(options, ndim));
   field.request.shape = list_of<Extents>(options.shape, ndim);
@@ -172,7 +174,7 @@ absl::StatusOr<LayoutRequest> read_meaning(const gridbuf_options* given, int ndi
               "that of the array, " + std::to_string(ndim), "pass dims and halo of the array"});
 }
 
-absl::StatusOr<std::optional<Layout>> device_layout_of(const Field& field,
+absl::StatusOr<std::optional<Layout>> device_layout_of(const Options& field,
                                                        const LayoutRequest& host) {
   if (field.device_layout.empty() && field.device_alignment_bytes == 0) return std::nullopt;
   LayoutRequest request = host;

@@ -22,7 +22,7 @@ absl::Status check_second(StorageKind kind, bool is_given) {
               "left out of a storage of one buffer", "pass GRIDBUF_STORAGE_BOTH as the kind"});
 }
 
-absl::StatusOr<StorageRequest> read_request(const Field& field) {
+absl::StatusOr<StorageRequest> read_request(const Options& field) {
   if (field.memory || (field.flags & GRIDBUF_READONLY) != 0) {
     return bad({"options->memory or GRIDBUF_READONLY", "set", "left out of a new storage",
                 "pass options->kind"});
@@ -54,7 +54,7 @@ absl::StatusOr<Storage> wrap(StorageParts parts, std::int32_t kind,
   if (options != nullptr) {
     GRIDBUF_ASSIGN_OR_RETURN(const auto& field, read_options(options));
     LayoutRequest first = (parts.host ? parts.host : parts.device)->request();
-    Field second = field;
+    Options second = field;
     if (second.device_layout.size() != first.shape.size()) second.device_layout = {};
     GRIDBUF_ASSIGN_OR_RETURN(parts.missing_layout, device_layout_of(second, first));
     GRIDBUF_RETURN_IF_ERROR(check_second(parts.kind, parts.missing_layout.has_value()));

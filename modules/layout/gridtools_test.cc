@@ -28,6 +28,7 @@
 #include "gridtools/storage/traits.hpp"
 
 import gridbuf.layout;
+import gridbuf.layout.preset;
 
 namespace gridtools_test {
 

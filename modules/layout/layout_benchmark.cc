@@ -8,6 +8,7 @@
 #include "absl/status/statusor.h"
 
 import gridbuf.layout;
+import gridbuf.layout.preset;
 import gridbuf.layout.view;
 
 namespace gridbuf {

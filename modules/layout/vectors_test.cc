@@ -16,6 +16,7 @@
 #include "nlohmann/json.hpp"
 
 import gridbuf.layout;
+import gridbuf.layout.preset;
 import gridbuf.layout.view;
 
 namespace gridbuf {

@@ -59,6 +59,7 @@ import gridbuf.interface.buffer;
 import gridbuf.interface.dlpack;
 import gridbuf.interface.numpy;
 import gridbuf.layout;
+import gridbuf.layout.preset;
 import gridbuf.layout.view;
 import gridbuf.storage;
 import gridbuf.storage.sync;

@@ -132,7 +132,7 @@ class Storage {
   std::int64_t nbytes() const { return seen_.nbytes(); }
   const Dims& dims() const { return seen_.dims(); }
   const Halo& halo() const { return seen_.halo(); }
-  const LayoutMap& layout() const { return seen_.layout_map(); }
+  const LayoutMap& layout_map() const { return seen_.layout_map(); }
   const Extents& aligned_index() const { return seen_.aligned_index(); }
   std::int64_t alignment_bytes() const { return seen_.alignment_bytes(); }
   /// Whether at least one buffer is read-only.

@@ -156,7 +156,7 @@ std::vector<std::size_t> Run::points_of(const Storage& view) const {
     // By the strides of the base, largest first.
     std::size_t ordinal = 0;
     Extents index(shape_.size(), 0);
-    for (const int axis : axes_by_rank(storage_.layout())) {
+    for (const int axis : axes_by_rank(storage_.layout_map())) {
       index[axis] = offset / whole.view.strides_bytes[axis];
       offset %= whole.view.strides_bytes[axis];
     }

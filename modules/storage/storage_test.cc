@@ -231,7 +231,7 @@ TEST_F(StorageTest, RegressionGt4py576MetadataFollowsTheDimensions) {
   EXPECT_EQ(plane.dims(), (Dims{kDimI, kDimK}));
   EXPECT_EQ(plane.halo(), (Halo{{1, 1}, {3, 0}}));
   EXPECT_EQ(plane.aligned_index(), (Extents{1, 3}));
-  EXPECT_EQ(plane.layout(), (LayoutMap{0, 1}));
+  EXPECT_EQ(plane.layout_map(), (LayoutMap{0, 1}));
   const Storage domain = storage.domain_view();
   EXPECT_EQ(domain.shape(), (Extents{6, 5, 7}));
   EXPECT_EQ(domain.halo(), no_halo(3));
@@ -253,7 +253,7 @@ TEST_F(StorageTest, RegressionGt4py31CopiesOfViewsKeepParametersAndValues) {
       ASSERT_TRUE(copied.ok()) << copied.status();
       EXPECT_EQ(copied->kind(), kind);
       EXPECT_EQ(copied->dims(), view.dims());
-      EXPECT_EQ(copied->layout(), view.layout());
+      EXPECT_EQ(copied->layout_map(), view.layout_map());
       EXPECT_EQ(copied->halo(), view.halo());
       EXPECT_EQ(copied->alignment_bytes(), view.alignment_bytes());
       EXPECT_FALSE(copied->shares_base(view));
@@ -827,7 +827,7 @@ TEST_F(WrapTest, EveryKindSharesMemory) {
     const Side side = storage.has(kDevice) ? kDevice : kHost;
     ASSERT_TRUE(write(*wrapped, side, 3).ok());
     EXPECT_EQ(wrapped->sync_state(), storage.sync_state());
-    EXPECT_EQ(wrapped->layout(), storage.layout());
+    EXPECT_EQ(wrapped->layout_map(), storage.layout_map());
     EXPECT_EQ(*testing::read_values(storage, side), counting(storage, 3));
   }
 }

@@ -80,7 +80,7 @@ TEST_F(TwoLayoutsTest, EachSideHasItsOrderPaddingAndAlignment) {
   const Storage field = fortran_and_padded();
   EXPECT_TRUE(field.has_two_layouts());
   EXPECT_EQ(field.strides_bytes(), (Extents{8, 40, 240}));
-  EXPECT_EQ(field.layout(), (LayoutMap{2, 1, 0}));
+  EXPECT_EQ(field.layout_map(), (LayoutMap{2, 1, 0}));
   const Array device = field.array(kDevice);
   EXPECT_EQ(device.memory().view.strides_bytes, (Extents{768, 128, 8}));
   EXPECT_EQ(device.layout().layout_map(), (LayoutMap{0, 1, 2}));
@@ -120,7 +120,7 @@ TEST_F(TwoLayoutsTest, ViewsFollowTheirSide) {
               layout_of(view.shape(), device.memory().view.strides_bytes));
   }
   EXPECT_EQ(field.view(plane).array(kDevice).layout().layout_map(), (LayoutMap{0, 1}));
-  EXPECT_EQ(field.view(plane).layout(), (LayoutMap{1, 0}));
+  EXPECT_EQ(field.view(plane).layout_map(), (LayoutMap{1, 0}));
 }
 
 TEST_F(TwoLayoutsTest, CopiesKeepBoth) {
@@ -129,7 +129,7 @@ TEST_F(TwoLayoutsTest, CopiesKeepBoth) {
   for (const Storage& view : {field, sliced(field, 1, 1, 5, 2), field.domain_view()}) {
     const absl::StatusOr<Storage> copied = view.copy();
     ASSERT_TRUE(copied.ok()) << copied.status();
-    EXPECT_EQ(copied->layout(), (LayoutMap{2, 1, 0}));
+    EXPECT_EQ(copied->layout_map(), (LayoutMap{2, 1, 0}));
     EXPECT_EQ(copied->array(kDevice).layout().layout_map(), (LayoutMap{0, 1, 2}));
     EXPECT_EQ(copied->array(kDevice).layout().alignment_bytes(),
               view.array(kDevice).layout().alignment_bytes());
@@ -222,7 +222,7 @@ TEST_F(TwoLayoutsTest, TwoBuffersKeepTheirLayouts) {
                                                       .kind = StorageKind::kSoftwareManaged,
                                                       .sync = *SyncState::make(kSyncHostDirty)});
   ASSERT_TRUE(pair.ok()) << pair.status();
-  EXPECT_EQ(pair->layout(), (LayoutMap{2, 1, 0}));
+  EXPECT_EQ(pair->layout_map(), (LayoutMap{2, 1, 0}));
   EXPECT_EQ(pair->array(kDevice).layout().layout_map(), (LayoutMap{1, 2, 0}));
   EXPECT_EQ(*testing::read_values(*pair, kDevice), counting(host, 1));
 }

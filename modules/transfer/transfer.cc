@@ -143,8 +143,8 @@ absl::Status copy_elements(std::byte* target_block, const StridedView& target,
   GRIDBUF_ASSIGN_OR_RETURN(const auto& source_hull, hull_of("the source", source_block, source));
   GRIDBUF_RETURN_IF_ERROR(check_swap(options.swap_unit_bytes, target.itemsize_bytes));
   if (target_hull.length_bytes() == 0 || target.itemsize_bytes == 0) return absl::OkStatus();
-  if (!loops::overlap(loops::range_of(target_block, target_hull),
-                      loops::range_of(source_block, source_hull))) {
+  if (!loops::share_bytes(loops::range_of(target_block, target_hull),
+                          loops::range_of(source_block, source_hull))) {
     return copy_apart(target_block, target, source_block, source, options);
   }
   const bool keeps_bytes = options.swap_unit_bytes <= 1;
@@ -163,7 +163,7 @@ absl::Status fill_elements(std::byte* target_block, const StridedView& target,
   if (hull.length_bytes() == 0 || target.itemsize_bytes == 0) return absl::OkStatus();
   const auto element_begin = reinterpret_cast<std::uintptr_t>(element.data());
   const loops::AddressRange element_range{element_begin, element_begin + element.size()};
-  if (!loops::overlap(loops::range_of(target_block, hull), element_range)) {
+  if (!loops::share_bytes(loops::range_of(target_block, hull), element_range)) {
     return fill_apart(target_block, target, element, options);
   }
   const absl::StatusOr<Block> kept =
@@ -330,7 +330,7 @@ absl::StatusOr<Apart> apart_from(const std::byte* target_block, const StridedVie
                                  const std::byte* block, const StridedView& view,
                                  MemoryResource* scratch) {
   const bool shares_bytes =
-      loops::overlap(loops::range_of(target_block, target), loops::range_of(block, view));
+      loops::share_bytes(loops::range_of(target_block, target), loops::range_of(block, view));
   return shares_bytes ? keep(block, view, scratch) : Apart{block, view, Block()};
 }
 

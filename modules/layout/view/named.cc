@@ -15,6 +15,8 @@ module;
 
 module gridbuf.layout.view;
 
+import gridbuf.layout.preset;
+
 namespace gridbuf {
 namespace {
 

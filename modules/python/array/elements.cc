@@ -22,20 +22,20 @@ namespace gridbuf::python {
 namespace {
 
 /// Where the elements of an ndarray are; its fields may change when Python code runs.
-struct Elements {
+struct Seen {
   std::byte* first;
   StridedView view;
 };
 
 /// What is copied, broadcast to one shape.
 struct Job {
-  Elements target;
-  Elements source;
-  std::optional<Elements> mask;
+  Seen target;
+  Seen source;
+  std::optional<Seen> mask;
   const ElementParts* parts;  // of the target's type
 };
 
-Elements elements_of(const NdarrayFields& fields, std::int64_t itemsize_bytes) {
+Seen elements_of(const NdarrayFields& fields, std::int64_t itemsize_bytes) {
   return {fields.first_element,
           {.shape = fields.shape,
            .strides_bytes = fields.strides_bytes,
@@ -110,7 +110,7 @@ Job make_job(PyObject* target, const DTypePtr& to, PyObject* source, const DType
 
 // ---- Conversions. ----
 
-bool overlap(const Elements& a, const Elements& b) {
+bool overlap(const Seen& a, const Seen& b) {
   const auto hull_a = byte_hull(a.view);
   const auto hull_b = byte_hull(b.view);
   if (!hull_a || !hull_b) return true;
@@ -120,8 +120,8 @@ bool overlap(const Elements& a, const Elements& b) {
 
 /// The array, or a copy if it shares memory with the target: NumPy notices only some overlaps, and
 /// a conversion may be repeated.
-py::object apart_from(const Elements& target, PyObject* array, const DTypePtr& dtype) {
-  const Elements elements = elements_of(fields_of(array), dtype->type.itemsize_bytes());
+py::object apart_from(const Seen& target, PyObject* array, const DTypePtr& dtype) {
+  const Seen elements = elements_of(fields_of(array), dtype->type.itemsize_bytes());
   if (!overlap(target, elements)) return share(array);
   return steal(PyObject_CallMethod(array, "copy", nullptr));
 }

@@ -161,8 +161,6 @@ py::object block_facts(const BlockFacts& facts) {
 }
 
 void add_memory_functions(PyObject* module) {
-  // The first copy may run where no memory is left to read the system's files.
-  loops::cache_bytes();
   auto core = py::reinterpret_borrow<py::module_>(module);
   core.def("_memory_statistics", statistics)
       .def("_memory_options", options)
@@ -175,9 +173,7 @@ void add_memory_functions(PyObject* module) {
       .def("_memory_threads", [] { return std::pair(thread_count(), thread_count_origin()); })
       .def("_memory_set_threads", set_threads)
       .def("_memory_simd", get_simd)
-      .def("_memory_set_simd", set_simd_by_name)
-      .def("_memory_cache_bytes", loops::cache_bytes)
-      .def("_memory_set_cache_bytes", loops::set_cache_bytes);
+      .def("_memory_set_simd", set_simd_by_name);
 }
 
 namespace {

@@ -332,7 +332,7 @@ void add_properties(Attributes& type) {
           [](const StorageObject& object) { return object.dtype->type.itemsize_bytes(); },
           doc("StorageBase.itemsize"))
       .get("dims", dims, doc("StorageBase.dims"))
-      .get("layout", numbers<&Storage::layout>, doc("StorageBase.layout"))
+      .get("layout", numbers<&Storage::layout_map>, doc("StorageBase.layout"))
       .get("aligned_index", numbers<&Storage::aligned_index>, doc("StorageBase.aligned_index"))
       .get("alignment_size", value<&Storage::alignment_bytes>, doc("StorageBase.alignment_size"))
       .get("device_strides",

@@ -18,7 +18,7 @@ import gridbuf
 import ml_dtypes
 import numpy as np
 import pytest
-from gridbuf import _core, memory
+from gridbuf import memory
 
 CASES = 14_000
 """Per instruction set: more than 10^4, as some of them are refusals."""
@@ -55,15 +55,6 @@ def _as_it_was() -> Iterator[None]:
     yield
     memory.set_simd(before)
     memory.configure(**options)
-
-
-@pytest.fixture
-def small_caches() -> Iterator[None]:
-    """Arrays of a few MiB are longer than the caches of this machine, and written by non-temporal stores."""
-    before = _core._memory_cache_bytes()
-    _core._memory_set_cache_bytes(1 << 20)
-    yield
-    _core._memory_set_cache_bytes(before)
 
 
 # ---- Memory, and arrays in it. ----
@@ -366,7 +357,6 @@ def large_layouts(dtype: np.dtype[Any]) -> Iterator[tuple[Layout, int]]:
      (">f8", "<f8"), ("f4", "f8"), ("f8", "f4"), ("f8", "i4"), ("f2", "f4"), ("i4", "f8"),
      ("f4", "i2"), ("i8", "u1"), ("c8", ">u2"), ("?", "i4")],
 )  # fmt: skip
-@pytest.mark.usefixtures("small_caches")
 @pytest.mark.parametrize("simd", memory.supported_simd())
 def test_large_arrays(simd: Any, to: str, of: str, masked: bool) -> None:
     memory.set_simd(simd)
@@ -387,7 +377,6 @@ def test_large_arrays(simd: Any, to: str, of: str, masked: bool) -> None:
     check(Case(blocks, target, source, mask if masked else True, "unsafe", 1, 2), f"{simd} {to}")
 
 
-@pytest.mark.usefixtures("small_caches")
 @pytest.mark.parametrize("order", [(2, 1, 0), (0, 2, 1), (1, 0, 2)])
 def test_integers_between_layouts_go_in_blocks(order: tuple[int, int, int]) -> None:
     source = np.arange(33 * 701 * 499, dtype="i8").astype("i2").reshape(33, 701, 499)  # 22 MiB
@@ -400,7 +389,6 @@ def test_integers_between_layouts_go_in_blocks(order: tuple[int, int, int]) -> N
     assert np.array_equal(target[:, :, 1::3], source[:, :, 1::3])
 
 
-@pytest.mark.usefixtures("small_caches")
 @pytest.mark.parametrize("simd", memory.supported_simd())
 def test_large_arrays_that_overlap(simd: Any) -> None:
     memory.set_simd(simd)

@@ -316,8 +316,8 @@ absl::Status copy_elements_on(DeviceDriver& driver, std::byte* target_block,
   GRIDBUF_ASSIGN_OR_RETURN(const auto& source_hull, hull_of("the source", source_block, source));
   GRIDBUF_RETURN_IF_ERROR(driver.check_stream(stream));
   if (is_empty(target.shape) || target.itemsize_bytes == 0) return absl::OkStatus();
-  if (!loops::overlap(loops::range_of(target_block, target_hull),
-                      loops::range_of(source_block, source_hull))) {
+  if (!loops::share_bytes(loops::range_of(target_block, target_hull),
+                          loops::range_of(source_block, source_hull))) {
     return copy_parts(driver, target_block, target, source_block, source, stream, parts);
   }
   if (!loops::may_overlap_itself(target) &&

@@ -144,7 +144,7 @@ struct AddressRange {
 AddressRange range_of(const std::byte* block, const StridedView& view);
 AddressRange range_of(const std::byte* block, const checked::ByteHull& hull);
 /// Whether the ranges have a common byte.
-bool overlap(const AddressRange& a, const AddressRange& b);
+bool share_bytes(const AddressRange& a, const AddressRange& b);
 
 /// Whether every element of the source is the target's element at the same index.
 bool same_elements(const std::byte* target_block, const StridedView& target,
@@ -158,10 +158,6 @@ std::optional<StridedView> packed(const StridedView& view);
 
 /// The length of this machine's last-level cache, as the system reported it at the first call.
 std::int64_t cache_bytes();
-/// Replaces that length. Only tests do, so that small arrays are larger than the caches of every
-/// machine.
-void set_cache_bytes(std::int64_t bytes);
-
 /// Thresholds in bytes of the target. Only tests set them.
 struct CopyLimits {
   /// From this length on, stores may be non-temporal. With ordinary stores, planes of a quarter of

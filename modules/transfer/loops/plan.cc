@@ -2,7 +2,6 @@ module;
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -325,23 +324,17 @@ void run_planes(const CopyPlan& plan, Simd simd, std::int64_t begin, std::int64_
 
 }  // namespace
 
-namespace {
-
-// Relaxed: the number is all that is published.
-std::atomic<std::int64_t>& known_cache_bytes() {
-  static std::atomic<std::int64_t> bytes = system::last_cache_bytes();
+std::int64_t cache_bytes() {
+  static const std::int64_t bytes = system::last_cache_bytes();
   return bytes;
 }
+
+namespace {
+
 // Before any thread: see modules/base/fork.h.
-[[maybe_unused]] const std::atomic<std::int64_t>& bytes_at_load = known_cache_bytes();
+[[maybe_unused]] const std::int64_t bytes_at_load = cache_bytes();
 
 }  // namespace
-
-std::int64_t cache_bytes() { return known_cache_bytes().load(std::memory_order_relaxed); }
-
-void set_cache_bytes(std::int64_t bytes) {
-  known_cache_bytes().store(bytes, std::memory_order_relaxed);
-}
 
 CopyPlan plan_walk(Walk walk, std::int64_t itemsize_bytes, std::int64_t swap_unit_bytes,
                    Order order, const CopyLimits& limits) {

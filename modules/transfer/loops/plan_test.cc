@@ -107,19 +107,17 @@ TEST(Plan, LeavesSmallCopiesToOneThreadAndTheCaches) {
   EXPECT_EQ(plan.tasks, plan.bands.count * plan.columns.count * plan.planes.count);
 }
 
-// Thresholds follow the cache's length, so that tests reach non-temporal stores on every machine.
 TEST(Plan, StreamsWhatIsLongerThanTheCaches) {
-  const std::int64_t before = cache_bytes();
   const StridedView target = view({64, 64, 64}, {1, 64, 64 * 64});
   const StridedView source = view({64, 64, 64}, {64 * 64, 64, 1});
+  Walk walk = make_walk(nullptr, target, nullptr, source);
+  ASSERT_TRUE(arrange(walk, 8));
   for (const bool is_longer : {true, false}) {
-    set_cache_bytes(is_longer ? std::int64_t{1} << 20 : std::int64_t{1} << 40);
-    Walk walk = make_walk(nullptr, target, nullptr, source);
-    ASSERT_TRUE(arrange(walk, 8));
-    EXPECT_EQ(plan_walk(walk, 8, 1, Order::kAny, {}).streams, is_longer);
-    EXPECT_EQ(FillLimits().stream_bytes, 8 * cache_bytes());
+    const CopyLimits limits{.stream_bytes = std::int64_t{1} << (is_longer ? 20 : 40)};
+    EXPECT_EQ(plan_walk(walk, 8, 1, Order::kAny, limits).streams, is_longer);
   }
-  set_cache_bytes(before);
+  EXPECT_EQ(CopyLimits().stream_bytes, cache_bytes() / 4);
+  EXPECT_EQ(FillLimits().stream_bytes, 8 * cache_bytes());
 }
 
 // For all loops, every cut of the range runs every task once.

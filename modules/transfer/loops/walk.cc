@@ -142,7 +142,7 @@ AddressRange range_of(const std::byte* block, const checked::ByteHull& hull) {
           address + static_cast<std::uintptr_t>(hull.highest_bytes)};
 }
 
-bool overlap(const AddressRange& a, const AddressRange& b) {
+bool share_bytes(const AddressRange& a, const AddressRange& b) {
   return a.begin < b.end && b.begin < a.end;
 }
 

@@ -77,8 +77,8 @@ TEST(Overlap, KnowsRangesAndEqualElements) {
   const StridedView tail = view({2}, {8}, 16);
   const StridedView reversed = view({4}, {-8}, 24);
   const std::byte* block = source_block.data();
-  EXPECT_TRUE(overlap(range_of(block, all), range_of(block, tail)));
-  EXPECT_FALSE(overlap(range_of(block, all), range_of(block + 32, all)));
+  EXPECT_TRUE(share_bytes(range_of(block, all), range_of(block, tail)));
+  EXPECT_FALSE(share_bytes(range_of(block, all), range_of(block + 32, all)));
   EXPECT_TRUE(same_elements(source_block.data(), all, block, all));
   EXPECT_FALSE(same_elements(source_block.data(), all, block + 8, all));
   EXPECT_FALSE(same_elements(source_block.data(), all, block, reversed));

@@ -24,7 +24,7 @@ import gridbuf
 import gridbuf.storage
 import hypothesis
 import numpy as np
-from gridbuf import _core, memory, testing
+from gridbuf import memory, testing
 from hypothesis import HealthCheck, Phase, settings
 
 SANITIZED = "libclang_rt" in os.environ.get("LD_PRELOAD", "")
@@ -63,9 +63,8 @@ class Copies(Attack):
     def case(self, draw: random.Random) -> None:
         memory.set_simd(draw.choice(memory.supported_simd()))
         memory.set_num_threads(draw.choice((1, 1, 2, 8)))
-        # Long enough for several threads, and for stores that bypass the caches.
+        # Long enough for several threads.
         large = draw.random() < 0.02
-        _core._memory_set_cache_bytes(1 << 20)
         self.random.check(self.random.random_case(draw, large), "copyto")
 
 

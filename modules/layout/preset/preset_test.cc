@@ -10,6 +10,7 @@
 #include "absl/status/statusor.h"
 
 import gridbuf.layout;
+import gridbuf.layout.preset;
 
 namespace gridbuf {
 namespace {

@@ -24,7 +24,10 @@ module;
 #include "modules/base/fork.h"
 #include "modules/base/process_wide.h"
 
-module gridbuf.layout;
+module gridbuf.layout.preset;
+
+import gridbuf.base;
+import gridbuf.layout;
 
 namespace gridbuf {
 namespace {
