@@ -339,22 +339,6 @@ absl::StatusOr<Array> Array::copy(std::optional<MemoryKind> wanted) const {
   return made;
 }
 
-absl::Status enqueue_copy(DeviceDriver& driver, const BufferDescriptor& to,
-                          const BufferDescriptor& from, StreamHandle stream) {
-  const absl::StatusOr<StridedView> repeated = broadcast_to(from.view, to.view.shape);
-  if (!repeated.ok()) return repeated.status();
-  // Managed memory may have work that is pending on the stream.
-  const bool is_hosts =
-      is_host_readable(from.device.type) && memory_kind(from.device.type) != MemoryKind::kManaged;
-  if (is_hosts && checked::product(from.view.shape.span()) == 1) {
-    const std::span element(from.first_element(),
-                            static_cast<std::size_t>(from.view.itemsize_bytes));
-    return fill_elements_on(driver, to.block, to.view, element, stream, to.dtype.parts());
-  }
-  return copy_elements_on(driver, to.block, to.view, from.block, *repeated, stream,
-                          to.dtype.parts());
-}
-
 StreamHandle Array::stream() const {
   return info_.block.stream == 0 ? kLegacyDefaultStream : info_.block.stream;
 }
@@ -450,6 +434,28 @@ absl::Status Array::convert_by_host(const Array& source) const {
   if (absl::Status status = converted->copy_from(*read); !status.ok()) return status;
   return copy_from(*converted);
 }
+
+namespace {
+
+// At least one end is of a device. `from` is broadcast to the shape of `to`; a single element of
+// the host is a fill.
+absl::Status enqueue_copy(DeviceDriver& driver, const BufferDescriptor& to,
+                          const BufferDescriptor& from, StreamHandle stream) {
+  const absl::StatusOr<StridedView> repeated = broadcast_to(from.view, to.view.shape);
+  if (!repeated.ok()) return repeated.status();
+  // Managed memory may have work that is pending on the stream.
+  const bool is_hosts =
+      is_host_readable(from.device.type) && memory_kind(from.device.type) != MemoryKind::kManaged;
+  if (is_hosts && checked::product(from.view.shape.span()) == 1) {
+    const std::span element(from.first_element(),
+                            static_cast<std::size_t>(from.view.itemsize_bytes));
+    return fill_elements_on(driver, to.block, to.view, element, stream, to.dtype.parts());
+  }
+  return copy_elements_on(driver, to.block, to.view, from.block, *repeated, stream,
+                          to.dtype.parts());
+}
+
+}  // namespace
 
 absl::Status Array::copy_by_device(const Array& source) const {
   const bool to_device = !is_host_readable(memory_.device.type);

@@ -336,10 +336,4 @@ inline const StridedView& memory_of(const Array& array) { return array.memory().
 /// The view of the array that the map gives.
 Array apply(const IndexMap& map, const Array& array);
 
-/// Enqueues a copy on `stream` where at least one end is of a device. `from` is broadcast to the
-/// shape of `to`; a single element of the host is a fill. Wait for the stream before the host uses
-/// its memory. Errors: those of gridbuf.transfer.device.
-absl::Status enqueue_copy(DeviceDriver& driver, const BufferDescriptor& to,
-                          const BufferDescriptor& from, StreamHandle stream);
-
 }  // namespace gridbuf

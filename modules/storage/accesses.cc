@@ -16,8 +16,6 @@ module gridbuf.storage;
 
 import gridbuf.base;
 import gridbuf.device;
-import gridbuf.transfer;
-import gridbuf.transfer.device;
 
 // Accesses, exports, transfers and guards.
 
@@ -238,49 +236,18 @@ absl::Status Storage::copy_from(const Storage& source) const {
                        "that of the target, " + to_string(shape()), "pass a view of that shape"});
   }
   GRIDBUF_RETURN_IF_ERROR(check_copied_type(dtype(), source.dtype()));
-  if (!(dtype() == source.dtype())) return convert_from(source);
+  const bool converts = !(dtype() == source.dtype());
   const bool both_host = has(Side::kHost) && source.has(Side::kHost);
   const bool both_device = has(Side::kDevice) && source.has(Side::kDevice);
-  if (both_host && (!both_device || source.is_current(Side::kHost))) {
-    return copy_on_host(source);
-  }
-  return copy_by_device(source);
-}
-
-absl::Status Storage::copy_on_host(const Storage& source) const {
-  GRIDBUF_RETURN_IF_ERROR(source.read(Side::kHost));
-  GRIDBUF_RETURN_IF_ERROR(begin_write(Side::kHost, Coverage::kAll));
-  const BufferDescriptor to = memory(Side::kHost);
-  const BufferDescriptor from = source.memory(Side::kHost);
-  const absl::Status status =
-      copy_elements(to.block, to.view, from.block, from.view, {.parts = to.dtype.parts()});
-  end_write(Side::kHost);
-  return status;
-}
-
-absl::Status Storage::convert_from(const Storage& source) const {
-  const Side to = has(Side::kHost) ? Side::kHost : Side::kDevice;
-  const Side from = source.has(Side::kHost) ? Side::kHost : Side::kDevice;
+  const bool on_host = converts || (both_host && (!both_device || source.is_current(Side::kHost)));
+  const Side wanted = on_host ? Side::kHost : Side::kDevice;
+  const Side to = has(wanted) ? wanted : other(wanted);
+  const Side from = source.has(wanted) ? wanted : other(wanted);
   GRIDBUF_RETURN_IF_ERROR(source.read(from));
   // A conversion without memory fails before it has written all elements.
-  GRIDBUF_RETURN_IF_ERROR(begin_write(to, Coverage::kPart));
+  GRIDBUF_RETURN_IF_ERROR(begin_write(to, converts ? Coverage::kPart : Coverage::kAll));
   const absl::Status status = array(to).copy_from(source.array(from));
   end_write(to);
-  return status;
-}
-
-// At least one of the storages is on a device.
-absl::Status Storage::copy_by_device(const Storage& source) const {
-  const Side to_side = has(Side::kDevice) ? Side::kDevice : Side::kHost;
-  const Side from_side = source.has(Side::kDevice) ? Side::kDevice : Side::kHost;
-  GRIDBUF_RETURN_IF_ERROR(source.read(from_side));
-  GRIDBUF_RETURN_IF_ERROR(begin_write(to_side, Coverage::kAll));
-  DeviceDriver& driver = *(to_side == Side::kDevice ? base_ : source.base_)->driver;
-  const BufferDescriptor to = memory(to_side);
-  const BufferDescriptor from = source.memory(from_side);
-  absl::Status status = enqueue_copy(driver, to, from, current_stream());
-  if (status.ok() && to_side != from_side) status = driver.synchronize(current_stream());
-  end_write(to_side);
   return status;
 }
 

@@ -229,9 +229,6 @@ class Storage {
   absl::Status take_over(Side side, const Box& box) const;
   absl::Status transfer(Side target, bool force) const;
   absl::Status mark(Side side) const;
-  absl::Status copy_on_host(const Storage& source) const;
-  absl::Status convert_from(const Storage& source) const;
-  absl::Status copy_by_device(const Storage& source) const;
 
   std::shared_ptr<const StorageBase> base_;
   IndexMap map_;  // from the base to this view
