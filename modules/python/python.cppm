@@ -65,13 +65,7 @@ import gridbuf.storage;
 import gridbuf.storage.sync;
 import gridbuf.transfer;
 
-#include "modules/python/arguments/arguments.h"
-//
-#include "modules/python/array/array.h"
-//
-#include "modules/python/exchange/exchange.h"
-//
-#include "modules/python/storage/storage.h"
+#include "modules/python/storage/storage.h"  // and the headers of the other folders
 
 namespace gridbuf::python {
 

@@ -8,6 +8,8 @@
 #ifndef GRIDBUF_MODULES_PYTHON_ARRAY_ARRAY_H_
 #define GRIDBUF_MODULES_PYTHON_ARRAY_ARRAY_H_
 
+#include "modules/python/arguments/arguments.h"
+
 // ---- What Buffers and storages share ----
 //
 // The slots and attributes of both types, so that both answer alike. `Object` begins with an

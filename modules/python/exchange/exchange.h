@@ -2,6 +2,8 @@
 #ifndef GRIDBUF_MODULES_PYTHON_EXCHANGE_EXCHANGE_H_
 #define GRIDBUF_MODULES_PYTHON_EXCHANGE_EXCHANGE_H_
 
+#include "modules/python/array/array.h"
+
 // ---- Imports ----
 //
 // `import_buffer` asks an object's interfaces, cheapest first (`find_memory`), checks what the

@@ -14,6 +14,8 @@
 #ifndef GRIDBUF_MODULES_PYTHON_STORAGE_STORAGE_H_
 #define GRIDBUF_MODULES_PYTHON_STORAGE_STORAGE_H_
 
+#include "modules/python/exchange/exchange.h"
+
 namespace gridbuf::python {
 
 /// Adds the types and functions to `module`. Called once, by the extension's initialisation.

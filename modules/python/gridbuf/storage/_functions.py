@@ -7,33 +7,27 @@ to one order of dimensions first. The result is new memory, but for the function
 
 from __future__ import annotations
 
-import inspect
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
 from types import SimpleNamespace
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_tuple
 from numpy.lib.stride_tricks import as_strided
 
 from .. import _core
-from .._stream import run_on_device
-from . import _cupy
+from ._call import Call, each, on_host, signature_of
 from ._compute import (
-    Room,
     assign,
     compute,
     delivered,
     new_names,
-    placed,
     result_field,
     room,
     stored,
 )
-from ._numpy_defects import around
 from ._operands import (
     Operand,
     by_place,
@@ -43,11 +37,10 @@ from ._operands import (
     is_storage,
     operand,
     output,
-    read,
     sample,
     side_of,
 )
-from ._others import Other, Side, taken
+from ._others import Side, taken
 from ._reductions import (
     axes_of,
     axis_of,
@@ -59,12 +52,6 @@ from ._reductions import (
 )
 from ._table import ROWS, Row, instead_of
 from ._ufuncs import call_again, call_ufunc
-
-_WRITEABLE = 0x0400  # NPY_ARRAY_WRITEABLE
-_AXES = frozenset({"axis", "axes", "axis1", "axis2", "source", "destination", "start"})
-
-# Parameters that are a sequence of arrays; an array is the sequence of its parts.
-_SEQUENCES = frozenset({"condlist", "choicelist", "choices"})
 
 
 def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
@@ -78,7 +65,7 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **options
     if method == "__call__":
         if ufunc.signature is not None:
             (out,) = options.pop("out", (None,))
-            call = _Call(ufunc, ufunc.__name__, Row("plain"), inputs, options)
+            call = Call(ufunc, ufunc.__name__, Row("plain"), inputs, options)
             call.out = out
             return NotImplemented if call.is_for_others else _plain(call)
         if not options:
@@ -90,11 +77,11 @@ def array_ufunc(self: Any, ufunc: np.ufunc, method: str, *inputs: Any, **options
         if can_reduce_again(inputs, options):
             return reduce_again(ufunc, *inputs, **options)
         name, row = f"{ufunc.__name__}.reduce", Row("reduces", ("array", "where"))
-        call = _Call(ufunc.reduce, name, row, inputs, options)
+        call = Call(ufunc.reduce, name, row, inputs, options)
         return NotImplemented if call.is_for_others else _reduces(call)
     if method in ("accumulate", "outer", "reduceat") and not options.get("out"):
         name = f"{ufunc.__name__}.{method}"
-        call = _Call(getattr(ufunc, method), name, Row("plain"), inputs, options)
+        call = Call(getattr(ufunc, method), name, Row("plain"), inputs, options)
         return NotImplemented if call.is_for_others else _plain(call)
     if any(_may_handle(value) for value in (*inputs, *options.get("out", ()))):
         return NotImplemented
@@ -112,7 +99,7 @@ def array_function(
     name = _name_of(function)
     row = ROWS.get(name)
     if row is not None and row.rule in _RULES:
-        call = _Call(function, name, row, arguments, keywords)
+        call = Call(function, name, row, arguments, keywords)
         return NotImplemented if call.is_for_others else _RULES[row.rule](call)
     if not all(issubclass(kind, (np.ndarray, _core.StorageBase)) for kind in types):
         return NotImplemented
@@ -161,240 +148,20 @@ def _name_of(function: Callable[..., Any]) -> str:
     return f"{module}.{name}".removeprefix(".")
 
 
-@cache
-def _signature_of(function: Callable[..., Any]) -> inspect.Signature:
-    if isinstance(function, np.ufunc):
-        return inspect.signature(lambda *inputs, **options: None)
-    if function is np.where:  # NumPy before 2.4 cannot tell
-        return inspect.signature(lambda condition, x=None, y=None, /: None)
-    if getattr(function, "__name__", "") == "reduce":
-        return inspect.signature(
-            lambda array, /, axis=0, dtype=None, out=None, keepdims=False, initial=None, where=True: (
-                None
-            )
-        )
-    if function in (np.concatenate, np.concat):
-        return inspect.signature(
-            lambda arrays, /, axis=0, out=None, *, dtype=None, casting="same_kind": None
-        )
-    if function is np.copyto:
-        return inspect.signature(copyto)
-    try:
-        return inspect.signature(function)
-    except ValueError:
-        return inspect.signature(lambda *arrays, **options: None)
-
-
-# ---- A call. ----
-
-
-class _Slot(NamedTuple):
-    """The place of an array among the arguments."""
-
-    number: int
-
-
-class _Call:
-    """A call of a function: its arguments by name, and the arrays among them."""
-
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        name: str,
-        row: Row,
-        arguments: tuple[Any, ...],
-        keywords: dict[str, Any],
-    ) -> None:
-        self.function, self.name, self.row = function, name, row
-        self.signature = _signature_of(function)
-        self.arguments = dict(self.signature.bind(*arguments, **keywords).arguments)
-        out = self.arguments.pop("out", None)
-        if isinstance(out, tuple) and len(out) != 1:
-            raise ValueError(
-                f"out is a tuple of {len(out)}, but must have one entry; pass the output itself"
-            )
-        self.out = out[0] if isinstance(out, tuple) else out
-        self.is_for_others = False  # an operand is another library's array, which exports no memory
-        self.arrays: list[Operand] = []
-        self.owners: list[str] = []  # the parameter of each array
-        self.values = {name: self._argument(value, name) for name, value in self.arguments.items()}
-
-    def _argument(self, value: Any, owner: str) -> Any:
-        if owner in _SEQUENCES and (isinstance(value, (list, tuple)) or np.ndim(value) > 0):
-            return [self._slots(item, owner) for item in value]
-        return self._slots(value, owner)
-
-    def _slots(self, value: Any, owner: str) -> Any:
-        """`value` with slots in place of its arrays, which are noted."""
-        if isinstance(value, (type, np.dtype)) or callable(value) or owner in _AXES:
-            return value
-        if isinstance(value, (list, tuple, dict)):
-            is_paired = self.row.rule in ("elementwise", "compares") and owner in self.row.paired
-            if is_paired and not _holds_array(value):
-                return self._slot(Other(value), owner)
-            return _each(value, lambda item: self._slots(item, owner))
-        array = operand(value)
-        if is_array(array):
-            return self._slot(array, owner)
-        self.is_for_others |= array is NotImplemented or hasattr(array, "__array_function__")
-        return value
-
-    def _slot(self, array: Operand, owner: str) -> _Slot:
-        self.arrays.append(array)
-        self.owners.append(owner)
-        return _Slot(len(self.arrays) - 1)
-
-    @property
-    def paired(self) -> list[int]:
-        """The arrays whose dimensions are paired by name."""
-        return [i for i, owner in enumerate(self.owners) if owner in self.row.paired]
-
-    def pair(self, outputs: Sequence[Operand]) -> tuple[Sequence[Operand], tuple[str, ...] | None]:
-        """The paired arrays, which lose their unnamed axes, and the order of the result's dimensions."""
-        operands, _, order = by_place([self.arrays[i] for i in self.paired], True, outputs)
-        for i, array in zip(self.paired, operands):
-            self.arrays[i] = array
-        return operands, order
-
-    @property
-    def first(self) -> Any:
-        """The storage that gives the names: the first in the row's first parameter. None if there is none.
-
-        Unnamed axes have the names that another storage of the parameter has at their places.
-        """
-        found = [
-            array
-            for array, owner in zip(self.arrays, self.owners)
-            if is_storage(array) and owner == self.row.paired[0]
-        ]
-        if not found or not (new := found[0]._parameters.unnamed):
-            return found[0] if found else None
-        named = [set(enumerate(array.dims)) for array in found]
-        known = {item for item in named[0] if item[0] not in new}
-        alike = [
-            array
-            for array, own in zip(found, named)
-            if array.ndim == found[0].ndim and own.issuperset(known)
-        ]
-        return min(alike, key=lambda array: len(array._parameters.unnamed))
-
-    def argument(self, name: str) -> Any:
-        """An argument, or the default."""
-        return self.values.get(name, self.signature.parameters[name].default)
-
-    def name_axes(self, dims: tuple[str, ...]) -> None:
-        """Numbers in place of the names in `axis` and its like."""
-        for name in _AXES.intersection(self.values):
-            self.values[name] = _numbered(self.values[name], dims)
-
-    def call(self, function: Callable[..., Any], arrays: Sequence[Any], out: Any = None) -> Any:
-        """`function` with `arrays` in the places of the call's own."""
-        filled = {name: _filled(value, arrays) for name, value in self.values.items()}
-        if out is not None and "out" in self.signature.parameters:
-            filled["out"] = out
-        elif out is not None:
-            filled["options"] = {**filled.get("options", {}), "out": out}
-        bound = inspect.BoundArguments(self.signature, OrderedDict(filled))
-        return function(*bound.args, **bound.kwargs)
-
-    def with_first(self, array: Any) -> Any:
-        """What the function returns for `array` in place of the first storage, and the other arrays on the host."""
-        first = self.first
-        return self.call(self.function, [array if a is first else _on_host(a) for a in self.arrays])
-
-    def evaluate(
-        self, side: Side, dims: Any = None, shape: Any = None, made: Room | None = None
-    ) -> Any:
-        """What the function returns for plain arrays: the paired ones in the order of `dims`, and repeated to `shape`. `made`: with
-        such an `out`."""
-        paired = self.paired if dims is not None else []
-        wide = [i for i in paired[1:] if shape is not None and is_named(self.arrays[i])]
-        arrays = [read(a, side, dims if i in paired else None) for i, a in enumerate(self.arrays)]
-
-        def kernel(xp: Any, *arrays: Any) -> Any:
-            given = [xp.broadcast_to(a, shape) if i in wide else a for i, a in enumerate(arrays)]
-            out = np.empty(*made) if made is not None and xp is np else None
-            function = around(self.function, out) if xp is np else self._of_cupy(xp, made)
-            value = self.call(function, given, out)
-            if made is not None and value is not out:
-                value = placed(value, made)
-            return _own(value, arrays, xp, side)
-
-        return kernel(np, *arrays) if side == "host" else run_on_device(kernel, arrays)
-
-    def _of_cupy(self, xp: Any, made: Room | None) -> Any:
-        ufunc = _UFUNCS.get(self.name, getattr(self.function, "__self__", None))
-        if self.row.rule != "reduces" or ufunc is None:
-            return _cupy.named(xp, self.name)
-
-        def reduce(
-            array: Any,
-            axis: Any,
-            dtype: Any = None,
-            keepdims: Any = False,
-            where: Any = True,
-            **initial: Any,
-        ) -> Any:
-            options = {"dtype": dtype, "keepdims": keepdims, **initial}
-            return _cupy.reduce(xp, ufunc, array, where, axis, options, made)
-
-        return reduce
-
-
-def _holds_array(value: Any) -> bool:
-    if isinstance(value, (list, tuple)):
-        return any(_holds_array(item) for item in value)
-    return is_array(operand(value)) or hasattr(value, "__array_function__")
-
-
-def _numbered(axis: Any, dims: tuple[str, ...]) -> Any:
-    return (
-        axis_of(axis, dims)
-        if name_of(axis) is not None
-        else _each(axis, lambda item: _numbered(item, dims))
-    )
-
-
-def _filled(value: Any, arrays: Sequence[Any]) -> Any:
-    if isinstance(value, _Slot):
-        return arrays[value.number]
-    return _each(value, lambda item: _filled(item, arrays))
-
-
-def _own(value: Any, arrays: Sequence[Any], xp: Any, side: Side) -> Any:
-    """`value` in new memory: what is written to it must not reach a storage, which would not know."""
-    if isinstance(value, (list, tuple)):
-        return _each(value, lambda item: _own(item, arrays, xp, side))
-    # `flags.writeable` of what numpy.broadcast_arrays returns is a FutureWarning.
-    if not isinstance(value, xp.ndarray) or (side == "host" and not value.flags.num & _WRITEABLE):
-        return value
-    return value.copy() if any(xp.may_share_memory(value, array) for array in arrays) else value
-
-
-def _each(value: Any, function: Callable[[Any], Any]) -> Any:
-    """`function` of each item of a list, tuple or dict; any other value unchanged."""
-    if isinstance(value, dict):
-        return {key: function(item) for key, item in value.items()}
-    if not isinstance(value, (list, tuple)):
-        return value
-    items = [function(item) for item in value]
-    return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
-
-
 # ---- Results. ----
 
 
 def _kept(value: Any, first: Any, owner: Any, side: Side) -> Any:
     """A storage like `first` with the elements of `value`. A dimension whose extent has changed has no halo."""
     if isinstance(value, (list, tuple)):
-        return _each(value, lambda item: _kept(item, first, owner, side))
+        return each(value, lambda item: _kept(item, first, owner, side))
     if value.ndim != first.ndim:
         return value
     field = _core._join(owner._parameters, [first._parameters], [])
     return stored(value, field._resized(value.shape), first.dims, side)
 
 
-def _of_kind(field: _core.Parameters, call: _Call, target: Operand) -> _core.Parameters:
+def _of_kind(field: _core.Parameters, call: Call, target: Operand) -> _core.Parameters:
     """`field`, for a storage that can be written on the side of the call: all arrays decide on it, not only those with names."""
     if len(call.arrays) == 1 and target is None:
         return field
@@ -404,7 +171,7 @@ def _of_kind(field: _core.Parameters, call: _Call, target: Operand) -> _core.Par
 # ---- The rules. ----
 
 
-def _elementwise(call: _Call) -> Any:
+def _elementwise(call: Call) -> Any:
     if call.name == "clip":
         return _clip(call)
     if call.name == "nan_to_num" and not call.values.pop("copy", True):
@@ -426,7 +193,7 @@ def _elementwise(call: _Call) -> Any:
         return delivered(made, call.out, target, side, stretches=True)
 
 
-def _clip(call: _Call) -> Any:
+def _clip(call: Call) -> Any:
     """`numpy.clip`, whose options are those of a ufunc. `min` and `max` are other names of `a_min` and `a_max`."""
     given = dict(call.arguments)
     options = given.pop("kwargs", {})
@@ -449,7 +216,7 @@ class _Clip:
 _CLIP: Any = _Clip()
 
 
-def _reduces(call: _Call) -> Any:
+def _reduces(call: Call) -> Any:
     array, target = call.first, output(call.out)
     if array is None:
         first = call.arguments[call.row.paired[0]]
@@ -482,7 +249,7 @@ def _reduces(call: _Call) -> Any:
 _JOINED = {"vstack": (0, 2), "hstack": (1, 2), "column_stack": (1, 2), "dstack": (2, 3)}
 
 
-def _joins(call: _Call) -> Any:
+def _joins(call: Call) -> Any:
     """`concatenate`, and the functions that are `concatenate` of arrays with enough dimensions."""
     if call.name == "append":
         arrays = (call.arguments["arr"], call.arguments["values"])
@@ -497,7 +264,7 @@ def _joins(call: _Call) -> Any:
     return np.concatenate(arrays, axis=axis, **options) if min(ranks) >= least else _plain(call)
 
 
-def _along(call: _Call) -> Any:
+def _along(call: Call) -> Any:
     first = call.first
     if first is None:
         return _plain(call)
@@ -520,7 +287,7 @@ def _along(call: _Call) -> Any:
         return delivered(made, call.out, target, side)
 
 
-def _stacks(call: _Call) -> Any:
+def _stacks(call: Call) -> Any:
     first = call.first
     if first is None:
         return _plain(call)
@@ -537,7 +304,7 @@ def _stacks(call: _Call) -> Any:
 
 
 @contextmanager
-def _pairing(call: _Call, first: Any, joined: str | None = None) -> Iterator[tuple[Side, Operand]]:
+def _pairing(call: Call, first: Any, joined: str | None = None) -> Iterator[tuple[Side, Operand]]:
     """The side and the output of a call whose paired arrays must all have the dimensions of `first`."""
     target = output(call.out)
     side = side_of(call.arrays, [target])
@@ -564,7 +331,7 @@ _KEYS: dict[str, list[tuple[Any, ...]]] = {
 }
 
 
-def _view(call: _Call) -> Any:
+def _view(call: Call) -> Any:
     if call.name in _KEYS:
         arrays = call.arguments.get("arys", ())
         keys = dict(enumerate(_KEYS[call.name]))
@@ -589,14 +356,14 @@ def _view(call: _Call) -> Any:
     return seen.transpose([left.index(axis) for axis in order])
 
 
-def _parts(call: _Call) -> Any:
+def _parts(call: Call) -> Any:
     storage = call.first
     if storage is None:
         return _plain(call)
     if call.name in ("vsplit", "hsplit", "dsplit"):
         axis = ("vsplit", "hsplit", "dsplit").index(call.name) if storage.ndim > 1 else 0
         call.function(np.broadcast_to(0, storage.shape), 1)  # refuses what NumPy refuses
-        call.function, call.signature = np.split, _signature_of(np.split)
+        call.function, call.signature = np.split, signature_of(np.split)
     else:
         call.name_axes(storage.dims)
         axis = axis_of(call.argument("axis"), storage.dims)
@@ -610,7 +377,7 @@ def _parts(call: _Call) -> Any:
     ]
 
 
-def _compares(call: _Call) -> bool:
+def _compares(call: Call) -> bool:
     # A list is brought to where the arrays are.
     side = side_of(
         [a for a in call.arrays if not isinstance(getattr(a, "source", a), (list, tuple))], []
@@ -633,7 +400,7 @@ def _compares(call: _Call) -> bool:
         return bool(call.evaluate(side, field.dims))
 
 
-def _like(call: _Call) -> Any:
+def _like(call: Call) -> Any:
     storage, *fill_value = [
         call.arguments[name]
         for name in call.arguments
@@ -663,7 +430,7 @@ def _like(call: _Call) -> Any:
     return make(storage, *fill_value, dtype=call.arguments.get("dtype"))
 
 
-def _properties(call: _Call) -> Any:
+def _properties(call: Call) -> Any:
     storages = [array for array in call.arrays if is_storage(array)]
     call.name_axes(storages[0].dims)
     pictures = [
@@ -673,15 +440,11 @@ def _properties(call: _Call) -> Any:
     return call.call(call.function, pictures)
 
 
-def _host(call: _Call) -> Any:
-    return call.call(call.function, [*map(_on_host, call.arrays)])
+def _host(call: Call) -> Any:
+    return call.call(call.function, [*map(on_host, call.arrays)])
 
 
-def _on_host(array: Operand) -> np.ndarray[Any, Any]:
-    return np.asarray(array if is_storage(array) else array.source)
-
-
-def _plain(call: _Call) -> Any:
+def _plain(call: Call) -> Any:
     storages = [array for array in call.arrays if is_storage(array)]
     if len(storages) == 1:
         call.name_axes(storages[0].dims)
@@ -700,18 +463,7 @@ def _placed(value: Any, out: Any, target: Operand, side: Side) -> Any:
     return out
 
 
-_UFUNCS: dict[str, np.ufunc] = {
-    "all": np.logical_and,
-    "amax": np.maximum,
-    "amin": np.minimum,
-    "any": np.logical_or,
-    "max": np.maximum,
-    "min": np.minimum,
-    "prod": np.multiply,
-    "sum": np.add,
-}
-
-_RULES: dict[str, Callable[[_Call], Any]] = {
+_RULES: dict[str, Callable[[Call], Any]] = {
     "elementwise": _elementwise,
     "reduces": _reduces,
     "keeps": _along,

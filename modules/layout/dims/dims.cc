@@ -28,7 +28,9 @@ module;
 #include "modules/base/fork.h"
 #include "modules/base/process_wide.h"
 
-module gridbuf.layout;
+module gridbuf.layout.dims;
+
+import gridbuf.base;
 
 namespace gridbuf {
 namespace {
