@@ -27,7 +27,6 @@ RUN_HERE = {
     "tools/dev": True,
     "tools/dev setup": True,
     "tools/dev fmt": True,
-    "tools/dev new-module NAME": False,
     "tools/attack --help": True,
     "tools/release --help": True,
     "python docs/images/make.py": True,
