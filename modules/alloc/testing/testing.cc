@@ -72,8 +72,9 @@ absl::StatusOr<Block> CountingResource::allocate(const AllocationRequest& reques
   std::byte* data = block->data();
   const std::int64_t total_bytes = block->total_bytes();
   const std::int64_t allocation_bytes = block->allocation_bytes();
+  const BlockInfo info = block->info();
   auto counted = std::make_unique<Counted>(*std::move(block), this);
-  return Block(data, total_bytes, {nullptr, allocation_bytes, &release, counted.release()});
+  return Block(data, total_bytes, {nullptr, allocation_bytes, &release, counted.release(), info});
 }
 
 void CountingResource::release(void* context, void* /*allocation*/) noexcept {
