@@ -1,5 +1,6 @@
 module;
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -18,6 +19,11 @@ absl::Status value_error(std::string_view name, std::string_view found, std::str
                          std::string_view advice) {
   return make_error(ErrorClass::kValue,
                     {.name = name, .found = found, .bound = bound, .advice = advice});
+}
+
+std::uint64_t magnitude(std::int64_t stride_bytes) {
+  const auto bits = static_cast<std::uint64_t>(stride_bytes);
+  return stride_bytes < 0 ? 0 - bits : bits;
 }
 
 std::string item_text(const LayoutRequest& request) {
@@ -85,6 +91,37 @@ void append_if_different(std::string& text, std::string_view name, const T& want
 }
 
 }  // namespace
+
+absl::Status validate_layout_map(const LayoutMap& layout, int ndim) {
+  if (layout.size() == ndim && is_permutation(layout)) return absl::OkStatus();
+  const std::string bound = ndim == 0
+                                ? "empty, because the shape is ()"
+                                : absl::StrCat("a permutation of 0 to ", ndim - 1,
+                                               ", one rank per dimension (0 = largest stride)");
+  return make_error(ErrorClass::kValue, {.name = "layout",
+                                         .found = to_string(layout),
+                                         .bound = bound,
+                                         .advice = "use every rank once"});
+}
+
+LayoutMap layout_of(const Extents& shape, const Extents& strides_bytes) {
+  LayoutMap layout = c_order(shape.size());
+  Axes moved;  // those whose stride counts
+  for (int axis = 0; axis < shape.size(); ++axis) {
+    if (shape[axis] == 0) return layout;
+    if (shape[axis] > 1) moved.push_back(axis);
+  }
+  for (const int axis : moved) {
+    int rank = 0;
+    for (const int other : moved) {
+      const std::uint64_t ours = magnitude(strides_bytes[axis]);
+      const std::uint64_t theirs = magnitude(strides_bytes[other]);
+      rank += theirs > ours || (theirs == ours && other < axis) ? 1 : 0;
+    }
+    layout[axis] = moved[rank];
+  }
+  return layout;
+}
 
 absl::StatusOr<Layout> make_plan(const LayoutRequest& request) {
   absl::StatusOr<Layout> layout(absl::in_place);

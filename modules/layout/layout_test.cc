@@ -81,6 +81,11 @@ Layout plan_of(const LayoutRequest& request) {
   return plan.ok() ? *plan : Layout();
 }
 
+void expect_value_error(const absl::Status& status, std::string_view text) {
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find(text), std::string_view::npos) << status.message();
+}
+
 void expect_value_error(const LayoutRequest& request, std::vector<std::string_view> texts) {
   const absl::StatusOr<Layout> plan = make_plan(request);
   ASSERT_FALSE(plan.ok());
@@ -452,6 +457,51 @@ TEST(Layout, IsTheSameAtCompileTimeAndAtRunTime) {
                               .layout = {2, 0, 1},
                               .alignment_bytes = 64,
                               .aligned_index = {1, 2, 3}}));
+}
+
+TEST(LayoutMap, IsAPermutationOfTheRanks) {
+  EXPECT_TRUE(validate_layout_map(LayoutMap{2, 0, 1}, 3).ok());
+  EXPECT_TRUE(validate_layout_map(LayoutMap{}, 0).ok());
+  expect_value_error(validate_layout_map(LayoutMap{0, 0, 1}, 3),
+                     "layout is (0, 0, 1), but must be a permutation of 0 to 2");
+  expect_value_error(validate_layout_map(LayoutMap{0, 1}, 3), "layout is (0, 1)");
+  expect_value_error(validate_layout_map(LayoutMap{0}, 0), "must be empty");
+}
+
+TEST(LayoutMap, AxesByRankIsItsInverse) {
+  for (int ndim = 0; ndim <= 6; ++ndim) {
+    std::vector<int> ranks(static_cast<std::size_t>(ndim));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    do {
+      const LayoutMap layout{std::span<const int>(ranks)};
+      const Axes axes = axes_by_rank(layout);
+      for (int rank = 0; rank < ndim; ++rank) ASSERT_EQ(layout[axes[rank]], rank);
+    } while (std::next_permutation(ranks.begin(), ranks.end()));
+  }
+}
+
+TEST(LayoutOf, FollowsDescendingMagnitudesOfStrides) {
+  EXPECT_EQ(layout_of({3, 4, 5}, {8, 120, 24}), (LayoutMap{2, 0, 1}));
+  EXPECT_EQ(layout_of({3, 4, 5}, {32, 8, 96}), (LayoutMap{1, 2, 0}));
+  EXPECT_EQ(layout_of({3, 4, 5}, {32, -8, -96}), (LayoutMap{1, 2, 0}));
+  EXPECT_EQ(layout_of({}, {}), (LayoutMap{}));
+  const std::int64_t lowest = std::numeric_limits<std::int64_t>::min();
+  EXPECT_EQ(layout_of({2, 2}, {8, lowest}), (LayoutMap{1, 0}));
+}
+
+TEST(LayoutOf, KeepsThePositionOfTies) {
+  EXPECT_EQ(layout_of({3, 4, 5}, {0, 0, 8}), (LayoutMap{1, 2, 0}));
+  EXPECT_EQ(layout_of({3, 4}, {8, -8}), (LayoutMap{0, 1}));
+}
+
+TEST(LayoutOf, ExtentsOfOneKeepTheirPosition) {
+  EXPECT_EQ(layout_of({5, 1, 4}, {8, 123456, 40}), (LayoutMap{2, 1, 0}));
+  EXPECT_EQ(layout_of({5, 1, 4}, {8, 0, 40}), (LayoutMap{2, 1, 0}));
+  EXPECT_EQ(layout_of({1, 1}, {0, 99}), (LayoutMap{0, 1}));
+}
+
+TEST(LayoutOf, AnArrayWithoutElementsIsInCOrder) {
+  EXPECT_EQ(layout_of({5, 0, 4}, {8, 40, 40}), (LayoutMap{0, 1, 2}));
 }
 
 }  // namespace

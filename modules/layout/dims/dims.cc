@@ -165,11 +165,6 @@ absl::Status wrong_count(std::size_t count, int ndim) {
                                          .advice = "name every dimension of the shape once"});
 }
 
-std::uint64_t magnitude(std::int64_t stride_bytes) {
-  const auto bits = static_cast<std::uint64_t>(stride_bytes);
-  return stride_bytes < 0 ? 0 - bits : bits;
-}
-
 }  // namespace
 
 std::string quoted_name(std::string_view name) {
@@ -290,37 +285,6 @@ absl::Status validate_dims(const Dims& dims, int ndim) {
     }
   }
   return absl::OkStatus();
-}
-
-absl::Status validate_layout_map(const LayoutMap& layout, int ndim) {
-  if (layout.size() == ndim && is_permutation(layout)) return absl::OkStatus();
-  const std::string bound = ndim == 0
-                                ? "empty, because the shape is ()"
-                                : absl::StrCat("a permutation of 0 to ", ndim - 1,
-                                               ", one rank per dimension (0 = largest stride)");
-  return make_error(ErrorClass::kValue, {.name = "layout",
-                                         .found = to_string(layout),
-                                         .bound = bound,
-                                         .advice = "use every rank once"});
-}
-
-LayoutMap layout_of(const Extents& shape, const Extents& strides_bytes) {
-  LayoutMap layout = c_order(shape.size());
-  Axes moved;  // those whose stride counts
-  for (int axis = 0; axis < shape.size(); ++axis) {
-    if (shape[axis] == 0) return layout;
-    if (shape[axis] > 1) moved.push_back(axis);
-  }
-  for (const int axis : moved) {
-    int rank = 0;
-    for (const int other : moved) {
-      const std::uint64_t ours = magnitude(strides_bytes[axis]);
-      const std::uint64_t theirs = magnitude(strides_bytes[other]);
-      rank += theirs > ours || (theirs == ours && other < axis) ? 1 : 0;
-    }
-    layout[axis] = moved[rank];
-  }
-  return layout;
 }
 
 }  // namespace gridbuf
