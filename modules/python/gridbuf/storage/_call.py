@@ -56,7 +56,7 @@ class Call:
     ) -> None:
         self.function, self.name, self.row = function, name, row
         self.signature = signature_of(function)
-        self.arguments = dict(self.signature.bind(*arguments, **keywords).arguments)
+        self.arguments: dict[str, Any] = dict(self.signature.bind(*arguments, **keywords).arguments)
         out = self.arguments.pop("out", None)
         if isinstance(out, tuple) and len(out) != 1:
             raise ValueError(
