@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from foreign import KINDS, emulated
 from gridbuf import testing
-from gridbuf.storage import SyncState, _cupy, _functions, _table
+from gridbuf.storage import SyncState, _call, _cupy, _table
 
 
 @pytest.fixture(autouse=True)
@@ -360,7 +360,7 @@ def for_reductions(dtype: str) -> np.ndarray:
 REDUCTIONS = sorted(
     name
     for name, row in _table.ROWS.items()
-    if row.rule == "reduces" and "out" in _functions._signature_of(getattr(np, name, len)).parameters
+    if row.rule == "reduces" and "out" in _call.signature_of(getattr(np, name, len)).parameters
 )  # fmt: skip
 
 
@@ -680,7 +680,7 @@ def with_outputs() -> list[str]:
     for name in _table.ROWS:
         function = operator.attrgetter(name)(np) if hasattr(np, name.partition(".")[0]) else len
         is_ufunc = isinstance(function, np.ufunc)
-        if is_ufunc or "out" in _functions._signature_of(function).parameters:
+        if is_ufunc or "out" in _call.signature_of(function).parameters:
             names.append(name)
     ufuncs = [name for name, value in vars(np).items() if isinstance(value, np.ufunc)]
     names += [name for name in ufuncs if name != "isnat"]  # for dates
