@@ -266,6 +266,18 @@ class Array {
   /// The stream that orders the work on the memory.
   StreamHandle stream() const;
 
+  /// Becomes an array in new memory, as by the constructor. For libraries.
+  void reset(ArrayMemory&& memory, const Layout& layout, const DType& dtype) {
+    memory_.block = memory.block;
+    memory_.view = layout.view();
+    memory_.dtype = dtype;
+    memory_.readonly = false;
+    memory_.device = memory.info.block.device;
+    memory_.owner = std::move(memory.owner);
+    layout_ = layout;
+    info_ = memory.info;
+  }
+
   /// For the code that makes the array: it keeps `owner` alive, and not what it kept; or it has
   /// another info.
   void set_owner(Owner owner) { memory_.owner = std::move(owner); }

@@ -131,9 +131,11 @@ absl::StatusOr<Layout> make_plan(const LayoutRequest& request) {
 }
 
 absl::StatusOr<Layout> with_meaning(const Layout& layout, const Dims& dims, const Halo& halo) {
-  const Dims names = dims.empty() ? default_dims(layout.ndim()) : dims;
+  const Dims all_names = dims.empty() ? default_dims(layout.ndim()) : Dims();
+  const Dims& names = dims.empty() ? all_names : dims;
   if (absl::Status status = validate_dims(names, layout.ndim()); !status.ok()) return status;
-  const Halo widths = halo.empty() ? no_halo(layout.ndim()) : halo;
+  const Halo none = halo.empty() ? no_halo(layout.ndim()) : Halo();
+  const Halo& widths = halo.empty() ? none : halo;
   if (absl::Status status = validate_halo(widths, layout.shape()); !status.ok()) return status;
   return absl::StatusOr<Layout>(std::in_place, layout, names, widths);
 }

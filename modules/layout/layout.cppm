@@ -247,10 +247,18 @@ class Layout {
     measure();
   }
   /// The same memory with other names and another halo, which must fit; `with_meaning` checks.
-  constexpr Layout(const Layout& layout, const Dims& dims, const Halo& halo) : Layout(layout) {
-    dims_ = dims;
-    halo_ = halo;
-  }
+  constexpr Layout(const Layout& layout, const Dims& dims, const Halo& halo)
+      : view_(layout.view_),
+        aligned_index_(layout.aligned_index_),
+        layout_map_(layout.layout_map_),
+        dims_(dims),
+        halo_(halo),
+        row_padding_(layout.row_padding_),
+        alignment_bytes_(layout.alignment_bytes_),
+        element_count_(layout.element_count_),
+        nbytes_(layout.nbytes_),
+        total_bytes_(layout.total_bytes_),
+        aligned_offset_bytes_(layout.aligned_offset_bytes_) {}
 
   constexpr int ndim() const noexcept { return view_.ndim(); }
   constexpr const Extents& shape() const noexcept { return view_.shape; }

@@ -116,7 +116,7 @@ absl::StatusOr<Storage> Storage::allocate(const StorageRequest& request) {
     if (resource != nullptr) {
       GRIDBUF_RETURN_IF_ERROR(check_device(made->info.block.device, request.kind, side));
     }
-    base->array_of(side) = Array(*std::move(made), layout, request.dtype);
+    base->array_of(side).reset(*std::move(made), layout, request.dtype);
   }
   if (request.kind != StorageKind::kCpu) {
     GRIDBUF_ASSIGN_OR_RETURN(const auto& driver, device_driver());
