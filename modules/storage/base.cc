@@ -80,8 +80,8 @@ absl::Status StorageBase::start() {
 
 absl::Status StorageBase::attach() {
   SyncedBuffers buffers;
-  buffers.shape = host.shape();
-  buffers.itemsize_bytes = host.memory().view.itemsize_bytes;
+  buffers.shape = first.shape();
+  buffers.itemsize_bytes = first.memory().view.itemsize_bytes;
   for (const Side side : {Side::kHost, Side::kDevice}) {
     const auto position = static_cast<std::size_t>(side);
     buffers.first_element[position] = of(side).first_element();
@@ -124,8 +124,8 @@ absl::Status StorageBase::enter_stream() const {
     order->stream = last;
     return status;
   }
-  driver->note_use(device.memory().block, current);
-  if (host.memory().block != device.memory().block) driver->note_use(host.memory().block, current);
+  driver->note_use(first.memory().block, current);
+  if (second != nullptr) driver->note_use(second->memory().block, current);
   return absl::OkStatus();
 }
 
@@ -174,7 +174,7 @@ absl::Status StorageBase::copy_box(const Box& box, Side target) const {
   const BufferDescriptor& to = of(target);
   const BufferDescriptor& from = of(other(target));
   const StreamHandle stream = order->stream;
-  const bool whole = box == whole_box(host.shape());
+  const bool whole = box == whole_box(first.shape());
   if (whole && common_bytes > 0 && !host_resource().poisons()) {
     return driver->copy(to.block, from.block, common_bytes, stream);
   }
@@ -223,7 +223,7 @@ absl::Status StorageBase::bring(Side target, const Box& hull) const {
       GRIDBUF_RETURN_IF_ERROR(carry_out(plan));
       const SyncState::Commit commit = sync->commit(plan);
       if (commit == SyncState::Commit::kDone) break;
-      if (commit == SyncState::Commit::kFull) wanted = whole_box(host.shape());
+      if (commit == SyncState::Commit::kFull) wanted = whole_box(first.shape());
     }
     return absl::OkStatus();
   } catch (const std::bad_alloc&) {
@@ -232,7 +232,7 @@ absl::Status StorageBase::bring(Side target, const Box& hull) const {
 }
 
 absl::Status StorageBase::bring_all(Side target, bool force) const {
-  const Box whole = whole_box(host.shape());
+  const Box whole = whole_box(first.shape());
   if (!force) return bring(target, whole);
   if (is_empty(whole)) return absl::OkStatus();
   try {
@@ -248,7 +248,7 @@ absl::Status StorageBase::bring_all(Side target, bool force) const {
 
 // Hold *order.
 absl::Status StorageBase::empty_out(Side side) const {
-  return bring(other(side), whole_box(host.shape()));
+  return bring(other(side), whole_box(first.shape()));
 }
 
 }  // namespace gridbuf

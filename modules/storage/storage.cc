@@ -98,12 +98,10 @@ absl::StatusOr<Storage> Storage::allocate(const StorageRequest& request) {
       const auto& seen, with_meaning(request.layout, request.layout.dims(), request.layout.halo()));
   GRIDBUF_ASSIGN_OR_RETURN(auto& base, StorageBase::make(request.kind));
   for (const Side side : {Side::kHost, Side::kDevice}) {
-    if (!base->has(side)) continue;
-    if (request.kind == StorageKind::kCudaManaged && side == Side::kDevice) {
-      base->device = base->host;
-      continue;
-    }
     const bool is_second = side == Side::kDevice && request.kind == StorageKind::kSoftwareManaged;
+    const bool is_first =
+        request.kind == StorageKind::kGpu ? side == Side::kDevice : side == Side::kHost;
+    if (!is_first && !is_second) continue;
     const Layout& layout = is_second && request.device_layout ? *request.device_layout : seen;
     MemoryResource* const resource = is_second ? request.device_resource : request.resource;
     absl::StatusOr<ArrayMemory> made =
@@ -116,7 +114,8 @@ absl::StatusOr<Storage> Storage::allocate(const StorageRequest& request) {
     if (resource != nullptr) {
       GRIDBUF_RETURN_IF_ERROR(check_device(made->info.block.device, request.kind, side));
     }
-    base->array_of(side).reset(*std::move(made), layout, request.dtype);
+    if (is_second) base->second = std::make_unique<Array>();
+    (is_second ? *base->second : base->first).reset(*std::move(made), layout, request.dtype);
   }
   if (request.kind != StorageKind::kCpu) {
     GRIDBUF_ASSIGN_OR_RETURN(const auto& driver, device_driver());
@@ -237,17 +236,18 @@ absl::StatusOr<Storage> Storage::wrap(const StorageParts& given) {
   StorageParts parts = given;
   GRIDBUF_RETURN_IF_ERROR(complete_pair(parts));
   GRIDBUF_ASSIGN_OR_RETURN(auto& base, StorageBase::make(parts.kind));
-  if (parts.kind == StorageKind::kCudaManaged) parts.device = parts.host;
-  const Layout& main = (parts.host ? parts.host : parts.device)->layout();
+  const Array& first = parts.host ? *parts.host : *parts.device;
   const Layout& named = (given.host ? given.host : given.device)->layout();
-  GRIDBUF_ASSIGN_OR_RETURN(const auto& seen, with_meaning(main, named.dims(), named.halo()));
+  GRIDBUF_ASSIGN_OR_RETURN(const auto& seen,
+                           with_meaning(first.layout(), named.dims(), named.halo()));
   base->sync = parts.sync;
-  if (parts.host) base->host = *parts.host;
-  if (parts.device) base->device = *parts.device;
-  base->two_layouts = parts.kind == StorageKind::kSoftwareManaged &&
-                      differ(parts.host->layout(), parts.device->layout());
+  base->first = first;
+  if (parts.kind == StorageKind::kSoftwareManaged) {
+    base->second = std::make_unique<Array>(*parts.device);
+    base->two_layouts = differ(first.layout(), parts.device->layout());
+  }
   if (parts.kind != StorageKind::kCpu) {
-    GRIDBUF_ASSIGN_OR_RETURN(const auto& driver, driver_for(parts.device->memory()));
+    GRIDBUF_ASSIGN_OR_RETURN(const auto& driver, driver_for(base->of(Side::kDevice)));
     base->driver = driver;
   }
   const bool has_order = parts.sync != nullptr && parts.sync->is_attached();
@@ -259,10 +259,11 @@ absl::StatusOr<Storage> Storage::wrap(const StorageParts& given) {
 // --- Attributes --------------------------------------------------------------------------------
 
 StorageKind Storage::kind() const { return base_->kind; }
-const DType& Storage::dtype() const { return base_->main().memory().dtype; }
+const DType& Storage::dtype() const { return base_->first.memory().dtype; }
 bool Storage::has(Side side) const { return base_->has(side); }
 bool Storage::readonly() const {
-  return base_->host.memory().readonly || base_->device.memory().readonly;
+  return base_->first.memory().readonly ||
+         (base_->second != nullptr && base_->second->memory().readonly);
 }
 const Device& Storage::device(Side side) const { return base_->of(side).device; }
 
@@ -312,7 +313,7 @@ Array Storage::array(Side side, Owner share) const {
   if (share != nullptr) seen.owner = std::move(share);
   if (is_main) return Array(std::move(seen), seen_, info);
   if (base_->two_layouts) {
-    const Layout layout(seen_through(map_, base_->device.layout()), dims(), halo());
+    const Layout layout(seen_through(map_, base_->second->layout()), dims(), halo());
     return Array(std::move(seen), layout, info);
   }
   const Layout layout(seen.view, seen_.layout_map(), alignment_bytes(), aligned_index(), dims(),

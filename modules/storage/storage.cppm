@@ -309,8 +309,8 @@ namespace gridbuf {
 /// state and the order of device work change after construction.
 struct StorageBase {
   StorageKind kind;
-  Array host;
-  Array device;                   // equals `host` for managed memory
+  Array first;                    // the host's, or the one buffer
+  std::unique_ptr<Array> second;  // the device's, of kSoftwareManaged
   bool two_layouts = false;       // the buffers differ in order, padding or alignment
   bool owns_gaps = false;         // gridbuf made both, so no value is between fields of elements
   std::int64_t common_bytes = 0;  // of two buffers with one layout, including padding; else 0
@@ -325,13 +325,11 @@ struct StorageBase {
   /// Error: kMemory.
   static absl::StatusOr<std::shared_ptr<StorageBase>> make(StorageKind kind);
 
-  Array& array_of(Side side) { return side == Side::kHost ? host : device; }
-  const Array& array_of(Side side) const { return side == Side::kHost ? host : device; }
+  const Array& array_of(Side side) const {
+    return side == Side::kDevice && second != nullptr ? *second : first;
+  }
   const BufferDescriptor& of(Side side) const { return array_of(side).memory(); }
   bool has(Side side) const;
-  /// The host's buffer; without a host side, the device's.
-  const Array& main() const { return kind == StorageKind::kGpu ? device : host; }
-
   /// Makes state and order. Requires the buffers. Errors: kMemory; kValue for the state of other
   /// buffers.
   absl::Status start();
