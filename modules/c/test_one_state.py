@@ -332,7 +332,7 @@ def test_a_random_life_from_three_languages(emulated: None, fortran: ctypes.CDLL
         writes, on_host, swaps = (bool(bit) for bit in random.integers(2, size=3))
         language = ("C", "Fortran", "Python")[random.integers(3)]
         if swaps:  # each side takes the other's handle
-            fresh = make("storage_view", handle_in(capsule := gs.to_c(field)), None, 0)
+            fresh = make("storage_view", handle_in(_capsule := gs.to_c(field)), None, 0)
             call("storage_release", handle)
             handle, field = fresh, gs.from_c(capsule_of(fresh))
         if language == "Fortran":

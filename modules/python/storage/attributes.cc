@@ -1,4 +1,4 @@
-// By pybind11: the attributes of storages that are not hot, `SyncState` and `DevicePointer`.
+// By pybind11: attributes of storages, `SyncState` and `DevicePointer`.
 
 module;
 
