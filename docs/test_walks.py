@@ -54,7 +54,7 @@ def functions(file: pathlib.Path) -> Iterator[tuple[str, int]]:
 
 
 def source_of(file: pathlib.Path) -> str:
-    """modules/python/_objs/bindings/hot/buffer.pic.o is of modules/python/hot/buffer.cc."""
+    """modules/python/_objs/bindings/array/type.pic.o is of modules/python/array/type.cc."""
     path = re.sub(r"/_objs/[^/]+", "", str(file.relative_to(OBJECTS.parent)))
     return path.removesuffix(".pic.o") + ".cc"
 

@@ -191,10 +191,11 @@ absl::Status check_view(std::string_view role, const std::byte* block, const Str
 
 // The largest size of a box in one view. A longer element is a box. The scratch memory of two boxes
 // is on the stack, and threads may have stacks of some 64 KiB.
-constexpr std::int64_t kBoxBytes = std::int64_t{1} << 13;
+constexpr std::int64_t kBoxBytes = std::int64_t{3} << 12;
 
-// Rows of a box should be several cache lines long in the target and in the source.
-constexpr std::int64_t kBoxRowBytes = 4 * loops::kLineBytes;
+// Rows of a box in the target, where they cross those of the source: one cache line, so that the
+// source is read in the longest rows that fit.
+constexpr std::int64_t kBoxRowBytes = loops::kLineBytes;
 
 // Threads and non-temporal stores begin at the same thresholds as in copies.
 constexpr loops::CopyLimits kStreamed{.stream_bytes = 0, .stream_rows_bytes = 0};

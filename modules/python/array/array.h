@@ -19,6 +19,7 @@
 //   const Extents& shape_of(const Object&)
 //   py::object view_of(const Object&, const IndexMap&): another object
 //   py::object element_at(const Object&, const IndexMap&): an ndarray of no dimensions, on the host
+//   void answer_request(Object&, Py_buffer&, int flags): all but `obj`
 
 namespace gridbuf::python {
 
@@ -66,6 +67,21 @@ struct ArrayType {
     std::destroy_at(&object);
     type->tp_free(self);
     Py_DECREF(type);
+  }
+
+  // ---- Buffer requests (PB-01 ... PB-25). The answer leads into the object, which they hold. ----
+
+  static int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+    if (view == nullptr) {
+      PyErr_SetString(PyExc_BufferError, "a buffer request needs a Py_buffer to fill; pass one");
+      return -1;
+    }
+    view->obj = nullptr;  // PB-01: also on failure.
+    return guarded(-1, [&] {
+      answer_request(of(self), *view, flags);
+      view->obj = Py_NewRef(self);
+      return 0;
+    });
   }
 
   // ---- Keys: integers, slices, None and `...`. ----
@@ -314,6 +330,7 @@ py::object adopt_buffer(const DTypePtr& dtype, PyObject* keep_alive, const Make&
 }
 
 inline const Extents& shape_of(const BufferObject& buffer) { return buffer.array.shape(); }
+void answer_request(BufferObject& buffer, Py_buffer& view, int flags);
 py::object view_of(const BufferObject& buffer, const IndexMap& map);
 /// An element of the device comes to the host, as NumPy's scalars are of the host.
 py::object element_at(const BufferObject& buffer, const IndexMap& map);
@@ -367,40 +384,58 @@ inline constexpr ArrayParameter kData{"data", &Arguments::data};
 inline constexpr ArrayParameter kFillValue{"fill_value", &Arguments::fill_value};
 inline constexpr ArrayParameter kDtype{"dtype", &Arguments::dtype};
 
-/// The keywords of plain arrays and buffers, and of storages.
-inline constexpr ArrayParameter kArrayKeywords[] = {{"backend", &Arguments::backend},
-                                                    {"device", &Arguments::device},
-                                                    {"layout", &Arguments::layout},
-                                                    {"alignment_size", &Arguments::alignment_size},
-                                                    {"aligned_index", &Arguments::aligned_index},
-                                                    {"dims", &Arguments::dims},
-                                                    {"populate", &Arguments::populate},
-                                                    {"memory", &Arguments::memory}};
-inline constexpr ArrayParameter kStorageKeywords[] = {
-    {"backend", &Arguments::backend},
-    {"device", &Arguments::device},
-    {"layout", &Arguments::layout},
-    {"alignment_size", &Arguments::alignment_size},
-    {"aligned_index", &Arguments::aligned_index},
-    {"dims", &Arguments::dims},
-    {"populate", &Arguments::populate},
-    {"halo", &Arguments::halo},
-    {"managed", &Arguments::managed},
-    {"defaults", &Arguments::backend},  // an alias
-    {"device_layout", &Arguments::device_layout},
-    {"device_alignment_size", &Arguments::device_alignment_size},
-    {"device_defaults", &Arguments::device_defaults}};
+template <std::size_t first, std::size_t others>
+consteval std::array<ArrayParameter, first + others> joined(
+    const ArrayParameter (&parameters)[first], const ArrayParameter (&more)[others]) {
+  std::array<ArrayParameter, first + others> all{};
+  std::ranges::copy(parameters, all.begin());
+  std::ranges::copy(more, all.begin() + first);
+  return all;
+}
+
+/// The keywords of plain arrays, buffers and storages; all of plain arrays and buffers; all of
+/// storages.
+inline constexpr ArrayParameter kKeywords[] = {{"backend", &Arguments::backend},
+                                               {"device", &Arguments::device},
+                                               {"layout", &Arguments::layout},
+                                               {"alignment_size", &Arguments::alignment_size},
+                                               {"aligned_index", &Arguments::aligned_index},
+                                               {"dims", &Arguments::dims},
+                                               {"populate", &Arguments::populate}};
+inline constexpr auto kArrayKeywords = joined(kKeywords, {{"memory", &Arguments::memory}});
+inline constexpr auto kStorageKeywords =
+    joined(kKeywords, {{"halo", &Arguments::halo},
+                       {"managed", &Arguments::managed},
+                       {"defaults", &Arguments::backend},  // an alias
+                       {"device_layout", &Arguments::device_layout},
+                       {"device_alignment_size", &Arguments::device_alignment_size},
+                       {"device_defaults", &Arguments::device_defaults}});
 
 /// The signature of a function of those keywords, after the positional parameters and others.
 template <std::size_t first, std::size_t others>
 consteval Signature<Arguments, first + others> signature_of(
     const char* function, const ArrayParameter (&leading)[first],
-    const ArrayParameter (&keywords)[others], int required = first - 1, int positional = first) {
+    const std::array<ArrayParameter, others>& keywords, int required = first - 1,
+    int positional = first) {
   Signature<Arguments, first + others> signature{function, positional, required, {}};
   std::ranges::copy(leading, signature.parameters.begin());
   std::ranges::copy(keywords, signature.parameters.begin() + first);
   return signature;
 }
+
+/// Those of the functions that make new arrays, or new storages.
+template <const auto& keywords>
+struct Creation {
+  static constexpr auto kEmpty = signature_of("empty", {kShape, kDtype}, keywords);
+  static constexpr auto kZeros = signature_of("zeros", {kShape, kDtype}, keywords);
+  static constexpr auto kOnes = signature_of("ones", {kShape, kDtype}, keywords);
+  static constexpr auto kFull = signature_of("full", {kShape, kFillValue, kDtype}, keywords);
+  static constexpr auto kEmptyLike = signature_of("empty_like", {kData, kDtype}, keywords);
+  static constexpr auto kZerosLike = signature_of("zeros_like", {kData, kDtype}, keywords);
+  static constexpr auto kOnesLike = signature_of("ones_like", {kData, kDtype}, keywords);
+  static constexpr auto kFullLike =
+      signature_of("full_like", {kData, kFillValue, kDtype}, keywords);
+};
 
 /// Whether a parameter for which None means "not given" was passed.
 inline bool is_given(PyObject* parameter) { return parameter != nullptr && parameter != Py_None; }

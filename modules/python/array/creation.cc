@@ -341,33 +341,22 @@ py::object plan(const Arguments& given) { return make_plan_object(resolve(given)
 
 // ---- The table. ----
 
-template <std::size_t count>
-consteval auto with_keywords(const char* name, const ArrayParameter (&leading)[count]) {
-  return signature_of(name, leading, kArrayKeywords);
-}
-constexpr auto kAllocate = with_keywords("allocate", {kShape, kDtype});
-constexpr auto kPlan = with_keywords("plan", {kShape, kDtype});
-constexpr auto kEmpty = with_keywords("empty", {kShape, kDtype});
-constexpr auto kZeros = with_keywords("zeros", {kShape, kDtype});
-constexpr auto kOnes = with_keywords("ones", {kShape, kDtype});
-constexpr auto kFull = with_keywords("full", {kShape, kFillValue, kDtype});
-constexpr auto kEmptyLike = with_keywords("empty_like", {kData, kDtype});
-constexpr auto kZerosLike = with_keywords("zeros_like", {kData, kDtype});
-constexpr auto kOnesLike = with_keywords("ones_like", {kData, kDtype});
-constexpr auto kFullLike = with_keywords("full_like", {kData, kFillValue, kDtype});
-constexpr auto kFromArray = with_keywords("from_array", {kData, kDtype});
+using New = Creation<kArrayKeywords>;
+constexpr auto kAllocate = signature_of("allocate", {kShape, kDtype}, kArrayKeywords);
+constexpr auto kPlan = signature_of("plan", {kShape, kDtype}, kArrayKeywords);
+constexpr auto kFromArray = signature_of("from_array", {kData, kDtype}, kArrayKeywords);
 
 PyMethodDef functions[] = {
     definition_of<kAllocate, allocate>(doc("allocate")),
     definition_of<kPlan, plan>(doc("plan")),
-    definition_of<kEmpty, unfilled<false>>(doc("empty")),
-    definition_of<kZeros, unfilled<true>>(doc("zeros")),
-    definition_of<kOnes, ones>(doc("ones")),
-    definition_of<kFull, full>(doc("full")),
-    definition_of<kEmptyLike, unfilled<false>>(doc("empty_like")),
-    definition_of<kZerosLike, unfilled<true>>(doc("zeros_like")),
-    definition_of<kOnesLike, ones>(doc("ones_like")),
-    definition_of<kFullLike, full>(doc("full_like")),
+    definition_of<New::kEmpty, unfilled<false>>(doc("empty")),
+    definition_of<New::kZeros, unfilled<true>>(doc("zeros")),
+    definition_of<New::kOnes, ones>(doc("ones")),
+    definition_of<New::kFull, full>(doc("full")),
+    definition_of<New::kEmptyLike, unfilled<false>>(doc("empty_like")),
+    definition_of<New::kZerosLike, unfilled<true>>(doc("zeros_like")),
+    definition_of<New::kOnesLike, ones>(doc("ones_like")),
+    definition_of<New::kFullLike, full>(doc("full_like")),
     definition_of<kFromArray, from_array>(doc("from_array")),
     {nullptr, nullptr, 0, nullptr},
 };

@@ -4,6 +4,7 @@ module;
 
 #include <Python.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -126,32 +127,43 @@ py::object apart_from(const Seen& target, PyObject* array, const DTypePtr& dtype
   return steal(PyObject_CallMethod(array, "copy", nullptr));
 }
 
-/// The axis with the smallest stride; -1 if the view is one element, repeated.
-int innermost_axis(const StridedView& view) {
+/// The axis with the smallest stride, or the largest; -1 if the view is one element, repeated.
+int axis_of(const StridedView& view, bool smallest) {
   int found = -1;
   for (int axis = 0; axis < view.ndim(); ++axis) {
     if (view.shape[axis] == 1 || view.strides_bytes[axis] == 0) continue;
     const auto distance = [&](int a) { return std::abs(view.strides_bytes[a]); };
-    if (found < 0 || distance(axis) < distance(found)) found = axis;
+    if (found < 0 || (distance(axis) < distance(found)) == smallest) found = axis;
   }
   return found;
 }
 
 /// NumPy converts between different layouts ten times as slowly as between equal ones.
 bool pays_to_reorder(const Job& job, PyObject* source) {
-  const int target_axis = innermost_axis(job.target.view);
-  const int source_axis = innermost_axis(job.source.view);
+  const int target_axis = axis_of(job.target.view, true);
+  const int source_axis = axis_of(job.source.view, true);
   return is_long_copy(job.target.view) && job.target.view.shape == fields_of(source).shape &&
          target_axis >= 0 && source_axis >= 0 && target_axis != source_axis;
 }
 
-/// A copy of the source in the target's order.
-py::object reordered(PyObject* target, PyObject* source) {
+/// Has NumPy convert blocks, each copied into the target's order before. It may warn once for each.
+void convert_in_blocks(PyObject* target, PyObject* source, const Job& job, PyObject* casting) {
+  constexpr std::int64_t kBlockBytes = std::int64_t{1} << 24;
+  const int axis = axis_of(job.target.view, false);
+  const std::int64_t extent = job.target.view.shape[axis];
+  const std::int64_t points =
+      std::max<std::int64_t>(1, kBlockBytes / (nbytes(job.source.view) / extent + 1));
+  const py::object targets = steal(PyObject_CallMethod(target, "swapaxes", "ii", 0, axis));
+  const py::object sources = steal(PyObject_CallMethod(source, "swapaxes", "ii", 0, axis));
   const py::object numpy = steal(PyImport_ImportModule("numpy"));
-  py::object copy =
-      steal(PyObject_CallMethod(numpy.ptr(), "empty_like", "OO", target, dtype_of_ndarray(source)));
-  copy_arrays(copy.ptr(), source);
-  return copy;
+  for (std::int64_t begin = 0; begin < extent; begin += points) {
+    const py::object to = steal(PySequence_GetSlice(targets.ptr(), begin, begin + points));
+    const py::object from = steal(PySequence_GetSlice(sources.ptr(), begin, begin + points));
+    const py::object ordered = steal(
+        PyObject_CallMethod(numpy.ptr(), "empty_like", "OO", to.ptr(), dtype_of_ndarray(source)));
+    copy_arrays(ordered.ptr(), from.ptr());
+    copy_by_numpy(to.ptr(), ordered.ptr(), casting, nullptr);
+  }
 }
 
 /// Converts by gridbuf.transfer; true if NumPy warns of a number.
@@ -192,12 +204,14 @@ void convert(PyObject* target, const DTypePtr& to, PyObject* source, const DType
     }
     return;
   }
+  const py::object kept = apart_from(job.target, source, from);
+  if (rule.mask == nullptr && pays_to_reorder(job, source)) {
+    return convert_in_blocks(target, kept.ptr(), job, casting);
+  }
   py::object mask;
   if (rule.mask != nullptr) {
     mask = apart_from(job.target, rule.mask, record_of(dtype_of_ndarray(rule.mask)));
   }
-  const py::object kept = pays_to_reorder(job, source) ? reordered(target, source)
-                                                       : apart_from(job.target, source, from);
   copy_by_numpy(target, kept.ptr(), casting, mask.ptr());
 }
 

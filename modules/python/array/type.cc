@@ -51,24 +51,6 @@ PyMemberDef members[] = {
     {nullptr, 0, 0, 0, nullptr},
 };
 
-// ---- Buffer requests (PB-01 ... PB-25). ----
-
-int get_buffer(PyObject* self, Py_buffer* view, int flags) {
-  if (view == nullptr) {
-    PyErr_SetString(PyExc_BufferError, "a buffer request needs a Py_buffer to fill; pass one");
-    return -1;
-  }
-  view->obj = nullptr;  // PB-01: also on failure.
-  return guarded(-1, [&] {
-    // The answer leads into the object, which the request then holds (PB-25).
-    BufferObject& buffer = *object_of(self);
-    *view = answer_of(buffer.array.memory(), flags);
-    wait_for_host(buffer);
-    view->obj = Py_NewRef(self);
-    return 0;
-  });
-}
-
 // ---- Indexing. ----
 
 PyObject* subscript_slot(PyObject* self, PyObject* key) {
@@ -87,7 +69,7 @@ PyType_Slot slots[] = {
     {Py_tp_getset, getters},
     {Py_tp_methods, methods},
     {Py_tp_members, members},
-    {Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
+    {Py_bf_getbuffer, reinterpret_cast<void*>(Type::get_buffer)},
     {Py_mp_subscript, reinterpret_cast<void*>(subscript_slot)},
     {Py_mp_length, reinterpret_cast<void*>(Type::length)},
     {Py_sq_item, reinterpret_cast<void*>(Type::item)},
@@ -119,6 +101,11 @@ Py_buffer answer_of(const BufferDescriptor& memory, int flags) {
   answer.shape = const_cast<Py_ssize_t*>(fields.shape);
   answer.strides = const_cast<Py_ssize_t*>(fields.strides_bytes);
   return answer;
+}
+
+void answer_request(BufferObject& buffer, Py_buffer& view, int flags) {
+  view = answer_of(buffer.array.memory(), flags);
+  wait_for_host(buffer);
 }
 
 BufferObject* object_of(PyObject* buffer) { return reinterpret_cast<BufferObject*>(buffer); }

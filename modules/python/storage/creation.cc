@@ -186,22 +186,11 @@ py::object filled(const Arguments& given, PyObject* value) {
 py::object ones(const Arguments& given) { return filled(given, steal(PyLong_FromLong(1)).ptr()); }
 py::object full(const Arguments& given) { return filled(given, given.fill_value); }
 
-template <std::size_t count>
-consteval auto with_keywords(const char* name, const ArrayParameter (&leading)[count]) {
-  return signature_of(name, leading, kStorageKeywords);
-}
+using New = Creation<kStorageKeywords>;
 constexpr ArrayParameter kDeviceData{"device_data", &Arguments::device_data};
 constexpr ArrayParameter kSyncState{"sync_state", &Arguments::sync_state};
 constexpr ArrayParameter kCopy{"copy", &Arguments::copy};
 
-constexpr auto kEmpty = with_keywords("empty", {kShape, kDtype});
-constexpr auto kZeros = with_keywords("zeros", {kShape, kDtype});
-constexpr auto kOnes = with_keywords("ones", {kShape, kDtype});
-constexpr auto kFull = with_keywords("full", {kShape, kFillValue, kDtype});
-constexpr auto kEmptyLike = with_keywords("empty_like", {kData, kDtype});
-constexpr auto kZerosLike = with_keywords("zeros_like", {kData, kDtype});
-constexpr auto kOnesLike = with_keywords("ones_like", {kData, kDtype});
-constexpr auto kFullLike = with_keywords("full_like", {kData, kFillValue, kDtype});
 constexpr auto kAsStorage = signature_of("as_storage", {kData, kDeviceData, kSyncState},
                                          kStorageKeywords, /*required=*/0, /*positional=*/2);
 constexpr auto kStorage =
@@ -211,14 +200,14 @@ constexpr Signature<Arguments, 1> kFromC{"from_c", 1, 1, {{{"capsule", &Argument
 constexpr Signature<Arguments, 1> kToC{"to_c", 1, 1, {{{"storage", &Arguments::data}}}};
 
 PyMethodDef functions[] = {
-    definition_of<kEmpty, unfilled<Zeroed::kNothing>>(doc("_storage_empty")),
-    definition_of<kZeros, unfilled<Zeroed::kAll>>(doc("_storage_zeros")),
-    definition_of<kOnes, ones>(doc("_storage_ones")),
-    definition_of<kFull, full>(doc("_storage_full")),
-    definition_of<kEmptyLike, unfilled<Zeroed::kNothing>>(doc("_storage_empty_like")),
-    definition_of<kZerosLike, unfilled<Zeroed::kAll>>(doc("_storage_zeros_like")),
-    definition_of<kOnesLike, ones>(doc("_storage_ones_like")),
-    definition_of<kFullLike, full>(doc("_storage_full_like")),
+    definition_of<New::kEmpty, unfilled<Zeroed::kNothing>>(doc("_storage_empty")),
+    definition_of<New::kZeros, unfilled<Zeroed::kAll>>(doc("_storage_zeros")),
+    definition_of<New::kOnes, ones>(doc("_storage_ones")),
+    definition_of<New::kFull, full>(doc("_storage_full")),
+    definition_of<New::kEmptyLike, unfilled<Zeroed::kNothing>>(doc("_storage_empty_like")),
+    definition_of<New::kZerosLike, unfilled<Zeroed::kAll>>(doc("_storage_zeros_like")),
+    definition_of<New::kOnesLike, ones>(doc("_storage_ones_like")),
+    definition_of<New::kFullLike, full>(doc("_storage_full_like")),
     definition_of<kAsStorage, wrap_memory>(doc("_storage_as_storage")),
     definition_of<kStorage, storage_from>(doc("_storage_storage")),
     definition_of<kFromC, from_c>(doc("_storage_from_c")),

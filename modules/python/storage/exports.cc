@@ -169,23 +169,14 @@ py::object host_elements(const StorageObject& object, const Storage& view) {
 
 // ---- The buffer protocol (PB-01 ... PB-25), ndarrays and DLPack. ----
 
-int get_buffer(PyObject* self, Py_buffer* view, int flags) {
-  if (view == nullptr) {
-    PyErr_SetString(PyExc_BufferError, "a buffer request needs a Py_buffer to fill; pass one");
-    return -1;
-  }
-  view->obj = nullptr;  // PB-01: also on failure.
-  return guarded(-1, [&] {
-    StorageObject& object = *object_of(self);
-    check_has_buffer(object, Side::kHost, "that of a device alone");
-    const Py_buffer answer = answer_of(shown_memory(object, Side::kHost).memory, flags);
-    up_to_date(object.storage(), Side::kHost);
-    if (answer.readonly == 0) object.storage().add_export(Side::kHost);
-    *view = answer;
-    view->obj = Py_NewRef(self);
-    view->internal = answer.readonly != 0 ? nullptr : &counted_mark;
-    return 0;
-  });
+void answer_request(StorageObject& object, Py_buffer& view, int flags) {
+  check_has_buffer(object, Side::kHost, "that of a device alone");
+  const Py_buffer answer = answer_of(shown_memory(object, Side::kHost).memory, flags);
+  up_to_date(object.storage(), Side::kHost);
+  const bool counts = answer.readonly == 0;
+  if (counts) object.storage().add_export(Side::kHost);
+  view = answer;
+  view.internal = counts ? &counted_mark : nullptr;
 }
 
 void release_buffer(PyObject* self, Py_buffer* view) {

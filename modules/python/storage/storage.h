@@ -255,7 +255,7 @@ void add_parameters_type(PyObject* module);
 std::shared_ptr<SyncState> to_sync_state(PyObject* object);
 
 // exports.cc
-int get_buffer(PyObject* self, Py_buffer* view, int flags);
+void answer_request(StorageObject& object, Py_buffer& view, int flags);
 void release_buffer(PyObject* self, Py_buffer* view);
 PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t count,
                         PyObject* names);

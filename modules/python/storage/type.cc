@@ -210,7 +210,7 @@ PyType_Slot slots[] = {
     {Py_tp_members, members},
     {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
     {Py_tp_iter, reinterpret_cast<void*>(Type::iterate)},
-    {Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
+    {Py_bf_getbuffer, reinterpret_cast<void*>(Type::get_buffer)},
     {Py_bf_releasebuffer, reinterpret_cast<void*>(release_buffer)},
     {Py_mp_subscript, reinterpret_cast<void*>(subscript_slot)},
     {Py_mp_ass_subscript, reinterpret_cast<void*>(assign_subscript_slot)},

@@ -6,6 +6,7 @@ import ctypes
 import gc
 import threading
 import time
+import tracemalloc
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -295,6 +296,18 @@ def test_objects_records_and_dates_are_numpys() -> None:
     long = np.zeros(2, np.longdouble)
     gridbuf.copyto(long, [1.5, 2.5])
     assert long.tolist() == [1.5, 2.5]
+
+
+@pytest.mark.parametrize("order", [(2, 1, 0), (1, 0, 2), (0, 2, 1)])
+def test_numpy_converts_between_layouts_in_blocks(order: tuple[int, int, int]) -> None:
+    source = np.arange(60 * 500 * 251).reshape(60, 500, 251)
+    target = gridbuf.empty(source.shape, "i2", layout=order)
+    tracemalloc.start()
+    gridbuf.copyto(target[:, ::-1], source, casting="unsafe")
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert (target == source[:, ::-1].astype("i2")).all()
+    assert peak < source.nbytes / 3  # 60 MB; a block has 16 MiB
 
 
 def test_equal_record_types_copy_their_fields() -> None:
