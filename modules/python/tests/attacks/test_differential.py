@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -74,4 +75,6 @@ def test_differences_that_are_right_have_reasons_and_occur() -> None:
         if all(differential.HITS.values()):
             break
     assert all(len(allowed.reason) > 20 for allowed in differential.ALLOWED.values())
-    assert [name for name, hits in differential.HITS.items() if not hits] == []
+    # Where NumPy's memory begins decides whether its results depend on the strides.
+    unsure = {"layout"} if "ASAN_OPTIONS" in os.environ else set()
+    assert {name for name, hits in differential.HITS.items() if not hits} <= unsure
