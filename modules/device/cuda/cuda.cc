@@ -35,8 +35,9 @@ struct Record {
   std::optional<PinnedPages::Pages> pages = {};  // pinned by gridbuf; else by cudaHostAlloc
 
   // Other uses. Guarded by the driver's mutex.
-  std::map<StreamHandle, void*> events = {};  // after the last work that this driver enqueued
-  bool used_by_blocking_streams = false;      // named by exports
+  // After the last work that this driver enqueued; two for a stream if two threads began at once.
+  std::multimap<StreamHandle, void*> events = {};
+  bool used_by_blocking_streams = false;  // named by exports
   bool used_by_other_streams = false;
 };
 
@@ -108,17 +109,21 @@ absl::StatusOr<int> CudaDriver::current_ordinal() const {
   return device;
 }
 
-// The properties of a device. The first call also sets up its pool.
+// The properties of a device. The first calls also set up its pool. CUDA is asked without the lock,
+// because it takes locks, too (modules/base/fork.h).
 absl::StatusOr<const gridbuf_cuda_device*> CudaDriver::info_of(int device) {
-  const std::lock_guard lock(mutex_);
-  const auto found = devices_.find(device);
-  if (found != devices_.end()) return &found->second;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = devices_.find(device);
+    if (found != devices_.end()) return &found->second;
+  }
   gridbuf_cuda_device info{};
   GRIDBUF_RETURN_IF_ERROR(checked(runtime_.device_info(device, &info), "cudaGetDeviceProperties"));
   if (info.has_pools != 0 &&
       runtime_.pool_keep(device, info.memory_bytes / 8) != GRIDBUF_CUDA_DONE) {
     info.has_pools = 0;  // a pool that cannot be set up is not used
   }
+  const std::lock_guard lock(mutex_);
   return &devices_.emplace(device, info).first->second;
 }
 
@@ -257,15 +262,21 @@ absl::Status CudaDriver::enqueued(std::initializer_list<const void*> addresses,
     const bool in_order =
         record == nullptr || (record->stream == stream && record->kind == MemoryKind::kDevice);
     if (in_order) continue;
-    const std::lock_guard lock(mutex_);
-    void*& event = record->events[stream];
     absl::Status status;
+    void* event = nullptr;
+    {
+      const std::lock_guard lock(mutex_);
+      const auto found = record->events.find(stream);
+      if (found != record->events.end()) event = found->second;
+    }
     if (event == nullptr) {
       status = checked(runtime_.event_create(&event), "cudaEventCreate");
-      if (!status.ok()) record->events.erase(stream);
+      const std::lock_guard lock(mutex_);
+      if (status.ok()) record->events.emplace(stream, event);
     }
     if (status.ok()) status = checked(runtime_.event_record(event, stream), "cudaEventRecord");
     if (status.ok()) continue;
+    const std::lock_guard lock(mutex_);
     record->used_by_other_streams = true;
     return status;
   }
