@@ -14,6 +14,10 @@
 
 #include <memory>
 
+#if __has_feature(thread_sanitizer)
+#include <sanitizer/tsan_interface.h>
+#endif
+
 namespace gridbuf {
 
 /// The number of forks between this process and the one that loaded gridbuf. If two numbers differ,
@@ -34,13 +38,21 @@ class ForkLock {
   ~ForkLock();
 };
 
-/// A std::mutex or std::shared_mutex for objects that live long: it costs an entry in the list.
+/// A std::mutex or std::shared_mutex, or an object that begins with one, for objects that live
+/// long: it costs an entry in the list.
 template <class Mutex>
 class ForkSafe final : public Mutex, private ForkLock {
   void hold() override { this->lock(); }
   void let_go() override { this->unlock(); }
   // Without unlock: a lock may know its owner by the thread's number, which a fork changes.
-  void renew() override { std::construct_at(static_cast<Mutex*>(this)); }
+  void renew() override {
+#if __has_feature(thread_sanitizer)
+    // It would take the lock, which is at the beginning of the object, for one that is still held.
+    __tsan_mutex_pre_unlock(static_cast<Mutex*>(this), 0);
+    __tsan_mutex_post_unlock(static_cast<Mutex*>(this), 0);
+#endif
+    std::construct_at(static_cast<Mutex*>(this));
+  }
 };
 
 }  // namespace gridbuf

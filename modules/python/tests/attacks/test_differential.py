@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections.abc import Iterator
 from typing import Any
@@ -66,15 +65,24 @@ def test_what_is_wrong_is_found(wrong: str, monkeypatch: pytest.MonkeyPatch) -> 
     assert problems([name], 300)
 
 
+OF_THE_MACHINE = {"layout", "cast that does not fit"}
+"""Here the processor, and where memory begins, decide which loop NumPy chooses."""
+
+
+def test_a_cast_that_does_not_fit() -> None:
+    """-2^63 as float64, into uint32: 0 or 2^31. The rest of the output is compared."""
+    answer = differential.check(random.Random("2854225523 functions 178706"))
+    assert answer is not None
+    assert answer[0] == ""
+
+
 def test_differences_that_are_right_have_reasons_and_occur() -> None:
     """One that does not occur is not needed."""
     ufuncs = [n for n in differential.FUNCTIONS if "reduce" in n or n in differential.UFUNCS]
     assert problems(["copyto"], 300) == []
     for part in range(12):  # as long as a rare one has not occurred
         assert problems(ufuncs, CALLS // 2, part * CALLS // 2) == []
-        if all(differential.HITS.values()):
+        if all(hits for name, hits in differential.HITS.items() if name not in OF_THE_MACHINE):
             break
     assert all(len(allowed.reason) > 20 for allowed in differential.ALLOWED.values())
-    # Where NumPy's memory begins decides whether its results depend on the strides.
-    unsure = {"layout"} if "ASAN_OPTIONS" in os.environ else set()
-    assert {name for name, hits in differential.HITS.items() if not hits} <= unsure
+    assert {name for name, hits in differential.HITS.items() if not hits} <= OF_THE_MACHINE
