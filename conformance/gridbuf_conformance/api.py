@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from .engine import consumer_run, producer_run
-from .engine.driver import PLAN_LIMIT_S
+from .engine.process import PLAN_LIMIT_S
 from .known import KnownFailures
 from .render.events import Listener
 from .render.report import Report

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from rich.console import Console
 
-from ..engine.driver import PLAN_LIMIT_S
+from ..engine.process import PLAN_LIMIT_S
 from ..known import KnownError, shipped
 from ..outcomes import ExitCode
 from ..plan.profiles import profile_names

@@ -15,7 +15,8 @@ from ..render.report import Report
 from ..rules import catalogue
 from ..rules.scope import Scope, chosen
 from ..targets import shown
-from .driver import PLAN_LIMIT_S, opened
+from .driver import opened
+from .process import PLAN_LIMIT_S
 from .run import Run
 
 __all__ = ["Options", "patterns", "run_plans", "run_profile"]
