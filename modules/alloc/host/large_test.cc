@@ -528,6 +528,9 @@ TEST_F(LargeBlocks, AreRefusedBeyondTheLimit) {
 }
 
 TEST_F(LargeBlocks, TakeTheKeptOnesMemoryBeforeTheyFail) {
+  if (pages::kind_for(30 * kMiB, true, system::huge_pages()) == PageKind::kSmall) {
+    GTEST_SKIP() << "needs two kinds of pages";
+  }
   HostResource& resource = with({.cache_limit_bytes = 64 * kMiB});
   {
     const Block block = *resource.allocate({.total_bytes = 10 * kMiB});
