@@ -30,6 +30,8 @@ except ImportError:
 
 from gridbuf_benchmarks import plot, report, results
 from gridbuf_conformance import cli
+from gridbuf_conformance.render import rule_pages as all_rules
+from gridbuf_conformance.rules import catalogue
 from spec_tests import REFERENCE, find_test
 from sphinx.ext.autodoc.mock import mock
 from sphinx.pycode import ModuleAnalyzer
@@ -214,7 +216,7 @@ def write_tests(folder: Path) -> None:
 
 
 def rule_pages(text: str) -> dict[str, str]:
-    """reference/rules.md as a page per group, and a first page with a filter over all rules."""
+    """The page of all rules as a page per group, and a first page with a filter over all rules."""
     head, *groups = re.split(r"^## ", text, flags=re.MULTILINE)
     pages, index = {}, [re.sub(r"\(#(\w+?)--[\w-]+\)", lambda m: f"(rules/{m[1]}.md)", head)]
     index += ["```{raw} html\n:file: ../filter.html\n```\n", ":::{container} rules\n"]
@@ -487,7 +489,7 @@ def make_sources(folder: Path) -> None:
     pages["explanation/index.md"] = contents("Explanation", "explanation")
     for page, some in BELOW.items():
         pages[page] += below(*some)
-    pages.update(rule_pages((ROOT / "docs/reference/rules.md").read_text()))
+    pages.update(rule_pages(all_rules.page([*catalogue.load().values()])))
     libraries = sorted(page.removesuffix(".md") for page in pages if page.startswith("zoo/"))
     pages["zoo.md"] = zoo_page(pages["zoo.md"], libraries)
     pages["how-to/run-the-scoreboard.md"] += SCOREBOARD
