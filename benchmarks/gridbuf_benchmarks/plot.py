@@ -22,7 +22,8 @@ _SETTINGS = {
     # Without a date, and with fixed names, an unchanged result gives an unchanged file.
     "svg.fonttype": "none",
     "svg.hashsalt": "gridbuf",
-    "font.family": ["DejaVu Sans", "sans-serif"],
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
     "font.size": 9,
     "figure.constrained_layout.use": True,
     "axes.spines.top": False,
@@ -92,9 +93,17 @@ def save(
 
 
 def _short(svg: str) -> str:
-    """Without indentation and names of groups; coordinates to a tenth of a point, not a millionth."""
+    """Without indentation and names of groups; coordinates to a tenth of a point, not a millionth.
+
+    Matplotlib repeats the style of a marker at each point. Here the marker has it.
+    """
+    styles = dict(re.findall(r'<use xlink:href="#(\w+)"[^>]* style="([^"]*)"/>', svg))
+    svg = re.sub(r'(<use [^>]*) style="[^"]*"/>', r"\1/>", svg)
+    svg = re.sub(
+        r'(<path id="(\w+)" d="[^"]*" style=)"[^"]*"', lambda m: f'{m[1]}"{styles[m[2]]}"', svg
+    )
     svg = re.sub(r"\n *", "\n", re.sub(r'<g id="[^"]*"', "<g", svg))
-    return re.sub(r"\d+\.\d{6}", lambda match: f"{float(match[0]):.1f}".removesuffix(".0"), svg)
+    return re.sub(r"\d+\.\d{3,}", lambda match: f"{float(match[0]):.1f}".removesuffix(".0"), svg)
 
 
 def _charts(cases: Cases) -> dict[str, tuple[Cases, Callable[[Any, Cases], None]]]:

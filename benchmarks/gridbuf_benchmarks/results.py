@@ -175,7 +175,7 @@ def write(result: Mapping[str, Any], path: Path) -> None:
 
 
 def write_summary(result: Mapping[str, Any], path: Path) -> None:
-    """Writes medians and quartiles without the samples, a case a line. Each note and statement is written once."""
+    """Writes medians and quartiles without the samples, a case a line. Notes, statements and promises are in `texts`."""
     texts: dict[str, int] = {}
     lines = []
     for case in result["cases"]:
@@ -183,15 +183,17 @@ def write_summary(result: Mapping[str, Any], path: Path) -> None:
             **{key: case[key] for key in ("id", "title", "rounds", "yardstick")},
             **{key: case["work"][key] for key in _WORK},
             "note": texts.setdefault(case["note"], len(texts)),
-            "promises": [target["promise"] for target in case["targets"]],
+            "promises": [
+                texts.setdefault(target["promise"], len(texts)) for target in case["targets"]
+            ],
             "contenders": {
                 one["library"]: [
                     texts.setdefault(one["statement"], len(texts)),
-                    *_figures(one["nanoseconds"]),
+                    *_figures(one["nanoseconds"], _SPREAD[:3]),
                 ]
                 for one in case["contenders"]
             },
-            "ratios": {peer: _figures(ratio) for peer, ratio in case["ratios"].items()},
+            "ratios": {peer: _figures(ratio, _SPREAD) for peer, ratio in case["ratios"].items()},
         }
         values = [row[key] for key in _COLUMNS]
         lines.append(json.dumps(values, ensure_ascii=False, separators=(",", ":")))
@@ -200,8 +202,8 @@ def write_summary(result: Mapping[str, Any], path: Path) -> None:
     _write({**head, "texts": [*texts], "columns": _COLUMNS}, lines, path)
 
 
-def _figures(spread: Mapping[str, float]) -> list[float]:
-    return [int(spread[key]) if spread[key] % 1 == 0 else spread[key] for key in _SPREAD]
+def _figures(spread: Mapping[str, float], keys: Sequence[str]) -> list[float]:
+    return [int(spread[key]) if spread[key] % 1 == 0 else spread[key] for key in keys]
 
 
 def _spread(figures: Sequence[float]) -> dict[str, float]:
@@ -240,7 +242,7 @@ def _from_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
     texts, cases = summary["texts"], []
     for row in (dict(zip(summary["columns"], values)) for values in summary["cases"]):
         ratios = {peer: _spread(figures) for peer, figures in row["ratios"].items()}
-        promises = [promise for promise in row.pop("promises") if promise in PROMISES]
+        promises = [texts[text] for text in row.pop("promises") if texts[text] in PROMISES]
         work = {key: row.pop(key) for key in _WORK}
         cases.append(
             {
@@ -260,7 +262,5 @@ def _from_summary(summary: Mapping[str, Any]) -> dict[str, Any]:
                 "targets": judged_case(promises, ratios),
             }
         )
-    return {
-        **{key: value for key, value in summary.items() if key not in ("texts", "columns")},
-        "cases": cases,
-    }
+    head = {key: value for key, value in summary.items() if key not in ("texts", "columns")}
+    return {**head, "schema": SCHEMA, "schema_version": SCHEMA_VERSION, "cases": cases}
