@@ -28,7 +28,10 @@ except ImportError:
         "the site needs Sphinx and more, which are not installed: ./bazelw --docs"
     ) from None
 
+from gridbuf_benchmarks import plot, report, results
 from gridbuf_conformance import cli
+from gridbuf_conformance.render import rule_pages as all_rules
+from gridbuf_conformance.rules import catalogue
 from spec_tests import REFERENCE, find_test
 from sphinx.ext.autodoc.mock import mock
 from sphinx.pycode import ModuleAnalyzer
@@ -81,6 +84,10 @@ PAGES = {
 }
 """Files of the repository that have a page, and which."""
 
+RECORD = results.read(ROOT / "docs/performance/results.json")
+DRAWN = {f"docs/performance/{name}.svg" for name in plot.names(RECORD)}
+"""The charts of the record, which the site draws."""
+
 LINK = re.compile(
     r"(?P<code>^ *```.*?^ *```)"
     r"|(?P<image>!?)\[(?P<text>(?:[^\[\]`]|`[^`]*`)*)\]\((?!https?:|mailto:|#)(?P<path>[^)#\s]+)(?P<anchor>#[^)\s]*)?\)"
@@ -102,7 +109,7 @@ def with_links(text: str, source: str, page: str) -> str:
         if not match["path"]:
             return match[0]
         path = os.path.normpath(os.path.join(os.path.dirname(source), match["path"]))
-        if not (ROOT / path).exists():
+        if path not in DRAWN and not (ROOT / path).exists():
             raise SystemExit(f"{source}: the link to {match['path']} leads nowhere")
         anchor = match["anchor"] or ""
         if match["image"]:
@@ -209,7 +216,7 @@ def write_tests(folder: Path) -> None:
 
 
 def rule_pages(text: str) -> dict[str, str]:
-    """reference/rules.md as a page per group, and a first page with a filter over all rules."""
+    """The page of all rules as a page per group, and a first page with a filter over all rules."""
     head, *groups = re.split(r"^## ", text, flags=re.MULTILINE)
     pages, index = {}, [re.sub(r"\(#(\w+?)--[\w-]+\)", lambda m: f"(rules/{m[1]}.md)", head)]
     index += ["```{raw} html\n:file: ../filter.html\n```\n", ":::{container} rules\n"]
@@ -470,6 +477,7 @@ def make_sources(folder: Path) -> None:
     }
     made["docs/index.md"] = "index.md"
     texts = {source: (ROOT / source).read_text() for source in made}
+    texts["docs/performance.md"] = report.page(RECORD, "performance", plot.names(RECORD))
     for page, text in library_pages().items():
         made[f"docs/{page}"], texts[f"docs/{page}"] = page, text
     pages = {
@@ -481,7 +489,7 @@ def make_sources(folder: Path) -> None:
     pages["explanation/index.md"] = contents("Explanation", "explanation")
     for page, some in BELOW.items():
         pages[page] += below(*some)
-    pages.update(rule_pages((ROOT / "docs/reference/rules.md").read_text()))
+    pages.update(rule_pages(all_rules.page([*catalogue.load().values()])))
     libraries = sorted(page.removesuffix(".md") for page in pages if page.startswith("zoo/"))
     pages["zoo.md"] = zoo_page(pages["zoo.md"], libraries)
     pages["how-to/run-the-scoreboard.md"] += SCOREBOARD
@@ -489,7 +497,8 @@ def make_sources(folder: Path) -> None:
     pages.update(python_pages())
     pages.update({f"reference/cpp/{library}.md": cpp_page(library) for library in LIBRARIES})
     write(folder, pages)
-    for image in [*(ROOT / "docs/performance").glob("*.svg"), *(ROOT / "docs/images").iterdir()]:
+    plot.save(RECORD, folder / "performance")
+    for image in (ROOT / "docs/images").iterdir():
         target = folder / image.relative_to(ROOT / "docs")
         target.parent.mkdir(exist_ok=True)
         shutil.copy2(image, target)
