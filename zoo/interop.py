@@ -6,7 +6,7 @@ python zoo/interop.py defects                 what trackers describe, and what t
 python zoo/interop.py page FILE.html          the page of all records
 
 `lock` keeps the versions that are locked already, and `run NAME` the cells that are there. So a library that is added to a
-setting runs its own pairs only. `--again` chooses all versions anew, and runs all pairs.
+setting runs its own pairs only. `--again` chooses all versions again, and runs all pairs.
 """
 
 from __future__ import annotations

@@ -408,12 +408,19 @@ def _library(path: Path) -> Library:
             "points": [
                 _record(
                     EntryPoint,
-                    {"link": documentation + row.pop("see", ""), "library": name, "side": side, **row},
+                    {
+                        "link": documentation + row.pop("see", ""),
+                        "library": name,
+                        "side": side,
+                        **row,
+                    },
                 )
                 for side, key in zip(SIDES, ("exports", "imports"))
                 for row in table.pop(key, ())
             ],
-            "remarks": [_record(Remark, {**row, "library": name}) for row in table.pop("remark", ())],
+            "remarks": [
+                _record(Remark, {**row, "library": name}) for row in table.pop("remark", ())
+            ],
         }
     except KeyError as error:
         raise ValueError(f"{path.name}: it has no key {error}") from None

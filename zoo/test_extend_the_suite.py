@@ -1,4 +1,4 @@
-"""docs/how-to/extend-the-suite.md: the producer and the finding that the page shows."""
+"""docs/how-to/extend-the-suite.md: the producer, the library and the finding that the page shows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PAGE = (records.ROOT / "docs/how-to/extend-the-suite.md").read_text("utf-8")
 
 def block_with(word: str) -> str:
     """The first code block of the page that has the word."""
-    blocks = re.findall(r"^   ```\w+\n(.*?)^   ```$", PAGE, re.MULTILINE | re.DOTALL)
+    blocks = re.findall(r"^ *```\w+\n(.*?)^ *```$", PAGE, re.MULTILINE | re.DOTALL)
     return textwrap.dedent(next(block for block in blocks if word in block))
 
 
@@ -41,6 +41,15 @@ def test_the_producer_of_the_page_makes_what_plans_ask() -> None:
     arrays = [(plan, array) for plan, array in made if not isinstance(array, Unsupported)]
     assert len(arrays) > 0.9 * len(plans)
     assert all(bytes(array) == plan.content() for plan, array in arrays)
+
+
+def test_the_library_of_the_page_is_one(tmp_path: Path) -> None:
+    (tmp_path / "libraries").mkdir()
+    (tmp_path / "libraries/bitarray.toml").write_text(block_with("exports = "))
+    (tmp_path / "zoo.toml").write_text("date = 2026-01-01\n")
+    library = records.load(tmp_path).libraries["bitarray"]
+    assert [e.name for e in library.environments] == ["bitarray-3.12.3"]
+    assert library.environments == records.load().libraries["bitarray"].environments
 
 
 def test_the_finding_of_the_page_is_a_record(tmp_path: Path) -> None:

@@ -254,7 +254,9 @@ def test_a_record_that_is_older_than_a_rule_is_shown_as_such(changed):
             }
 
     text = changed("cffi-2.1.1", forget)
-    assert "- catalogue 0123456789ab: cffi 2.1.1; 1 newer rule did not judge there (PB-24)\n" in text
+    assert (
+        "- catalogue 0123456789ab: cffi 2.1.1; 1 newer rule did not judge there (PB-24)\n" in text
+    )
 
 
 def test_a_failure_without_a_finding_is_shown_as_not_examined(changed):
@@ -273,7 +275,11 @@ def test_an_environment_without_a_record_is_not_run(changed):
 def test_a_target_of_the_suite_that_no_environment_judges_is_named():
     kept = {name: e for name, e in ZOO.environments.items() if e.library != "cffi"}
     others = set(page._unjudged(replace(ZOO, environments=kept))) - set(page._unjudged(ZOO))
-    assert others == {"`cffi` (producer)", "`cffi.readonly` (producer)", "`cffi.from_buffer` (consumer)"}
+    assert others == {
+        "`cffi` (producer)",
+        "`cffi.readonly` (producer)",
+        "`cffi.from_buffer` (consumer)",
+    }
 
 
 def test_the_page_names_each_finding_and_its_links_lead_somewhere(site: Path):
@@ -426,7 +432,9 @@ def test_one_rule_is_judged_alone(judged: list[tuple[str, ...]], tmp_path: Path)
             assert set(runs.listed(rules)) == set(runs.listed(was["outcomes"][outcome])) - {"PB-24"}
 
 
-def test_a_rule_that_is_new_to_a_record_gets_its_part(judged: list[tuple[str, ...]], tmp_path: Path):
+def test_a_rule_that_is_new_to_a_record_gets_its_part(
+    judged: list[tuple[str, ...]], tmp_path: Path
+):
     old = read_json(RESULTS / "bitarray-3.12.3.json")
     target = old["targets"][0]
     target["outcomes"] = {
@@ -597,13 +605,21 @@ def test_a_record_that_fits_is_read(tmp_path: Path):
 
 
 BAD_LIBRARY = {
-    "a target that drives nothing": ('["demo"] }', '[] }', "give targets, or a reason"),
-    "a target and a reason": ('["demo"] }', '["demo"], reason = "no." }', "give targets, or a reason"),
+    "a target that drives nothing": ('["demo"] }', "[] }", "give targets, or a reason"),
+    "a target and a reason": (
+        '["demo"] }',
+        '["demo"], reason = "no." }',
+        "give targets, or a reason",
+    ),
     "a target that no environment judges": ('["demo"] }', '["demo", "x"] }', r"x \(producer\)"),
     "a target that is not listed": ('producers = ["demo"]', 'producers = ["demo", "y"]', r"y \(pr"),
     "a link that is none": ("https://example.org/", "example", "are a link"),
     "a reader that is not there": ('["demo"] }', '["demo"], through = "Numpy" }', "no library is"),
-    "two entry points of one name": ("exports = [", 'exports = [{ name = "array", reason = "no." }, ', "twice"),
+    "two entry points of one name": (
+        "exports = [",
+        'exports = [{ name = "array", reason = "no." }, ',
+        "twice",
+    ),
     "a version that is not pinned": ("demo==1", "demo", "pinned with =="),
     "two environments of one name": ("demo==2", "demo==1", "there twice"),
     "an unknown age": ('"old"', '"young"', "age must be"),
@@ -633,7 +649,7 @@ def test_runs_are_written_below_what_is_written_by_hand(tmp_path: Path):
     assert finding.replays == {"affected": {"outcome": "FAIL"}}
     assert finding.runs == {"demo-1": {"exit": 1, "told": told}}
     assert finding.code == SCRIPT
-    assert script.read_text().startswith(before.partition("# ///\n\"")[0])
+    assert script.read_text().startswith(before.partition('# ///\n"')[0])
     records.write_records(script, {"replays": {}, "runs": {}})
     assert script.read_text() == before
 

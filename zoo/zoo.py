@@ -32,7 +32,17 @@ import runs
 import scripts
 import venvs
 import versions
-from records import RESULTS, ROOT, Environment, Finding, Zoo, load, read_json, write_json, write_records
+from records import (
+    RESULTS,
+    ROOT,
+    Environment,
+    Finding,
+    Zoo,
+    load,
+    read_json,
+    write_json,
+    write_records,
+)
 from rich.console import Console
 from rich.table import Table
 
@@ -286,7 +296,9 @@ def _parser() -> argparse.ArgumentParser:
         parser.add_argument("--library", default="", help="those of one library")
         parser.add_argument("--missing", action="store_true", help="only what has no result yet")
     docs = command.add_parser("docs", help="write the pages")
-    docs.add_argument("to", nargs="?", type=Path, metavar="FOLDER", help="default: .gridbuf/generated")
+    docs.add_argument(
+        "to", nargs="?", type=Path, metavar="FOLDER", help="default: .gridbuf/generated"
+    )
     docs.set_defaults(act=_docs)
     return top
 

@@ -145,7 +145,15 @@ def load(path: Path) -> Record:
         if data.pop("schema") != SCHEMA or data.pop("arrays") != VERSION:
             raise ValueError(f"it is not of {SCHEMA} with the arrays of version {VERSION}")
         record = Record(**{**data, "cells": [Cell(**cell) for cell in data["cells"]]})
-    except (OSError, EOFError, zlib.error, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (
+        OSError,
+        EOFError,
+        zlib.error,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+    ) as error:
         raise CannotLoad(
             f"{path} is not a record of `interop --save`: {error}; write it again"
         ) from None
