@@ -253,10 +253,8 @@ def test_a_record_that_is_older_than_a_rule_is_shown_as_such(changed):
                 for outcome, text in target["outcomes"].items()
             }
 
-    text = changed("cffi-2.1.1", forget)
-    assert (
-        "- catalogue 0123456789ab: cffi 2.1.1; 1 newer rule did not judge there (PB-24)\n" in text
-    )
+    line = r"- catalogue 0123456789ab: cffi 2\.1\.1; \d+ newer rules? did not judge there \(.*\bPB-24\b"
+    assert re.search(line, changed("cffi-2.1.1", forget))
 
 
 def test_a_failure_without_a_finding_is_shown_as_not_examined(changed):
@@ -436,16 +434,16 @@ def test_a_rule_that_is_new_to_a_record_gets_its_part(
     judged: list[tuple[str, ...]], tmp_path: Path
 ):
     old = read_json(RESULTS / "bitarray-3.12.3.json")
-    target = old["targets"][0]
+    target, before = old["targets"][0], runs.newer(old)
     target["outcomes"] = {
         outcome: runs.packed(set(runs.listed(text)) - {"PB-24"})
         for outcome, text in target["outcomes"].items()
     }
-    assert runs.newer(old) == ["PB-24"]
+    assert {*runs.newer(old)} - {*before} == {"PB-24"}
     records.write_json(tmp_path / "bitarray-3.12.3.json", old)
     assert zoo.main(["run", "--library", "bitarray", "--rule", "PB-24"]) == 0
     new = read_json(tmp_path / "bitarray-3.12.3.json")
-    assert runs.newer(new) == []
+    assert runs.newer(new) == before
     assert new["targets"][0]["failures"]["PB-24"]["plan"] == {}
 
 
