@@ -577,6 +577,38 @@ def test_a_record_without_a_key_is_refused(missing: str, tmp_path: Path):
         records.load(tmp_path)
 
 
+def test_verify_writes_into_the_script_and_removes_what_it_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+):
+    """Two findings need the environments, and each is removed after the last one. A third cannot be made."""
+    _write(tmp_path, _GOOD)
+    script = tmp_path / "findings/demo-wrong.py"
+    (tmp_path / "findings/demo-again.py").write_text(script.read_text())
+    made: list[str] = []
+    replays = {"affected": {"outcome": "FAIL"}, "passes": {"outcome": "PASS"}}
+    shown = {"date": "2026-01-01", "exit": 1, "told": "defect: x"}
+    monkeypatch.setattr(zoo, "load", lambda: records.load(tmp_path))
+    monkeypatch.setattr(runs, "verified", lambda *_: replays)
+    monkeypatch.setattr(scripts, "run", lambda *_: shown)
+    monkeypatch.setattr(venvs, "make", lambda e, folder: made.append(e.name) or Path(e.name))
+    monkeypatch.setattr(venvs, "discard", lambda e, folder: made.append(f"no {e.name}"))
+    assert zoo.main(["verify", "--discard"]) == 0
+    assert made == ["demo-1", "demo-2"] * 2 + ["no demo-1", "no demo-2"]
+    for finding in records.load(tmp_path).findings:
+        assert finding.replays == replays
+        assert finding.runs == {"demo-1": shown, "demo-2": shown}
+    made.clear()
+    assert zoo.main(["verify", "--missing"]) == 0 and not made
+
+    def cannot(environment: Environment, folder: Path) -> Path:
+        raise venvs.CannotMake("no such wheel")
+
+    monkeypatch.setattr(venvs, "make", cannot)
+    assert zoo.main(["verify", "demo-wrong"]) == 1
+    assert "! no such wheel" in capsys.readouterr().out
+    assert "runs" not in script.read_text()
+
+
 def test_a_script_without_a_header_is_refused(tmp_path: Path):
     _write(tmp_path, _GOOD)
     (tmp_path / "findings/bare.py").write_text(SCRIPT)

@@ -147,7 +147,7 @@ def _verify(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
             sign = {scripts.SHOWN: "✗", scripts.GONE: "✓"}.get(scripts.outcome(result), "?")
             tell(f"{sign} {name}: {finding.id}: {result['told']}")
         with counting:
-            left.subtract(used[finding.id])
+            left.subtract([*used[finding.id]])
         for name, environment in used[finding.id].items() if options.discard else ():
             if not left[name]:
                 venvs.discard(environment, options.folder)
