@@ -1,7 +1,7 @@
 """The findings in released libraries that come with the suite: the scripts that show them, and issues for trackers.
 
-The zoo (`conformance/zoo` in the repository) makes `findings.json` from its scripts and results, when the suite is
-packaged. It has each finding with its script, its versions, and the last runs of the script.
+`findings.json` has each finding with its script, its versions, and the last runs of the script. The zoo (`zoo/` in the
+repository) makes the file when the suite is packaged. The suite does not need it: without the file there are no findings.
 """
 
 from __future__ import annotations
@@ -95,14 +95,16 @@ def load() -> MappingProxyType[str, Finding]:
 
 
 def packed() -> str:
-    """The file of the package, or, in a checkout of the repository, what the zoo would write into it."""
+    """The file of the package, or, in a checkout, what the zoo would write into it; without both no findings."""
     package = Path(str(files("gridbuf_conformance")))
     file = package / "findings.json"
     if file.exists():
         return file.read_text("utf-8")
+    program = package.parents[1] / "zoo/published.py"
+    if not program.exists():
+        return json.dumps({"schema": _SCHEMA, "findings": []})
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder, file.name)
-        program = package.parent / "zoo/published.py"
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join([str(package.parent), *sys.path]),
@@ -111,9 +113,15 @@ def packed() -> str:
         return made.read_text("utf-8")
 
 
+def _some() -> MappingProxyType[str, Finding]:
+    if not load():
+        raise UnknownFinding("this copy of the suite has no findings; an installed one has them")
+    return load()
+
+
 def find(name: str) -> Finding:
     """The finding of an id; raises UnknownFinding, with similar ids, if there is none."""
-    findings = load()
+    findings = _some()
     if name in findings:
         return findings[name]
     close = [id for id in findings if len(name) > 2 and id.startswith(name)]
@@ -126,7 +134,7 @@ def find(name: str) -> Finding:
 
 def select(wanted: Mapping[str, str | None]) -> list[Finding]:
     """The findings with these values of `FILTERS`, in any case; None selects all. Raises UnknownFinding."""
-    chosen = list(load().values())
+    chosen = list(_some().values())
     for name, value in wanted.items():
         if value is None:
             continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import re
@@ -25,6 +26,7 @@ from gridbuf_conformance.interop import (
     standalone,
 )
 from gridbuf_conformance.interop.records import HARM, Cell, Record, features, pairs, scores
+from gridbuf_conformance.targets import CannotLoad
 
 pytest.importorskip("numpy")
 PARTNERS = str(Path(__file__).with_name("interop_partners.py"))
@@ -287,6 +289,21 @@ def test_features_are_measured(record):
     for kind in ("unaligned", "mapped file"):
         right, tried = taken[kind]
         assert tried > 40 and right == tried
+
+
+def test_a_compressed_record_is_the_same(tmp_path):
+    cell = Cell("array", "numpy.asarray", "python", "numpy", "s" * len(ARRAYS))
+    record = Record("3.11", "linux", cells=[cell])
+    for _ in range(2):
+        save(record, tmp_path / "r.json.gz")
+        made = (tmp_path / "r.json.gz").read_bytes()
+        save(record, tmp_path / "r.json")
+        assert gzip.decompress(made) == (tmp_path / "r.json").read_bytes()
+        assert made == gzip.compress((tmp_path / "r.json").read_bytes(), mtime=0)
+    assert load(tmp_path / "r.json.gz") == load(tmp_path / "r.json")
+    (tmp_path / "r.json.gz").write_bytes(made[:-9])
+    with pytest.raises(CannotLoad, match="is not a record"):
+        load(tmp_path / "r.json.gz")
 
 
 def test_records_of_other_arrays_are_refused(tmp_path):

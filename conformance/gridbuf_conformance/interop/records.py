@@ -7,8 +7,10 @@ it, or takes it without harm from any library. It arrives unharmed if one way br
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -116,7 +118,7 @@ class Record:
 
 
 def save(record: Record, path: Path) -> None:
-    """Writes a record as JSON, with sorted cells; a reader never sees a part of it."""
+    """Writes a record as JSON, with sorted cells; compressed if the name ends with .gz. A reader never sees a part of it."""
     cells = sorted(record.cells, key=lambda cell: cell.key)
     data = {
         "schema": SCHEMA,
@@ -130,22 +132,32 @@ def save(record: Record, path: Path) -> None:
     lines = ",\n  ".join(json.dumps(cell, ensure_ascii=False) for cell in data["cells"])
     text = text.replace('"cells": null', f'"cells": [\n  {lines}\n ]') + "\n"
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    scratch.write_text(text, "utf-8")
+    raw = text.encode()
+    scratch.write_bytes(gzip.compress(raw, mtime=0) if path.suffix == ".gz" else raw)
     scratch.replace(path)
 
 
 def load(path: Path) -> Record:
     """Reads a record; raises CannotLoad for a file that is not one, or is of another set of arrays."""
     try:
-        data = json.loads(path.read_text("utf-8"))
+        raw = path.read_bytes()
+        data = json.loads(gzip.decompress(raw) if path.suffix == ".gz" else raw)
         if data.pop("schema") != SCHEMA or data.pop("arrays") != VERSION:
             raise ValueError(f"it is not of {SCHEMA} with the arrays of version {VERSION}")
         record = Record(**{**data, "cells": [Cell(**cell) for cell in data["cells"]]})
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+    except (
+        OSError,
+        EOFError,
+        zlib.error,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+    ) as error:
         raise CannotLoad(
             f"{path} is not a record of `interop --save`: {error}; write it again"
         ) from None
-    record.name = record.name or path.stem
+    record.name = record.name or path.name.partition(".")[0]
     return record
 
 
