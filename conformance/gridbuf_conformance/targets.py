@@ -4,7 +4,8 @@ A target is written as
 - the name of a built-in producer or consumer, or the name of an entry point
   (`producers.entries`, `named_consumers.entries`),
 - `package.module:Attribute`,
-- `path/to/file.py:Attribute` (without attribute: `Producer`, or `consume`).
+- `path/to/file.py:Attribute` (without attribute: `Producer`, or `consume`),
+- `path/to/lib.so:suite`, a shared library of C++ (without suite: the only one; `producers.shared_library`).
 
 The driver handles only the written form; the worker imports the object.
 """
@@ -152,6 +153,13 @@ def _find(target: Target) -> Any:
     place, colon, attribute = target.written.rpartition(":")
     if not colon:
         place, attribute = target.written, ""
+    from .producers.shared_library import (
+        is_shared_library,
+        suite_of,
+    )  # only the worker has a target
+
+    if target.side == "producer" and is_shared_library(target.written):
+        return suite_of(place, attribute)
     if place.endswith(".py"):
         attribute = attribute or _DEFAULT_ATTRIBUTE[target.side]
         return _attribute(_module_of_file(place), attribute, target)
