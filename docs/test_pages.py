@@ -62,5 +62,5 @@ def test_each_link_to_a_rule_names_a_rule() -> None:
         for page in PAGES
         for link in re.findall(r"rules\.md#([\w-]+)", page.read_text("utf-8"))
     }
-    assert len(rules) > 200 and len(links) > 50
+    assert len(rules) > 200 and links
     assert not {link for link in links if link[1] not in rules}

@@ -93,7 +93,7 @@ def _outcome(producer: Any, consumer: Consumer, plan: Plan) -> dict[str, Any]:
 
 
 def _extras(producer: Any, consumer: Consumer, plan: Plan | None) -> dict[str, Any]:
-    """What is known of two libraries beside the outcomes."""
+    """What is known of two libraries besides the outcomes."""
     steps.hold("extras")
     return {
         "time_us": None if plan is None else _time(producer, consumer, plan),

@@ -141,7 +141,7 @@ class _Exchange:
         """What kills its producer is not made again for the next consumer."""
 
     def run(self, cell: Cell) -> None:
-        """Observes all arrays of a pair, then what is known of it beside them."""
+        """Observes all arrays of a pair, then what else is known of it."""
         for array in ARRAYS:
             if (cell.producer, array) not in self._unmade:
                 self._observe(cell, array)
