@@ -35,6 +35,7 @@ from ..info import ConsumerObservation, Observation, from_json, steps
 from ..plan import Plan
 from ..plan.consumer import Consumer, version_of
 from ..plan.producer import Capabilities
+from ..plan.profiles import PLAN_LIMIT_S
 from ..targets import CannotLoad, Target, WrongSide, load, name_of, shown
 from . import messages
 from .worker import COMMAND, answer, describe, devices_of
@@ -43,7 +44,6 @@ __all__ = ["CannotLoad", "Description", "LocalWorker", "Result", "Worker", "open
 
 START_LIMIT_S = 120.0
 """How long a producer's import may take: large libraries on a cold disk."""
-PLAN_LIMIT_S = 10.0
 _EXIT_LIMIT_S = 5.0
 _PATIENCE = 3
 """A plan that hung runs again with this many times its time."""

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from ..targets import CannotLoad
+from .. import libraries
 from ..version import __version__
 from .arrays import ARRAYS, VERSION
 
@@ -26,6 +26,7 @@ __all__ = [
     "Cell",
     "Pair",
     "Record",
+    "RecordError",
     "differences",
     "features",
     "load",
@@ -134,15 +135,19 @@ def save(record: Record, path: Path) -> None:
     scratch.replace(path)
 
 
+class RecordError(ValueError):
+    """A file that is not a record of the scoreboard."""
+
+
 def load(path: Path) -> Record:
-    """Reads a record; raises CannotLoad for a file that is not one, or is of another set of arrays."""
+    """Reads a record; raises RecordError for a file that is not one of these arrays."""
     try:
         data = json.loads(path.read_text("utf-8"))
         if data.pop("schema") != SCHEMA or data.pop("arrays") != VERSION:
             raise ValueError(f"it is not of {SCHEMA} with the arrays of version {VERSION}")
         record = Record(**{**data, "cells": [Cell(**cell) for cell in data["cells"]]})
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CannotLoad(
+        raise RecordError(
             f"{path} is not a record of `interop --save`: {error}; write it again"
         ) from None
     record.name = record.name or path.stem
@@ -273,12 +278,19 @@ def _count(found: dict[str, tuple[int, int]], feature: str, cells: list[Cell], a
 def standalone(record: Record, cell: Cell, array: str) -> str:
     """A program that repeats one exchange, with its packages in its header; it prints both arrays."""
     versions: Mapping[str, str] = record.libraries
-    named = sorted({cell.source, cell.target} & versions.keys())
+    named = sorted({cell.source, cell.target} & versions.keys() - {"python"})
     packages = ", ".join(
-        f'"{name}=={versions[name]}"' for name in named if versions[name] and name != "python"
+        f'"{_package(name)}=={versions[name]}"' for name in named if versions[name]
     )
     plan = ARRAYS[array].plan.to_json(brief=True)
     return "\n".join(_script(cell, array, plan, record.python, packages)) + "\n"
+
+
+def _package(module: str) -> str:
+    try:
+        return libraries.find(module).package
+    except libraries.UnknownLibrary:
+        return module
 
 
 def _script(cell: Cell, array: str, plan: str, python: str, packages: str) -> Iterator[str]:
