@@ -146,7 +146,7 @@ def _of_library(value: str) -> Callable[[Finding], bool]:
 
 
 def _with(name: str, value: str) -> Callable[[Finding], bool]:
-    known = sorted({getattr(finding, name) for finding in load().values()})
+    known = sorted({getattr(f, name) for f in load().values()}, key=str.lower)
     if value.lower() not in map(str.lower, known):
         raise UnknownFinding(f"no finding has the {name} {value!r}; use one of {', '.join(known)}")
     return lambda finding: bool(getattr(finding, name).lower() == value.lower())

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import difflib
 import sys
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
@@ -105,8 +105,8 @@ def plain(name: str) -> str:
     return name.lower().replace("-", "_").replace(" ", "_")
 
 
-def nearest(name: str, known: Collection[str], count: int = _MAX_MATCHES) -> list[str]:
-    """The names that are most like `name`, each once, whatever their case."""
-    by_plain = {plain(one): one for one in sorted(known, reverse=True)}
+def nearest(name: str, known: Iterable[str], count: int = _MAX_MATCHES) -> list[str]:
+    """The names that are most like `name`, whatever their case; of equal ones the first."""
+    by_plain = {plain(one): one for one in reversed([*known])}
     close = difflib.get_close_matches(plain(name), by_plain, n=count, cutoff=0.5)
     return [by_plain[one] for one in close]

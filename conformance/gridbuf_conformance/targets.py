@@ -88,7 +88,7 @@ def is_path(written: str) -> bool:
 
 
 def canonical(written: str, side: str) -> str:
-    """The registered name of a target by any name of its library; other texts as they are."""
+    """The registered name of a target by any name of its library; other texts are unchanged."""
     with contextlib.suppress(LookupError):
         return written if is_path(written) else _registry(side).find(written).name
     return written

@@ -493,23 +493,25 @@ def _survey_targets(options: Namespace) -> tuple[list[Target], list[Absent]]:
     """The targets to check, and the known libraries that are absent; a repeated name counts once."""
     targets: list[Target] = []
     absent: list[Absent] = []
-    named = _written(Config(tuple(options.producers), tuple(options.consumers)))
-    if options.all_consumers or not named:
-        side = "consumer" if options.all_consumers else "producer"
-        registry = named_consumers if options.all_consumers else producers
-        found = [(entry, side, False) for entry in registry.entries().values()]
-    else:
-        found = []
-    for name, side in named:
-        if is_path(name):
-            targets.append(Target(name, side=side))
-        else:
-            found += [(entry, side, True) for entry in _entries_of(name, side)]
-    for entry, side, is_named in found:
+
+    def take(entry: producers.Entry, side: str, is_named: bool) -> None:
         if entry.is_usable:
             targets.append(Target(entry.name, side=side))
         else:
             absent.append(Absent(entry.name, _absence(entry), _remedy(entry), failed=is_named))
+
+    named = _written(Config(tuple(options.producers), tuple(options.consumers)))
+    for name, side in named:
+        if is_path(name):
+            targets.append(Target(name, side=side))
+        else:
+            for entry in _entries_of(name, side):
+                take(entry, side, is_named=True)
+    if options.all_consumers or not named:
+        side = "consumer" if options.all_consumers else "producer"
+        registry = named_consumers if options.all_consumers else producers
+        for entry in registry.entries().values():
+            take(entry, side, is_named=False)
     return list(dict.fromkeys(targets)), absent
 
 

@@ -121,7 +121,7 @@ class Registry:
             names = ", ".join(entry.name for entry in own)
             raise self.unknown(f"{name} has {len(own)} {self.side}s; name one of {names}")
         named = (n for one in libraries.load() if self._has(one) for n in one.names)
-        close = libraries.nearest(name, [*named, *known]) or list(known)
+        close = libraries.nearest(name, [*known, *named]) or list(known)
         raise self.unknown(
             f"{name!r} is not a {self.side}; use one of {', '.join(close)}, "
             f"or name your own as {self.own}"
