@@ -152,8 +152,8 @@ def test_filters_of_findings_go_together(capsys):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["findings", "--library", "pytroch"], "use one of CPython, NumPy, PyTorch"),
-        (["findings", "--severity", "huge"], "use one of form, memory"),
+        (["findings", "--library", "pytroch"], "did you mean PyTorch"),
+        (["findings", "--severity", "huge"], "form, leak, memory, refusal, values"),
         (["findings", "--interface", "dlpck"], "buffer protocol, DLPack"),
         (["rules", "--library", "numpy"], "list findings --library"),
     ],

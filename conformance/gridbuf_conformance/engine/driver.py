@@ -24,9 +24,10 @@ from ..info import ConsumerObservation, Observation, from_json
 from ..plan import Plan
 from ..plan.consumer import Consumer, version_of
 from ..plan.producer import Capabilities
+from ..plan.profiles import PLAN_LIMIT_S
 from ..targets import CannotLoad, Target, WrongSide, load, name_of, shown
 from . import process
-from .process import PLAN_LIMIT_S, Ending, Process, Restarted
+from .process import Ending, Process, Restarted
 from .worker import answer, describe, devices_of
 
 __all__ = ["CannotLoad", "Description", "LocalWorker", "Result", "Worker", "opened"]

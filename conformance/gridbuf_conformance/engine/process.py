@@ -26,11 +26,10 @@ from ..info import steps
 from ..targets import CannotLoad
 from . import messages
 
-__all__ = ["PLAN_LIMIT_S", "START_LIMIT_S", "Ending", "Process", "Restarted"]
+__all__ = ["START_LIMIT_S", "Ending", "Process", "Restarted"]
 
 START_LIMIT_S = 120.0
 """How long an import may take: large libraries on a cold disk."""
-PLAN_LIMIT_S = 10.0
 _PATIENCE = 3
 """A request that was not answered in time is sent again with this many times its time."""
 _EXIT_LIMIT_S = 5.0

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from ..targets import CannotLoad
+from .. import libraries
 from ..version import __version__
 from .arrays import ARRAYS, VERSION
 
@@ -28,6 +28,7 @@ __all__ = [
     "Cell",
     "Pair",
     "Record",
+    "RecordError",
     "differences",
     "features",
     "load",
@@ -137,8 +138,12 @@ def save(record: Record, path: Path) -> None:
     scratch.replace(path)
 
 
+class RecordError(ValueError):
+    """A file that is not a record of the scoreboard."""
+
+
 def load(path: Path) -> Record:
-    """Reads a record; raises CannotLoad for a file that is not one, or is of another set of arrays."""
+    """Reads a record; raises RecordError for a file that is not one of these arrays."""
     try:
         raw = path.read_bytes()
         data = json.loads(gzip.decompress(raw) if path.suffix == ".gz" else raw)
@@ -154,7 +159,7 @@ def load(path: Path) -> Record:
         TypeError,
         AttributeError,
     ) as error:
-        raise CannotLoad(
+        raise RecordError(
             f"{path} is not a record of `interop --save`: {error}; write it again"
         ) from None
     record.name = record.name or path.name.partition(".")[0]
@@ -285,12 +290,19 @@ def _count(found: dict[str, tuple[int, int]], feature: str, cells: list[Cell], a
 def standalone(record: Record, cell: Cell, array: str) -> str:
     """A program that repeats one exchange, with its packages in its header; it prints both arrays."""
     versions: Mapping[str, str] = record.libraries
-    named = sorted({cell.source, cell.target} & versions.keys())
+    named = sorted({cell.source, cell.target} & versions.keys() - {"python"})
     packages = ", ".join(
-        f'"{name}=={versions[name]}"' for name in named if versions[name] and name != "python"
+        f'"{_package(name)}=={versions[name]}"' for name in named if versions[name]
     )
     plan = ARRAYS[array].plan.to_json(brief=True)
     return "\n".join(_script(cell, array, plan, record.python, packages)) + "\n"
+
+
+def _package(module: str) -> str:
+    try:
+        return libraries.find(module).package
+    except libraries.UnknownLibrary:
+        return module
 
 
 def _script(cell: Cell, array: str, plan: str, python: str, packages: str) -> Iterator[str]:

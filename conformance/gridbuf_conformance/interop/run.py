@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .. import named_consumers, producers
-from ..engine.process import PLAN_LIMIT_S, START_LIMIT_S, Ending, Process, Restarted
+from .. import libraries, named_consumers, producers
+from ..engine.process import START_LIMIT_S, Ending, Process, Restarted
 from ..engine.worker import system
-from ..targets import CannotLoad, Target
+from ..plan.profiles import PLAN_LIMIT_S
+from ..targets import CannotLoad, Target, canonical, is_path
 from .arrays import ARRAYS
 from .records import RIGHT, Cell, Record
 
@@ -23,7 +24,8 @@ _ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3"}
 class Selection:
     """What is run: all pairs of all libraries, or those of `libraries` with `against`, in both directions.
 
-    `producers` and `consumers` are further targets; they belong to the chosen libraries.
+    `producers` and `consumers` are further targets; they belong to the chosen libraries. Any name
+    of a library is one.
     """
 
     libraries: tuple[str, ...] = ()
@@ -31,21 +33,27 @@ class Selection:
     producers: tuple[str, ...] = ()
     consumers: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Makes names of libraries those of their targets."""
+        for side in ("producer", "consumer"):
+            written = tuple(canonical(target, side) for target in getattr(self, f"{side}s"))
+            object.__setattr__(self, f"{side}s", written)
+
     def pairs(self) -> list[tuple[Cell, ...]]:
-        """The cells to run, grouped by the two libraries; raises CannotLoad for a library that has no target here."""
+        """The cells to run, grouped by the two libraries.
+
+        Raises UnknownLibrary, and CannotLoad for a library that has no target here.
+        """
         sides = {
             "producer": _targets("producer", producers.entries(), self.producers),
             "consumer": _targets("consumer", named_consumers.entries(), self.consumers),
         }
         known = sorted({library for targets in sides.values() for library in targets.values()})
-        for name in (*self.libraries, *self.against):
-            if name not in known:
-                raise CannotLoad(
-                    f"no producer or consumer of {name!r} is installed; libraries here: {', '.join(known)}; "
-                    "add others with --producer and --consumer"
-                )
-        own = {*self.libraries, *map(library_of, (*self.producers, *self.consumers))} or set(known)
-        others = set(self.against or known)
+        own = {_here(name, known) for name in self.libraries}
+        own |= {sides["producer"][target] for target in self.producers}
+        own |= {sides["consumer"][target] for target in self.consumers}
+        own = own or set(known)
+        others = {_here(name, known) for name in self.against} or set(known)
         groups: dict[tuple[str, str], list[Cell]] = {}
         for producer, source in sides["producer"].items():
             for consumer, target in sides["consumer"].items():
@@ -55,20 +63,38 @@ class Selection:
         return [tuple(cells) for _, cells in sorted(groups.items())]
 
 
+def _here(name: str, known: Sequence[str]) -> str:
+    """The library of a name, as records have it."""
+    if name in known:
+        return name
+    library = libraries.find(name, known)
+    if library.module not in known:
+        raise CannotLoad(
+            f"no producer or consumer of {library} is installed; libraries here: "
+            f"{', '.join(known)}; "
+            "add others with --producer and --consumer"
+        )
+    return library.module
+
+
 def _targets(side: str, entries: Any, more: Iterable[str]) -> dict[str, str]:
     """The targets of a side with their library: one for each kind of array that a library exports in full."""
     chosen = {
-        name: library_of(
-            entry.needs or name if "announced" in entry.summary else entry.needs or "python"
-        )
+        name: entry.library.module
         for name, entry in entries.items()
         if entry.is_usable and (side == "consumer" or entry.rules is None or "." not in name)
     }
-    return {**chosen, **{target: library_of(target) for target in more}}
+    return {**chosen, **{target: library_of(target, side) for target in more}}
 
 
-def library_of(target: str) -> str:
-    """The library of a target: the top module, or the name of a file."""
+def library_of(target: str, side: str) -> str:
+    """The library of a target: that of its row, the top module, or the name of a file.
+
+    Raises LookupError for an unknown name.
+    """
+    if not is_path(target):
+        find = named_consumers.find if side == "consumer" else producers.find
+        return find(target).library.module
     place = target.rpartition(":")[0] or target
     return os.path.basename(place)[:-3] if place.endswith(".py") else place.partition(".")[0]
 
@@ -100,8 +126,10 @@ def run(
 
     Raises
     ------
+    LookupError
+        If the selection names an unknown library or target.
     CannotLoad
-        If a library that the selection names is not there.
+        If a library that the selection names is not installed.
     """
     groups = selection.pairs()
     record = done or Record(*system())
