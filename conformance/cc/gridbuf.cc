@@ -1,5 +1,6 @@
-// gridbuf's own buffers under the suite: described by gridbuf.interface, exported by gridbuf.interface.dlpack
-// in both forms. gridbuf's reader takes each tensor back first, from a separate export.
+// gridbuf's own buffers under the suite: described by gridbuf.interface, exported by
+// gridbuf.interface.dlpack in both forms. gridbuf's reader takes each tensor back first, from a
+// separate export.
 
 #include <cstddef>
 #include <cstdint>
@@ -83,10 +84,9 @@ absl::StatusOr<BufferDescriptor> buffer_of(const Plan& plan) {
 
 void require_same(const ImportedView& taken, const BufferDescriptor& buffer) {
   const auto& memory = taken.memory;
-  const bool is_same =
-      memory.view.shape == buffer.view.shape && memory.dtype == buffer.dtype &&
-      memory.readonly == buffer.readonly &&
-      (buffer.is_empty() || memory.first_element() == buffer.first_element());
+  const bool is_same = memory.view.shape == buffer.view.shape && memory.dtype == buffer.dtype &&
+                       memory.readonly == buffer.readonly &&
+                       (buffer.is_empty() || memory.first_element() == buffer.first_element());
   if (!is_same) throw std::runtime_error("gridbuf's reader takes another array than was exported");
 }
 

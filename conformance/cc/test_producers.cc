@@ -1,4 +1,5 @@
-// A right producer and wrong ones, for test_shared_library.py: what the suite sees of a C++ library.
+// A right producer and wrong ones, for test_shared_library.py: what the suite sees of a C++
+// library.
 //
 // Python's mutants test the rules. These test the exchange: structs that C++ made, C++ deleters and
 // exceptions, arrays that move into their tensor, arrays that are exported several times, crashes.
@@ -187,10 +188,12 @@ void high_bits_first(Made& made, const Plan& plan) {
     made.block[byte] = made.block[byte] << 4 | made.block[byte] >> 4;
   }
 }
-void byte_for_six_bits(Made& made, const Plan& plan) {
-  if (plan.dtype == "float6_e2m3fn") made.managed.dl_tensor.dtype.bits = 8;
+void five_bits_for_six(Made& made, const Plan& plan) {
+  if (plan.dtype == "float6_e2m3fn") made.managed.dl_tensor.dtype.bits = 5;
 }
-void deleter_frees_nothing(Made& made, const Plan&) { made.managed.deleter = [](auto*) {}; }
+void deleter_frees_nothing(Made& made, const Plan&) {
+  made.managed.deleter = [](auto*) {};
+}
 void deleter_is_data(Made& made, const Plan&) {
   static std::int64_t data = 0;
   made.managed.deleter = reinterpret_cast<void (*)(DLManagedTensorVersioned*)>(&data);
@@ -245,7 +248,7 @@ GRIDBUF_CONFORMANCE_SUITE(byte_strides, Changed<byte_strides>);
 GRIDBUF_CONFORMANCE_SUITE(unknown_device, Changed<unknown_device>);
 GRIDBUF_CONFORMANCE_SUITE(reversed, Changed<reversed>);
 GRIDBUF_CONFORMANCE_SUITE(high_bits_first, Changed<high_bits_first>);
-GRIDBUF_CONFORMANCE_SUITE(byte_for_six_bits, Changed<byte_for_six_bits>);
+GRIDBUF_CONFORMANCE_SUITE(five_bits_for_six, Changed<five_bits_for_six>);
 GRIDBUF_CONFORMANCE_SUITE(deleter_frees_nothing, Changed<deleter_frees_nothing>);
 GRIDBUF_CONFORMANCE_SUITE(deleter_is_data, Changed<deleter_is_data>);
 GRIDBUF_CONFORMANCE_SUITE(copied_flag, CopiedFlag);

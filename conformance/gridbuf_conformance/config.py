@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from .plan.profiles import DEFAULT, PLAN_LIMIT_S, profile_of
+from .targets import FILES
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -214,7 +215,7 @@ def _placed(value: Any, folder: Path, about: Mapping[str, Any]) -> Any:
 
 
 def _is_file(target: str) -> bool:
-    return (target.rpartition(":")[0] or target).endswith(".py")
+    return (target.rpartition(":")[0] or target).endswith(FILES)
 
 
 def _file(name: str, folder: Path) -> str:

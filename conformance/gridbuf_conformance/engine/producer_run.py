@@ -22,12 +22,12 @@ from ..outcomes import Outcome, Verdict
 from ..plan import Plan
 from ..plan.producer import Capabilities
 from ..plan.profiles import Profile, profile_of
-from ..producers.shared_library import RULES, is_shared_library
+from ..producers.shared_library import RULES
 from ..render.events import EventLog, Listener
 from ..render.report import Report
 from ..rules import catalogue
 from ..rules.scope import Scope, chosen
-from ..targets import shown
+from ..targets import is_shared_library, shown
 from .driver import Description, Result
 from .results import scrubbed
 from .run import Run

@@ -1,5 +1,5 @@
-// The conformance suite for C++ array libraries with a DLPack export: a class makes the array of each
-// plan, one line makes the shared library that the suite loads.
+// The conformance suite for C++ array libraries with a DLPack export: a class makes the array of
+// each plan, one line makes the shared library that the suite loads.
 //
 //     struct MyArrays {
 //       static gridbuf::conformance::Answer make(const gridbuf::conformance::Plan& plan);
@@ -8,8 +8,8 @@
 //
 //     $ gridbuf-conformance check libmylib_conformance.so
 //
-// C++17, without Python and without a dlpack.h: yours is compared with the standard at compile time.
-// The plan crosses the border as a C struct and not as JSON, so that no parser is needed.
+// C++17, without Python and without a dlpack.h: yours is compared with the standard at compile
+// time. The plan crosses the border as a C struct and not as JSON, so that no parser is needed.
 #ifndef GRIDBUF_CONFORMANCE_H_
 #define GRIDBUF_CONFORMANCE_H_
 
@@ -68,7 +68,8 @@ struct Plan {
   const std::vector<std::byte>& content() const { return bytes; }
 };
 
-/// The answer to a plan that cannot be met: the reason, as one short sentence. It can also be thrown.
+/// The answer to a plan that cannot be met: the reason, as one short sentence. It can also be
+/// thrown.
 struct Unsupported {
   std::string reason;
 };
@@ -120,8 +121,9 @@ class Answer {
   void* tensor_ = nullptr;
 };
 
-/// What plans may ask: `static constexpr Declares kDeclares = {…};` in the class. Element types that are
-/// named, layouts, alignment and views are promises: if every plan with one is declined, GT-20 fails.
+/// What plans may ask: `static constexpr Declares kDeclares = {…};` in the class. Element types
+/// that are named, layouts, alignment and views are promises: if every plan with one is declined,
+/// GT-20 fails.
 struct Declares {
   bool layout = false;           // `layout`: rule GT-17
   bool alignment = false;        // `alignment_size`, `aligned_index`: GT-16, GT-22, GT-23
@@ -131,7 +133,8 @@ struct Declares {
   int max_ndim = 64;
 };
 
-// ---- The border to the suite: gridbuf_conformance/producers/shared_library.py has the same structs. ----
+// ---- The border to the suite: gridbuf_conformance/producers/shared_library.py has the same
+// structs. ----
 
 namespace internal {
 
@@ -277,7 +280,7 @@ gridbuf_conformance_suites() {
 }
 
 /// Adds a library's arrays, made by `Traits::make`, under a name.
-#define GRIDBUF_CONFORMANCE_SUITE(name, Traits)           \
+#define GRIDBUF_CONFORMANCE_SUITE(name, Traits)             \
   [[maybe_unused]] static const bool gridbuf_suite_##name = \
       ::gridbuf::conformance::internal::add<Traits>(#name)
 

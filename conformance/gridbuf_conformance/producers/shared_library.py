@@ -23,11 +23,10 @@ from ..plan import Plan
 from ..producer import Capabilities, Producer, Unsupported
 from .base import TOUCHED_BYTES
 
-__all__ = ["RULES", "SharedLibraryProducer", "is_shared_library", "suite_of"]
+__all__ = ["RULES", "SharedLibraryProducer", "suite_of"]
 
 RULES = "DL-*,GT-16,GT-17,GT-20,GT-22,GT-23,XA-08"
 """The rules on tensors, and on what a plan asks of them."""
-_ENDINGS = (".so", ".dylib")
 _ENTRY = "gridbuf_conformance_suites"
 _VERSIONED, _DECLINED, _RAISED = 1, -1, -2
 
@@ -80,13 +79,6 @@ _Suite._fields_ = [
     ("drop", _DROP),
     ("next", POINTER(_Suite)),
 ]
-
-
-def is_shared_library(target: Any) -> bool:
-    """Whether a written target is a shared library: `path/to/lib.so`, or `path/to/lib.so:suite`."""
-    if not isinstance(target, str):
-        return False
-    return target.endswith(_ENDINGS) or target.rpartition(":")[0].endswith(_ENDINGS)
 
 
 def suite_of(path: str, name: str = "") -> SharedLibraryProducer:
