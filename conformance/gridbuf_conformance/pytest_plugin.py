@@ -130,8 +130,10 @@ def _targets(config: pytest.Config, side: str) -> list[str]:
 
 
 def _is_file(target: str) -> bool:
+    from .targets import FILES  # only if there are targets
+
     place = target.rpartition(":")[0] or target
-    return place.endswith(".py") and not os.path.isabs(target)
+    return place.endswith(FILES) and not os.path.isabs(target)
 
 
 # The session -----------------------------------------------------------------------------------------------

@@ -4,7 +4,8 @@ A target is written as
 - the name of a built-in producer or consumer, or the name of an entry point
   (`producers.entries`, `named_consumers.entries`),
 - `package.module:Attribute`,
-- `path/to/file.py:Attribute` (without attribute: `Producer`, or `consume`).
+- `path/to/file.py:Attribute` (without attribute: `Producer`, or `consume`),
+- `path/to/lib.so:suite`, a shared library of C++ (without suite: the only one; `producers.shared_library`).
 
 The driver handles only the written form; the worker imports the object.
 """
@@ -26,8 +27,21 @@ from .info.values import text_of
 from .plan.consumer import Consumer, version_of
 from .plan.producer import Producer
 
-__all__ = ["CannotLoad", "Target", "WrongSide", "load", "loading", "name_of", "shown"]
+__all__ = [
+    "FILES",
+    "CannotLoad",
+    "Target",
+    "WrongSide",
+    "is_shared_library",
+    "load",
+    "loading",
+    "name_of",
+    "shown",
+]
 
+_SHARED_LIBRARIES = (".so", ".dylib")
+FILES = (".py", *_SHARED_LIBRARIES)
+"""How the name of a file ends that is a target."""
 _DEFAULT_ATTRIBUTE = {"producer": "Producer", "consumer": "consume"}
 
 
@@ -108,6 +122,14 @@ def name_of(producer: str | type | Any, side: str = "producer") -> Target:
     return Target(f"{producer.__module__}:{producer.__qualname__}", file, side)
 
 
+def is_shared_library(target: Any) -> bool:
+    """Whether a target is a shared library: `path/to/lib.so`, or `path/to/lib.so:suite`."""
+    if not isinstance(target, str):
+        return False
+    file = target if target.endswith(FILES) else target.rpartition(":")[0]
+    return file.endswith(_SHARED_LIBRARIES)
+
+
 def load(target: Target | str) -> Any:
     """The producer object, or the `Consumer`, of a target. It imports the library; only the worker calls it.
 
@@ -152,6 +174,10 @@ def _find(target: Target) -> Any:
     place, colon, attribute = target.written.rpartition(":")
     if not colon:
         place, attribute = target.written, ""
+    if target.side == "producer" and is_shared_library(target.written):
+        from .producers.shared_library import suite_of  # only the worker loads a library
+
+        return suite_of(place, attribute)
     if place.endswith(".py"):
         attribute = attribute or _DEFAULT_ATTRIBUTE[target.side]
         return _attribute(_module_of_file(place), attribute, target)

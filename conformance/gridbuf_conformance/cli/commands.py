@@ -27,7 +27,7 @@ from ..render.report import Report
 from ..render.summary import Absent, conclusion
 from ..rules import catalogue
 from ..rules.scope import chosen
-from ..targets import CannotLoad, shown
+from ..targets import FILES, CannotLoad, shown
 from ..text import shorten
 from .progress import progress_on
 
@@ -373,7 +373,7 @@ def _check_selection(options: Namespace) -> None:
 
 def _is_written_path(target: str) -> bool:
     """Whether a target names a module or a file rather than a registered producer."""
-    return ":" in target or target.endswith(".py")
+    return ":" in target or target.endswith(FILES)
 
 
 def _check_of(side: str) -> Callable[..., Report]:

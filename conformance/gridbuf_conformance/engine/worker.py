@@ -202,6 +202,7 @@ def _produce(producer: Any, plan: Plan) -> tuple[Any, dict[str, Any]] | dict[str
             "apply_view": getattr(producer, "apply_view", python_view),
             "on_stream": getattr(producer, "on_stream", None),
             "has_memory": bool(getattr(producer, "has_memory", True)),
+            "exports_move": bool(getattr(producer, "exports_move", False)),
         }
     except NoContent:
         return {"kind": "unsupported", "reason": "it makes no array without content"}

@@ -44,7 +44,7 @@ from packaging.version import Version
 from ..outcomes import Outcome, Verdict
 from ..plan import Plan
 from ..rules import catalogue
-from ..targets import Target
+from ..targets import FILES, Target
 from ..text import shorten
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ class KnownFailures:
         for known in self.entries:
             if known.side != side:
                 continue
-            is_written = ":" in known.target or known.target.endswith(".py")
+            is_written = ":" in known.target or known.target.endswith(FILES)
             if known.target in judged or is_written or known.target in _registered(known.side):
                 continue
             candidates = [*judged, *_registered(known.side)]
