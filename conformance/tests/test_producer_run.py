@@ -382,4 +382,4 @@ def test_a_device_table_that_is_none_is_a_producer_that_cannot_be_loaded():
             return 3
 
     with pytest.raises(CannotLoad, match="device_table.* must be a capsule"):
-        producer_run.check_producer(Exporting(), isolate=False)
+        producer_run.check_producer(Exporting(), profile="smoke", isolate=False)
