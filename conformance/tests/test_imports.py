@@ -22,7 +22,6 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "info": (),
     "libraries": (),
     "plan": (),
-    "config": ("plan",),
     "producer": ("plan",),
     "abi": ("info", "plan"),
     "exports": ("abi", "info", "plan"),
@@ -31,6 +30,7 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "producers": ("abi", "libraries", "plan", "producer"),
     "named_consumers": ("producers",),
     "targets": ("info", "named_consumers", "plan", "producers"),
+    "config": ("plan", "targets"),
     "findings": ("libraries", "rules"),
     "render": ("plan", "rules"),
     "known": (
