@@ -255,7 +255,7 @@ def test_giving_up_in_the_middle_ends_the_worker():
 
 def test_a_forgotten_worker_ends_with_its_last_reference():
     worker = Worker(target("Good"))
-    pid = worker._process._popen.pid
+    pid = worker._process.started()._popen.pid
     del worker
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
@@ -267,7 +267,7 @@ sys.path[:0] = {path!r}
 from gridbuf_conformance.engine.driver import Worker
 from gridbuf_conformance.plan import Plan
 with Worker({target!r}, time_limit_s=100) as worker:
-    print(worker._process._popen.pid, flush=True)
+    print(worker._process.started()._popen.pid, flush=True)
     worker.run(Plan(shape=(3,)), ["PB"])
 """
 

@@ -18,6 +18,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ..info import ConsumerObservation, Observation, from_json
@@ -107,8 +108,9 @@ class Worker:
     def __init__(self, target: Target | str, *, time_limit_s: float = PLAN_LIMIT_S) -> None:
         self._target = Target(target) if isinstance(target, str) else target
         self._time_limit_s = time_limit_s
-        self._process = Restarted(self._loaded)
-        self._process.started()
+        # Nothing here refers to the worker: it ends with its last reference.
+        self._process = Restarted(partial(_loaded, self._target))
+        self.description: Description = self._process.started().hello
 
     def run(self, plan: Plan, groups: Iterable[str]) -> Result:
         """Sends and measures one plan: one round trip, unless the process dies."""
@@ -150,25 +152,6 @@ class Worker:
         if hasattr(self, "_process"):
             self._process.discard()
 
-    def _loaded(self) -> Process[Any]:
-        worker: Process[Any] = Process(
-            f"{__package__}.worker", {"target": self._target.to_dict()}, _hello
-        )
-        try:
-            hello = worker.reply()
-            if isinstance(hello, Ending):
-                is_late = hello.kind == "timeout"
-                late = f"the import took longer than {process.START_LIMIT_S:g} s"
-                raise CannotLoad(f"{self._target.written}: {late if is_late else hello.reason}")
-            if isinstance(hello, CannotLoad):
-                raise hello
-            self.description = hello
-        except BaseException:
-            worker.kill()
-            raise
-        worker.read = _result
-        return worker
-
     def _sent(self, plan: Plan | None, groups: list[str]) -> Plan | None:
         if plan is not None:
             self._process.send(_request(plan, groups), self._time_limit_s)
@@ -191,6 +174,24 @@ class Worker:
 
 def _request(plan: Plan, groups: Iterable[str]) -> dict[str, Any]:
     return {"plan": plan.to_dict(), "groups": sorted(groups)}
+
+
+def _loaded(target: Target) -> Process[Any]:
+    """A process that has loaded a target; raises CannotLoad."""
+    worker: Process[Any] = Process(f"{__package__}.worker", {"target": target.to_dict()}, _hello)
+    try:
+        hello = worker.reply()
+        if isinstance(hello, Ending):
+            is_late = hello.kind == "timeout"
+            late = f"the import took longer than {process.START_LIMIT_S:g} s"
+            raise CannotLoad(f"{target.written}: {late if is_late else hello.reason}")
+        if isinstance(hello, CannotLoad):
+            raise hello
+    except BaseException:
+        worker.kill()
+        raise
+    worker.hello, worker.read = hello, _result
+    return worker
 
 
 def _hello(message: dict[str, Any]) -> CannotLoad | Description:

@@ -151,6 +151,7 @@ class Process(Generic[T]):
             self._tail = b""
             self._deadline = time.monotonic() + START_LIMIT_S
             self.read = read
+            self.hello: Any = None  # what the first answer said, for those who want to keep it
             self._popen = _spawn(
                 {"module": module, **setup},
                 (theirs.fileno(), slot_file.fileno()),
