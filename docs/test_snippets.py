@@ -107,7 +107,7 @@ def test_an_exception_that_code_shows_must_occur():
             exec(checked(re.sub("int.*\\)|assert False|  x", "  1", line).lstrip()), {})
 
 
-def run(program, tmp_path, status=0, timeout=240):
+def run(program, tmp_path, allowed=(0,), timeout=240):
     """Runs it as a user does: a fresh interpreter in an empty folder (compiled stencils and pictures go there)."""
     code = program.read_text()
     ranks = RANKS.search(code)
@@ -132,7 +132,7 @@ def run(program, tmp_path, status=0, timeout=240):
     if done.returncode and missing and missing[1] in PEERS:
         hint = PEERS[missing[1]]
         pytest.skip(f"NOT run: it needs {missing[1]}, which is not installed; {hint}")
-    assert done.returncode == status, done.stdout + done.stderr
+    assert done.returncode in allowed, done.stdout + done.stderr
     return done.stdout
 
 
@@ -192,7 +192,11 @@ def blocks() -> list:
 
 
 # How a program ends, if a page says that it does not end normally.
-ENDS = {"# a segmentation fault": -signal.SIGSEGV, "# ends the process": -signal.SIGABRT}
+ENDS = {
+    "# a segmentation fault": (-signal.SIGSEGV,),
+    "# can be a segmentation fault": (-signal.SIGSEGV, 0),  # on CPython 3.11 of Debian 12 it is one
+    "# ends the process": (-signal.SIGABRT,),
+}
 
 
 @pytest.mark.parametrize("page, code", blocks())
@@ -206,7 +210,7 @@ def test_the_code_of_a_page_does_what_it_says(page, code, tmp_path):
         with pytest.raises(subprocess.TimeoutExpired):
             run(program, tmp_path, timeout=10)
     else:
-        run(program, tmp_path, *(status for words, status in ENDS.items() if words in code))
+        run(program, tmp_path, *(allowed for words, allowed in ENDS.items() if words in code))
 
 
 @pytest.mark.parametrize(
