@@ -16,7 +16,6 @@ FOLDERS = (
     "modules",
     "third_party",
     "tools",
-    "zoo",
 )
 SUFFIXES = {
     "", ".BUILD", ".bazel", ".bazelrc", ".bzl", ".c", ".cc", ".cppm", ".cu", ".f90", ".h", ".hpp", ".html", ".in", ".inc", ".j2",

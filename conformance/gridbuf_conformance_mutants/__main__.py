@@ -1,6 +1,7 @@
-"""`python -m gridbuf_conformance_mutants`: prints the kill matrix in Markdown."""
+"""`python -m gridbuf_conformance_mutants`: rewrites KILLS.md."""
 
-from .kills import render
+from .kills import KILLS_FILE, render
 
 if __name__ == "__main__":
-    print(render(), end="")
+    KILLS_FILE.write_text(render(), encoding="utf-8")
+    print(f"wrote {KILLS_FILE.name}")

@@ -1,15 +1,13 @@
 // [suite]
 #include <cstring>
 
-#include "gridbuf_conformance.h"
+#include "conformance/cc/suite.h"
 #include "row.h"
 
 struct Rows {
-  static constexpr gridbuf::conformance::Declares kDeclares = {
-      .dtypes = "float64", .min_ndim = 1, .max_ndim = 1};
   static gridbuf::conformance::Answer make(const gridbuf::conformance::Plan& plan) {
-    if (plan.swapped || plan.readonly) {
-      return gridbuf::conformance::Unsupported{"rows are writable, in native byte order"};
+    if (plan.shape.size() != 1 || plan.dtype != "float64" || plan.swapped || plan.readonly) {
+      return gridbuf::conformance::Unsupported{"rows are one-dimensional, writable doubles"};
     }
     Row row(plan.shape[0]);
     const auto content = plan.content();

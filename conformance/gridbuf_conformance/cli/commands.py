@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -14,23 +13,21 @@ from typing import Any
 
 from rich.console import Console
 
-from .. import config, findings, libraries, named_consumers, producers, render
-from ..config import Config
+from .. import findings, named_consumers, producers, render
 from ..engine import consumer_run, producer_run
 from ..engine.results import scrubbed
-from ..engine.session import patterns
 from ..exports import interfaces, plan_of_dict
 from ..known import KnownFailures
 from ..known.changes import print_changes
 from ..known.replays import require_matches
-from ..outcomes import ExitCode, Outcome, exit_code_of_all
+from ..outcomes import ExitCode, Outcome
 from ..render import console as on_console
 from ..render import reference
 from ..render.report import Report
 from ..render.summary import Absent, conclusion
 from ..rules import catalogue
 from ..rules.scope import chosen
-from ..targets import CannotLoad, Target, canonical, is_path
+from ..targets import CannotLoad, shown
 from ..text import shorten
 from .progress import progress_on
 
@@ -68,60 +65,53 @@ class Consoles:
 
 
 def check(options: Namespace, consoles: Consoles) -> int:
-    """Judges producers and consumers; returns the exit code of the report, or of all reports."""
-    settings = _settings(options)
+    """Judges one producer or consumer; returns the exit code of the report."""
+    _check_selection(options)
     reports = _writable(options.report)
-    targets = _known_targets(options, settings)
-    if options.events and len(targets) > 1:
-        raise UsageError("--events is the stream of one run; name one target")
-    records = KnownFailures.load(settings.known)
-    is_one = len(targets) == 1
-    done = []
-    with (
-        _event_writer(options.events) as write_event,
-        progress_on(consoles.err, len(targets)) as progress,
-    ):
+    target = _known_target(options.target, options.side)
+    records = KnownFailures.load(options.known)
+    with _event_writer(options.events) as write_event, progress_on(consoles.err) as progress:
+        progress.begin(target)
 
         def listen(event: dict[str, Any]) -> None:
             write_event(event)
             progress.listen(event)
 
-        for target in targets:
-            progress.begin(target.written)
-            records_of = records if is_one else replace(records, lenient=True)
-            report = _judged(target, settings, options.isolate, records_of, listen)
-            done.append(report)
-            progress.end(_remark(report))
-    _save(reports, [report.data for report in done])
-    for report in done:
-        on_console.render(report.data, consoles.out, verbose=options.verbose)
-    if is_one:
-        return done[0].exit_code
-    require_matches(records, done, [target.shown for target in targets])
-    return exit_code_of_all(report.exit_code for report in done)
+        report = _check_of(options.side)(
+            target,
+            profile=options.profile,
+            rules=options.rules,
+            isolate=options.isolate,
+            seed=options.seed,
+            time_limit_s=options.time_limit,
+            storage=options.storage,
+            spec=options.spec,
+            known=records,
+            on_event=listen,
+        )
+        progress.end(_remark(report))
+    _save(reports, [report.data])
+    on_console.render(report.data, consoles.out, verbose=options.verbose)
+    return report.exit_code
 
 
 def replay(options: Namespace, consoles: Consoles) -> int:
     """Judges one rule on one plan; returns the exit code of the report."""
     catalogue.matching(options.rule)
-    settings = _settings(options)
     reports = _writable(options.report)
-    targets = _known_targets(options, settings)
-    if len(targets) != 1:
-        raise UsageError("replay judges one target: name a producer, or --consumer TARGET")
-    target = targets[0]
-    plan = plan_of(options.plan, target.side)
-    replayed = consumer_run.replay if target.side == "consumer" else producer_run.replay
+    target = _known_target(options.target, options.side)
+    plan = plan_of(options.plan, options.side)
+    replayed = consumer_run.replay if options.side == "consumer" else producer_run.replay
     with _event_writer(options.events) as write_event:
         report = replayed(
-            target.written,
+            target,
             options.rule,
             plan,
             isolate=options.isolate,
-            time_limit_s=settings.time_limit,
-            storage=settings.storage,
+            time_limit_s=options.time_limit,
+            storage=options.storage,
             threads=options.threads,
-            spec=settings.spec,
+            spec=options.spec,
             on_event=write_event,
         )
     _save(reports, [report.data])
@@ -130,20 +120,20 @@ def replay(options: Namespace, consoles: Consoles) -> int:
 
 
 def survey(options: Namespace, consoles: Consoles) -> int:
-    """Checks the named producers and consumers, or all installed producers or consumers.
+    """Checks the named producers (or consumers), or all installed ones.
 
     Returns 0 whatever the libraries do, 3 if the suite itself failed, and 4 if an installed or named library
     cannot be loaded.
     """
-    settings = _settings(options)
+    _check_selection(options)
     paths = _writable(options.report or [Path(SURVEY_REPORT)])
-    targets, absent = _survey_targets(options)
-    records = KnownFailures.load(settings.known)
+    targets, absent = _survey_targets(options.names, options.side)
+    records = KnownFailures.load(options.known)
     done: list[Report] = []
     with progress_on(consoles.err, len(targets)) as progress:
         for target in targets:
-            progress.begin(target.written)
-            outcome = _surveyed(target, settings, options.isolate, records, progress.listen)
+            progress.begin(target)
+            outcome = _surveyed(target, options, records, progress.listen)
             if isinstance(outcome, Report):
                 done.append(outcome)
                 progress.end(_remark(outcome))
@@ -155,7 +145,7 @@ def survey(options: Namespace, consoles: Consoles) -> int:
     _save(paths, reports, absent)
     where = [os.path.abspath(path) for path in paths]
     on_console.render_survey(reports, consoles.out, absent=absent, paths=where)
-    require_matches(records, done, [target.shown for target in targets])
+    require_matches(records, done, [shown(target, options.side) for target in targets])
     has_error = any(str(Outcome.ERROR) in report["summary"] for report in reports)
     if has_error:
         return ExitCode.SUITE_ERROR
@@ -178,14 +168,10 @@ def merge(options: Namespace, consoles: Consoles) -> int:
 
 
 def interop(options: Namespace, consoles: Consoles) -> int:
-    """Runs the scoreboard, or reads its records.
-
-    Returns 1 if a cell differs from the expected record, and 5 if no pair was run.
-    """
+    """Runs the scoreboard, or reads its records; returns 1 if `--compare` finds a difference, 5 if no pair was run."""
     from .. import interop as board
     from ..interop import page
 
-    settings = _settings(options)
     paths = [path for path in (options.save, options.report) if path]
     for path in paths:
         _require_place(path)
@@ -193,14 +179,8 @@ def interop(options: Namespace, consoles: Consoles) -> int:
         raise UsageError(f"--report {options.report}: the page of interop ends in .html")
     if options.script and not options.read:
         raise UsageError("--script is a cell of a record; name the record with --read FILE")
-    is_plain = not (options.save or options.read)  # a run to look at, or for a new expectation
-    compared = options.compare or (is_plain and settings.interop.compare) or None
-    try:
-        expected = board.load(Path(compared)) if compared else None
-        records = [board.load(path) for path in options.read]
-        records = records or [_interop_run(options, settings, consoles)]
-    except (board.RecordError, LookupError) as error:
-        raise UsageError(_text_of(error)) from None
+    expected = board.load(options.compare) if options.compare else None
+    records = [board.load(path) for path in options.read] or [_interop_run(options, consoles)]
     if options.script:
         consoles.out.print(
             _interop_script(records[0], options.script), markup=False, soft_wrap=True
@@ -215,15 +195,18 @@ def interop(options: Namespace, consoles: Consoles) -> int:
         consoles.out.print(line, markup=False, soft_wrap=True)
     if expected:
         consoles.out.print(
-            f"differences from {compared}: {len(lines)}", markup=False, soft_wrap=True
+            f"differences from {options.compare}: {len(lines)}", markup=False, soft_wrap=True
         )
     if not records[-1].cells:
         return ExitCode.NOTHING_SELECTED
     return ExitCode.NOT_CONFORMANT if lines else ExitCode.CONFORMANT
 
 
-def _interop_run(options: Namespace, settings: Config, consoles: Consoles) -> Any:
+def _interop_run(options: Namespace, consoles: Consoles) -> Any:
     from .. import interop as board
+
+    def names(text: str) -> tuple[str, ...]:
+        return tuple(filter(None, text.split(",")))
 
     def on_pair(number: int, count: int, title: str, record: Any) -> None:
         if options.save:
@@ -231,27 +214,20 @@ def _interop_run(options: Namespace, settings: Config, consoles: Consoles) -> An
         consoles.err.print(f"[{number}/{count}] {title}", markup=False, soft_wrap=True)
 
     selection = board.Selection(
-        _names(options.library, settings.interop.library),
-        _names(options.against, settings.interop.against),
-        settings.producers,
-        settings.consumers,
+        names(options.library),
+        names(options.against),
+        tuple(options.producers),
+        tuple(options.consumers),
     )
     resumes = options.resume and options.save and options.save.exists()
     done = board.load(options.save) if resumes else None
-    return board.run(selection, done=done, time_limit_s=settings.time_limit, on_pair=on_pair)
-
-
-def _names(given: str | None, configured: tuple[str, ...]) -> tuple[str, ...]:
-    if given is None:
-        return configured
-    return tuple(filter(None, (name.strip() for name in given.split(","))))
+    return board.run(selection, done=done, time_limit_s=options.time_limit, on_pair=on_pair)
 
 
 def _interop_script(record: Any, text: str) -> str:
     from .. import interop as board
 
     producer, consumer, array = (*text.split(" ", 2), "", "")[:3]
-    producer, consumer = canonical(producer, "producer"), canonical(consumer, "consumer")
     cell = next((cell for cell in record.cells if cell.key == (producer, consumer)), None)
     if cell is None or array not in board.ARRAYS:
         raise UsageError(
@@ -265,33 +241,30 @@ def known(options: Namespace, consoles: Consoles) -> int:
     """Checks the targets and updates the file of known failures; returns 0."""
     from ..known import edit
 
-    settings = _settings(options)
+    _check_selection(options)
     path = options.update
     _require_place(path)
-    targets = _known_targets(options, settings)
+    targets = [_known_target(target, options.side) for target in dict.fromkeys(options.targets)]
     records = KnownFailures.load([path] if path.exists() else [])
     reports: dict[str, Report] = {}
     with progress_on(consoles.err, len(targets)) as progress:
         for target in targets:
-            progress.begin(target.written)
-            outcome = _surveyed(target, settings, options.isolate, records, progress.listen)
+            progress.begin(target)
+            outcome = _surveyed(target, options, records, progress.listen)
             if isinstance(outcome, Absent):
-                raise CannotLoad(f"{target.written}: {outcome.reason}")
-            if target.written in reports:
-                raise UsageError(f"{target.written} is a producer and a consumer; update one first")
-            reports[target.written] = outcome
+                raise CannotLoad(f"{target}: {outcome.reason}")
+            reports[target] = outcome
             progress.end(_remark(outcome))
-    for side in dict.fromkeys(target.side for target in targets):
-        names = {target.shown for target in targets if target.side == side}
-        found = (report.data["target"] for report in reports.values())
-        records.require_names(side, names | {one["name"] for one in found if one["side"] == side})
+    names = {shown(target, options.side) for target in reports}
+    names |= {report.data["target"]["name"] for report in reports.values()}
+    records.require_names(options.side, names)
     changes = edit.update(path, records.entries, reports)
     print_changes(changes, str(path), consoles.out)
     return ExitCode.CONFORMANT
 
 
 def list_what(options: Namespace, consoles: Consoles) -> int:
-    """Lists producers, consumers, libraries, exports, rules or findings."""
+    """Lists producers, consumers, exports, rules or findings."""
     if options.what != "rules" and options.rules:
         raise UsageError("--rules selects rules; write: gridbuf-conformance list rules --rules …")
     filters = [f"--{name}" for name in findings.FILTERS if getattr(options, name)]
@@ -305,8 +278,6 @@ def list_what(options: Namespace, consoles: Consoles) -> int:
         reference.print_exports(list(interfaces().values()), consoles.out)
     elif options.what == "consumers":
         reference.print_consumers(list(named_consumers.entries().values()), consoles.out)
-    elif options.what == "libraries":
-        reference.print_libraries(libraries.load(), consoles.out)
     elif options.what == "findings":
         reference.print_findings(_selected_findings(options), consoles.out)
     else:
@@ -317,7 +288,7 @@ def list_what(options: Namespace, consoles: Consoles) -> int:
 def _selected_findings(options: Namespace) -> list[findings.Finding]:
     try:
         return findings.select({name: getattr(options, name) for name in findings.FILTERS})
-    except LookupError as error:
+    except findings.UnknownFinding as error:
         raise UsageError(_text_of(error)) from None
 
 
@@ -391,90 +362,50 @@ def plan_of(text: str, side: str = "producer") -> Any:
         raise UsageError(shorten(str(error), _MAX_MESSAGE_CHARS)) from None
 
 
-_OPTIONS = ("profile", "rules", "spec", "storage", "known", "seed", "time_limit")
+def _check_selection(options: Namespace) -> None:
+    """Raises UnknownRule or UnknownEdition before any work is done."""
+    catalogue.matching(options.rules)
+    chosen(options.spec)
 
 
-def _settings(options: Namespace) -> Config:
-    """The options of a run: those of the command line, else those of the configuration.
-
-    Raises ConfigError, UnknownRule or UnknownEdition before any work is done.
-    """
-    settings = config.load(getattr(options, "config", False))
-    given = {name: getattr(options, name, None) for name in _OPTIONS}
-    targets = {
-        side: tuple(getattr(options, side, None) or ()) for side in ("producers", "consumers")
-    }
-    if any(targets.values()):
-        given |= targets
-    settings = settings.overridden(**given)
-    catalogue.matching(patterns(settings.rules))
-    chosen(settings.spec)
-    folder = str(settings.file.parent.resolve()) if settings.file else ""
-    if folder and folder not in sys.path:
-        sys.path.append(folder)
-    return settings
+# Targets ---------------------------------------------------------------------------------------------------
 
 
-# Targets ------------------------------------------------------------------------------------------
+def _is_written_path(target: str) -> bool:
+    """Whether a target names a module or a file rather than a registered producer."""
+    return ":" in target or target.endswith(".py")
 
 
-def _judged(
-    target: Target,
-    settings: Config,
-    isolate: bool,
-    records: KnownFailures,
-    listen: Callable[[dict[str, Any]], None],
-) -> Report:
-    is_consumer = target.side == "consumer"
-    judge = consumer_run.check_consumer if is_consumer else producer_run.check_producer
-    return judge(
-        target.written, isolate=isolate, known=records, on_event=listen, **settings.options
-    )
+def _check_of(side: str) -> Callable[..., Report]:
+    return consumer_run.check_consumer if side == "consumer" else producer_run.check_producer
 
 
-def _entries_of(name: str, side: str) -> list[producers.Entry]:
-    """The registered producer of a name, or the consumers; a library may have several consumers.
-
-    Raises UsageError if there is none.
-    """
-    both: tuple[Any, Any] = (producers, named_consumers)
-    registry, other = both if side == "producer" else both[::-1]
-    if side == "consumer" and name not in registry.entries():
-        if own := registry.of_library(name):
-            return list(own)
+def _entry_of(name: str, side: str) -> producers.Entry:
+    """The registered producer or consumer of a name; raises UsageError if there is none."""
     try:
-        return [registry.find(name)]
-    except LookupError as error:
-        if name not in other.entries():
-            raise UsageError(_text_of(error)) from None
-    if side == "producer":
-        raise UsageError(f"{name} is a consumer; write --consumer {name}")
-    raise UsageError(f"{name} is a producer; write {name} without --consumer")
+        return named_consumers.find(name) if side == "consumer" else producers.find(name)
+    except (producers.UnknownProducer, named_consumers.UnknownConsumer) as error:
+        raise UsageError(_text_of(error)) from None
 
 
-def _written(settings: Config) -> list[tuple[str, str]]:
-    """The targets as a user wrote them, each once, with their sides."""
-    named = [(name, "producer") for name in settings.producers]
-    return list(dict.fromkeys([*named, *((name, "consumer") for name in settings.consumers)]))
+def _known_target(target: str, side: str) -> str:
+    """Returns `target` if it names a producer or consumer; the worker finds out whether it can be loaded."""
+    if _is_written_path(target):
+        return target
+    _require_side(target, side)
+    entry = _entry_of(target, side)
+    if not entry.is_usable:
+        raise CannotLoad(f"{_absence(entry)}; {_remedy(entry)}")
+    return target
 
 
-def _known_targets(options: Namespace, settings: Config) -> list[Target]:
-    """The targets that exist; the worker finds out whether they can be loaded."""
-    found = []
-    for name, side in _written(settings):
-        if is_path(name):
-            found.append(Target(name, side=side))
-            continue
-        for entry in _entries_of(name, side):
-            if not entry.is_usable:
-                raise CannotLoad(f"{_absence(entry)}; {_remedy(entry)}")
-            found.append(Target(entry.name, side=side))
-    if not found:
-        raise UsageError(
-            "there is no target: name a producer, or --consumer TARGET, or set producers or "
-            f"consumers in the table [tool.{config.TABLE}] of pyproject.toml"
-        )
-    return list(dict.fromkeys(found))
+def _require_side(name: str, side: str) -> None:
+    """Raises UsageError for the name of a consumer where a producer is expected, and the reverse."""
+    is_producer, is_consumer = name in producers.entries(), name in named_consumers.entries()
+    if side == "producer" and is_consumer and not is_producer:
+        raise UsageError(f"{name} is a consumer: add --consumer")
+    if side == "consumer" and is_producer and not is_consumer:
+        raise UsageError(f"{name} is a producer: leave out --consumer")
 
 
 def _absence(entry: producers.Entry) -> str:
@@ -489,45 +420,47 @@ def _remedy(entry: producers.Entry) -> str:
     return "run it on a machine that has one" if entry.is_installed else entry.install
 
 
-def _survey_targets(options: Namespace) -> tuple[list[Target], list[Absent]]:
+def _survey_targets(names: list[str], side: str) -> tuple[list[str], list[Absent]]:
     """The targets to check, and the known libraries that are absent; a repeated name counts once."""
-    targets: list[Target] = []
+    targets: list[str] = []
     absent: list[Absent] = []
-
-    def take(entry: producers.Entry, side: str, is_named: bool) -> None:
+    known = named_consumers.entries() if side == "consumer" else producers.entries()
+    for name in dict.fromkeys(names or known):
+        if _is_written_path(name):
+            targets.append(name)
+            continue
+        _require_side(name, side)
+        entry = _entry_of(name, side)
         if entry.is_usable:
-            targets.append(Target(entry.name, side=side))
+            targets.append(name)
         else:
-            absent.append(Absent(entry.name, _absence(entry), _remedy(entry), failed=is_named))
-
-    named = _written(Config(tuple(options.producers), tuple(options.consumers)))
-    for name, side in named:
-        if is_path(name):
-            targets.append(Target(name, side=side))
-        else:
-            for entry in _entries_of(name, side):
-                take(entry, side, is_named=True)
-    if options.all_consumers or not named:
-        side = "consumer" if options.all_consumers else "producer"
-        registry = named_consumers if options.all_consumers else producers
-        for entry in registry.entries().values():
-            take(entry, side, is_named=False)
-    return list(dict.fromkeys(targets)), absent
+            absent.append(Absent(name, _absence(entry), _remedy(entry), failed=name in names))
+    return targets, absent
 
 
 def _surveyed(
-    target: Target,
-    settings: Config,
-    isolate: bool,
+    target: str,
+    options: Namespace,
     records: KnownFailures,
     listen: Callable[[dict[str, Any]], None],
 ) -> Report | Absent:
     """The report of one library, or the reason why it is missing. One library never ends the survey."""
     try:
-        return _judged(target, settings, isolate, replace(records, lenient=True), listen)
+        return _check_of(options.side)(
+            target,
+            profile=options.profile,
+            rules=options.rules,
+            isolate=options.isolate,
+            seed=options.seed,
+            time_limit_s=options.time_limit,
+            storage=options.storage,
+            spec=options.spec,
+            known=replace(records, lenient=True),
+            on_event=listen,
+        )
     except CannotLoad as error:
-        reason = str(error).removeprefix(f"{target.written}: ")
-        return Absent(target.written, f"cannot be loaded: {scrubbed(reason)}", failed=True)
+        reason = str(error).removeprefix(f"{target}: ")
+        return Absent(target, f"cannot be loaded: {scrubbed(reason)}", failed=True)
 
 
 def _remark(report: Report) -> str:

@@ -8,16 +8,7 @@ from __future__ import annotations
 
 from ..producers.registry import Entry, Registry
 
-__all__ = [
-    "BUILT_IN",
-    "ENTRY_POINT_GROUP",
-    "Entry",
-    "UnknownConsumer",
-    "entries",
-    "find",
-    "names",
-    "of_library",
-]
+__all__ = ["BUILT_IN", "ENTRY_POINT_GROUP", "Entry", "UnknownConsumer", "entries", "find", "names"]
 
 
 class UnknownConsumer(LookupError):
@@ -29,4 +20,3 @@ _REGISTRY = Registry(
 )
 BUILT_IN, ENTRY_POINT_GROUP = _REGISTRY.built_in, _REGISTRY.group
 entries, find, names = _REGISTRY.entries, _REGISTRY.find, _REGISTRY.names
-of_library = _REGISTRY.of_library

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["DEFAULT", "PLAN_LIMIT_S", "PROFILES", "Profile", "profile_names", "profile_of"]
-
-DEFAULT = "default"
-"""The profile of a gate, from whichever entry point it starts."""
-PLAN_LIMIT_S = 10.0
-"""The time for one plan, unless a caller gives another."""
+__all__ = ["PROFILES", "Profile", "profile_names", "profile_of"]
 
 
 @dataclass(frozen=True)

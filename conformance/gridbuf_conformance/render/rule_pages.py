@@ -1,4 +1,4 @@
-"""`explain --format md`: rules as Markdown, one section for each; for all rules, a page, which the documentation site splits.
+"""`explain --format md`: rules as Markdown, one section for each; for all rules, the page docs/reference/rules.md.
 
 The texts of the catalogue may contain code between backticks. All other markup is escaped.
 """

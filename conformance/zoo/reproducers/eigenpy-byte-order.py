@@ -1,0 +1,42 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["eigenpy==3.13.0", "numpy==2.4.6"]
+#
+# [tool.gridbuf-finding]
+# library = "eigenpy"
+# side = "consumer"
+# target = "zoo/consumers.py:eigenpy_vector"
+# rule = "AI-34"
+# also_rules = ["PB-20"]
+# plan = '{"dtype":"float64","byteorder":"swapped","export":"array-interface"}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.asarray"
+# severity = "values"
+# expected = """\
+# The result is [1.0, 2.0, 3.0, 4.0], or the array is refused. Code that reads the data of a NumPy \
+# array has to respect its byte order."""
+# impact = "The Quaternion has other numbers than the caller gave, and no error says so."
+# fix = """\
+# In the converter that Quaternion uses, test PyArray_ISNOTSWAPPED, and convert or refuse the \
+# array."""
+# source = "NumPy C API, Data access"
+# source_link = "https://numpy.org/doc/2.2/reference/c-api/array.html#data-access"
+# status = "new"
+# searched = """\
+# 2026-11-24, threads on GitHub: eigenpy numpy big-endian non-native byte order array wrong \
+# values"""
+# ///
+"""eigenpy reads big-endian arrays as little-endian ones."""
+
+import sys
+
+import eigenpy
+import numpy as np
+
+source = np.arange(1, 5, dtype=">f8")
+try:
+    copy = eigenpy.Quaternion(source).coeffs()
+except (TypeError, ValueError, RuntimeError) as error:
+    print("refused:", error)
+    sys.exit(0)
+sys.exit(f"defect: {source.tolist()} became {copy.tolist()}" if (copy != source).any() else 0)

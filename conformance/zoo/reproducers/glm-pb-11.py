@@ -1,0 +1,54 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["PyGLM==2.8.3"]
+#
+# [tool.gridbuf-finding]
+# library = "PyGLM"
+# side = "producer"
+# target = "glm"
+# rule = "PB-11"
+# plan = '{"shape":[2,2]}'
+# severity = "values"
+# expected = """\
+# A column-major matrix refuses PyBUF_ND with BufferError. Without strides a consumer reads \
+# element [0, 1] at the second place."""
+# impact = "A consumer reads the transposed matrix, without an error."
+# fix = """\
+# In the getbuffer function of mat2x3 and the other matrices, raise BufferError for PyBUF_ND \
+# without PyBUF_STRIDES."""
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub: PyGLM glm.array buffer protocol crash F_CONTIGUOUS wrong \
+# strides memoryview"""
+# ///
+"""A matrix of PyGLM, which is column-major, grants a request without strides: the consumer reads it transposed."""
+
+import ctypes as c
+import sys
+
+import glm
+
+
+class View(c.Structure):  # Py_buffer
+    _fields_ = [(name, c.c_ssize_t) for name in ("buf", "obj", "len", "itemsize")]
+    _fields_ += [("readonly", c.c_int), ("ndim", c.c_int), ("format", c.c_char_p)]
+    _fields_ += [(name, c.POINTER(c.c_ssize_t)) for name in ("shape", "strides", "suboffsets")]
+    _fields_ += [("internal", c.c_void_p)]
+
+
+def ask(exporter, flags):
+    view = View()
+    c.pythonapi.PyObject_GetBuffer(c.py_object(exporter), c.byref(view), flags)
+    return view
+
+
+matrix = glm.mat2x3(0, 1, 2, 3, 4, 5)
+try:
+    view = ask(matrix, 0x8)  # PyBUF_ND: shape, no strides, so C order
+except (BufferError, ValueError) as error:
+    print("refused:", error)
+    sys.exit(0)
+shape = view.shape[: view.ndim]
+wanted = memoryview(matrix)[0, 1]
+second = c.c_float.from_address(view.buf + view.itemsize).value  # element [0, 1] of this shape
+sys.exit(f"defect: element [0, 1] of {shape} is {second}, not {wanted}" if second != wanted else 0)

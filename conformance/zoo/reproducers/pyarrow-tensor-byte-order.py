@@ -1,0 +1,42 @@
+# /// script
+# requires-python = "==3.13.*"
+# dependencies = ["pyarrow==26.0.1", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "PyArrow"
+# side = "consumer"
+# target = "zoo/consumers.py:pyarrow_tensor"
+# rule = "AI-34"
+# also_rules = ["PB-20"]
+# plan = '{"dtype":"float32","byteorder":"swapped","export":"array-interface"}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.asarray"
+# severity = "values"
+# expected = """\
+# The result is [1.0, 2.0, 3.0, 4.0], or the array is refused. Code that reads the data of a NumPy \
+# array has to respect its byte order."""
+# impact = "The Tensor has other numbers than the caller gave, and no error says so."
+# fix = """\
+# In Tensor.from_numpy, raise ArrowNotImplementedError for an array with a swapped byte order, an \
+# ArrowException as from other functions."""
+# source = "NumPy C API, Data access"
+# source_link = "https://numpy.org/doc/2.2/reference/c-api/array.html#data-access"
+# status = "new"
+# searched = """\
+# 2026-11-24, threads on GitHub: pyarrow Tensor.from_numpy byte-swapped big-endian array not \
+# checked"""
+# ///
+"""Tensor.from_numpy reads big-endian arrays as little-endian ones."""
+
+import sys
+
+import numpy as np
+import pyarrow as pa
+
+source = np.arange(1, 5, dtype=">f4")
+try:
+    copy = pa.Tensor.from_numpy(source).to_numpy()
+except (TypeError, ValueError, pa.ArrowException) as error:
+    print("refused:", error)
+    sys.exit(0)
+sys.exit(f"defect: {source.tolist()} became {copy.tolist()}" if (copy != source).any() else 0)

@@ -1,0 +1,39 @@
+# /// script
+# requires-python = "==3.12.*"
+# dependencies = ["vtk==9.7.2", "numpy==2.5.5"]
+#
+# [tool.gridbuf-finding]
+# library = "VTK"
+# side = "consumer"
+# target = "zoo/consumers.py:vtk_from_numpy"
+# rule = "AI-34"
+# also_rules = ["AS-05", "PB-20"]
+# plan = '{"dtype":"float32","byteorder":"swapped","export":"array-interface"}'
+# passes = "numpy-2.5.5"
+# passes_target = "numpy.asarray"
+# severity = "values"
+# expected = """\
+# The result is [0.0, 1.0, 2.0, 3.0], or the array is refused. Code that reads the data of a NumPy \
+# array has to respect its byte order."""
+# impact = "The VTK array has other numbers than the caller gave, and no error says so."
+# fix = "In numpy_to_vtk, convert the array if its `dtype.isnative` is False, or raise ValueError."
+# source = "NumPy C API, Data access"
+# source_link = "https://numpy.org/doc/2.2/reference/c-api/array.html#data-access"
+# status = "new"
+# searched = """\
+# 2026-11-23, threads on GitHub, not gitlab.kitware.com: vtk numpy_to_vtk big-endian byte order"""
+# ///
+"""numpy_to_vtk of VTK reads big-endian arrays as little-endian ones."""
+
+import sys
+
+import numpy as np
+from vtkmodules.util import numpy_support
+
+source = np.arange(4, dtype=">f4")
+try:
+    copy = numpy_support.vtk_to_numpy(numpy_support.numpy_to_vtk(source, deep=True))
+except (TypeError, ValueError) as error:
+    print("refused:", error)
+    sys.exit(0)
+sys.exit(f"defect: {source.tolist()} became {copy.tolist()}" if (copy != source).any() else 0)
