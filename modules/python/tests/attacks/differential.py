@@ -1986,14 +1986,18 @@ def is_of_a_cast_that_does_not_fit(prepared: Prepared, problem: str) -> bool:
     call, out = prepared.call, prepared.out
     if out is None or call.arguments.get("casting") != "unsafe" or not problem.startswith("base"):
         return False
-    right = RULES[call.rule](call, None)
-    for number, field in enumerate(out.fields):
-        if field is None or field.plain.dtype.kind not in "iu" or right.value.dtype.kind != "f":
-            return False
-        limits, value = np.iinfo(field.plain.dtype), np.zeros(field.plain.shape, right.value.dtype)
-        Outputs([Field(None, value, field.dims)]).deliver(number, right.value, right.dims)
-        is_without = ~((value > limits.min - 1.0) & (value < limits.max + 1.0))
-        field.plain[is_without] = elements(field.given)[is_without]
+    try:
+        right = RULES[call.rule](call, None)
+    except Exception:  # only with its outputs the call is one that NumPy answers
+        return False
+    values = right.value if isinstance(right.value, tuple) else (right.value,)
+    for field, value in zip(out.fields, values):
+        if field is None or field.plain.dtype.kind not in "iu" or value.dtype.kind != "f":
+            continue  # such an output must be equal
+        limits, floats = np.iinfo(field.plain.dtype), np.zeros(field.plain.shape, value.dtype)
+        Outputs([Field(None, floats, field.dims)]).deliver(0, value, right.dims)
+        does_not_fit = ~((floats > limits.min - 1.0) & (floats < limits.max + 1.0))
+        field.plain[does_not_fit] = elements(field.given)[does_not_fit]
     return not bases_problem(call.draw, 0)
 
 

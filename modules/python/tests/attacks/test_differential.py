@@ -69,11 +69,25 @@ OF_THE_MACHINE = {"layout", "cast that does not fit"}
 """Here the processor, and where memory begins, decide which loop NumPy chooses."""
 
 
-def test_a_cast_that_does_not_fit() -> None:
-    """-2^63 as float64, into uint32: 0 or 2^31. The rest of the output is compared."""
-    answer = differential.check(random.Random("2854225523 functions 178706"))
-    assert answer is not None
-    assert answer[0] == ""
+def test_of_a_cast_that_does_not_fit_the_rest_is_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """-2^63 as float64, into uint32: 0 or 2^31. Another element of the same output is 7."""
+    case = "2854225523 functions 178706"
+
+    def problem() -> str:
+        answer = differential.check(random.Random(case))
+        assert answer is not None
+        return answer[0]
+
+    assert problem() == ""
+    right = _compute.run
+
+    def run(work: Any, operands: Any, mask: Any, outputs: Any, *rest: Any, **options: Any) -> Any:
+        result = right(work, operands, mask, outputs, *rest, **options)
+        outputs[0][0, 0, 0] = 6
+        return result
+
+    monkeypatch.setattr(_compute, "run", run)
+    assert problem().startswith("base")
 
 
 def test_differences_that_are_right_have_reasons_and_occur() -> None:
