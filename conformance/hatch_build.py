@@ -1,4 +1,4 @@
-"""Hatchling's hook: a wheel or a source distribution of a checkout gets the findings, which the zoo makes from its scripts.
+"""Hatchling's hook: a wheel or a source distribution of a checkout gets the findings that the zoo next to it makes.
 
 A wheel also gets its bill of materials (PEP 770). It has the wheel and no components: no code of another project is in it.
 """
@@ -27,8 +27,9 @@ class FilesHook(BuildHookInterface):
             path = Path(self.made.name, f"{self.metadata.core.name}.cdx.json")
             path.write_text(json.dumps(self.bill_of_materials(), indent=2) + "\n")
             build_data["sbom_files"].append(str(path))
-        published = Path(self.root, "zoo/published.py")
-        if not published.exists():
+        published = Path(self.root).parent / "zoo/published.py"
+        has_findings = Path(self.root, "gridbuf_conformance/findings.json").exists()
+        if has_findings or not published.exists():
             return
         path = Path(self.made.name, "findings.json")
         search = os.pathsep.join([self.root, *sys.path])  # with what pip installs for the build

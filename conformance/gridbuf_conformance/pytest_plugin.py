@@ -16,6 +16,9 @@ not judged are skipped, with the reason. The whole run has the result of `gridbu
 rules. Two cases do not belong to a selected test: a rule that was not selected and failed, and a producer that
 declined every plan. They are errors at the end of the last test of the target.
 
+The defaults of the options are those of the configuration (`config`), the table
+[tool.gridbuf-conformance] of pyproject.toml. So a project with producers there needs no option.
+
 The fixture `gridbuf_check` judges a live object and raises AssertionError with the report. The marker
 `gridbuf_interop` compares a run of `gridbuf-conformance interop` with a record.
 
@@ -38,6 +41,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
+from .config import TABLE, Config, ConfigError, load
 from .outcomes import ExitCode
 
 if TYPE_CHECKING:
@@ -51,7 +55,6 @@ _NODE_ID = re.compile(r"^(?:.*/)?(gridbuf|gridbuf-consumer)::(.+?)(?:::([A-Z]+-[
 _NOT_JUDGED = ("UNSUPPORTED", "UNTESTED", "BLOCKED")
 _HOLD_FOR_ANYTHING = {"PB-33", "XA-18"}
 """Rules that also hold for an object without interfaces."""
-_DEFAULT_PROFILE = "smoke"
 _WIDTH = 100
 _SHARED = "gridbuf_shared_folder"
 
@@ -60,27 +63,31 @@ _SHARED = "gridbuf_shared_folder"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds the options `--gridbuf-…` and the keys of the ini file; the command line takes precedence."""
+    """Adds the options `--gridbuf-…`; they take precedence over the configuration."""
     group = parser.getgroup("gridbuf", "gridbuf-conformance: rules of array exchange as tests")
+    repeated: dict[str, Any] = {"action": "append", "default": None}
     for side in _SIDES:
         group.addoption(
             f"--gridbuf-{side}",
             dest=f"gridbuf_{side}s",
             metavar="TARGET",
-            action="append",
-            default=None,
             help=f"judge this {side}: a name, package.module:Name or path/to/file.py:Name; may be repeated",
+            **repeated,
         )
-        parser.addini(
-            f"gridbuf_{side}s",
-            f"{side}s to judge; files are relative to the root folder",
-            type="args",
-        )
-    _add_option(group, parser, "profile", f"number of plans, by name (default: {_DEFAULT_PROFILE})")
-    _add_option(
-        group, parser, "rules", "only these rules: ids, wildcards and levels, as in DL-*,XA-03"
+    for name, metavar, text in (
+        ("profile", "NAME", "number of plans, by name"),
+        ("rules", "PATTERNS", "only these rules: ids, wildcards and levels, as in DL-*,XA-03"),
+        ("spec", "EDITIONS", "editions of documents, as in array-api-2024.12,dlpack-1.0"),
+        ("config", "FILE", f"read [tool.{TABLE}] of this file"),
+    ):
+        option, dest = f"--gridbuf-{name}", f"gridbuf_{name}"
+        group.addoption(option, dest=dest, default=None, metavar=metavar, help=text)
+    group.addoption(
+        "--gridbuf-no-config",
+        dest="gridbuf_config",
+        action="store_false",
+        help=f"read no [tool.{TABLE}]",
     )
-    _add_option(group, parser, "spec", "editions of documents, as in array-api-2024.12,dlpack-1.0")
     group.addoption(
         "--gridbuf-storage",
         dest="gridbuf_storage",
@@ -88,16 +95,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         const=True,
         help="also the rules of GT4Py and of storages, for arrays without GT4Py's attributes",
     )
-    parser.addini("gridbuf_storage", "as --gridbuf-storage", type="bool", default=False)
     group.addoption(
         "--gridbuf-known",
         dest="gridbuf_known",
         metavar="FILE",
-        action="append",
-        default=None,
         help="known failures, as TOML; may be repeated",
+        **repeated,
     )
-    parser.addini("gridbuf_known", "files of known failures, relative to this file", type="paths")
     group.addoption(
         "--gridbuf-report",
         dest="gridbuf_reports",
@@ -108,30 +112,27 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
-def _add_option(group: pytest.OptionGroup, parser: pytest.Parser, name: str, text: str) -> None:
-    group.addoption(f"--gridbuf-{name}", dest=f"gridbuf_{name}", default=None, help=text)
-    parser.addini(f"gridbuf_{name}", text)
+_OPTIONS = ("profile", "rules", "spec", "storage", "known", "producers", "consumers")
+_SETTINGS = pytest.StashKey[Config]()
 
 
-def _option(config: pytest.Config, name: str) -> Any:
-    """The command line's value, else the ini file's."""
-    given = config.getoption(f"gridbuf_{name}")
-    return given if given is not None else config.getini(f"gridbuf_{name}")
+def _settings(config: pytest.Config) -> Config:
+    """The options of the command line, else those of the configuration."""
+    if _SETTINGS not in config.stash:
+        given = {name: config.getoption(f"gridbuf_{name}") for name in _OPTIONS}
+        if given["producers"] or given["consumers"]:
+            given |= {f"{side}s": given[f"{side}s"] or () for side in _SIDES}
+        try:
+            read = load(config.getoption("gridbuf_config"))
+        except ConfigError as error:
+            raise pytest.UsageError(str(error)) from None
+        config.stash[_SETTINGS] = read.overridden(**given)
+    return config.stash[_SETTINGS]
 
 
 def _targets(config: pytest.Config, side: str) -> list[str]:
-    """The targets as written; files of the ini file are relative to the root folder, wherever pytest starts."""
-    given = config.getoption(f"gridbuf_{side}s")
-    if given is not None:
-        return list(dict.fromkeys(given))
-    folder = os.path.relpath(config.rootpath)
-    written = dict.fromkeys(config.getini(f"gridbuf_{side}s"))
-    return [os.path.normpath(f"{folder}/{t}") if _is_file(t) else t for t in written]
-
-
-def _is_file(target: str) -> bool:
-    place = target.rpartition(":")[0] or target
-    return place.endswith(".py") and not os.path.isabs(target)
+    """The targets as written, each once."""
+    return list(dict.fromkeys(getattr(_settings(config), f"{side}s")))
 
 
 # The session -----------------------------------------------------------------------------------------------
@@ -144,8 +145,9 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     config.addinivalue_line(
         "markers",
-        "gridbuf_interop(expected, libraries=(), against=(), producers=(), consumers=()): the test fails if "
-        "the scoreboard differs from the record `expected`, relative to the root folder",
+        "gridbuf_interop(expected, libraries, against, producers, consumers): the test fails if "
+        "the scoreboard differs from the record `expected`, relative to the root folder; the "
+        "defaults are those of the configuration",
     )
     _take_node_ids(config)
     shared = getattr(config, "workerinput", {}).get(_SHARED)
@@ -196,11 +198,23 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     for mark in item.iter_markers("gridbuf_interop"):
         from . import interop
 
-        expected = item.config.rootpath / mark.kwargs["expected"]
-        chosen = {key: tuple(names) for key, names in mark.kwargs.items() if key != "expected"}
-        lines = interop.differences(
-            interop.load(expected), interop.run(interop.Selection(**chosen))
-        )
+        settings = _settings(item.config)
+        given = dict(mark.kwargs)
+        expected = given.pop("expected", None)
+        path = item.config.rootpath / expected if expected else Path(settings.interop.compare)
+        defaults = {
+            "libraries": settings.interop.library,
+            "against": settings.interop.against,
+            "producers": settings.producers,
+            "consumers": settings.consumers,
+        }
+        chosen = {**defaults, **{key: tuple(names) for key, names in given.items()}}
+        try:
+            lines = interop.differences(
+                interop.load(path), interop.run(interop.Selection(**chosen))
+            )
+        except (ValueError, LookupError) as error:
+            pytest.fail(str(error.args[0]), pytrace=False)
         if lines:
             pytest.fail("\n".join(lines), pytrace=False)
 
@@ -215,8 +229,7 @@ def pytest_collection_modifyitems(
         chosen = [(target, rule) for picked_head, target, rule in picked if picked_head == head]
         names = list(dict.fromkeys(target for target, _ in chosen))
         for name in names if picked else _targets(config, side):
-            selection = _option(config, "rules") or None, _option(config, "spec")
-            rules = _rules_of(name, side, *selection)
+            rules = _rules_of(name, side, _settings(config))
             identity = {"name": name, "nodeid": f"{head}::{name}"}
             node = Target.from_parent(session, side=side, rules=rules, **identity)
             wanted = {rule for target, rule in chosen if target == name} - {""}
@@ -267,8 +280,10 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     shown = [f"{side} {name}" for side, names in named.items() for name in names]
     if not shown and not config.stash[_PICKED]:
         return []
-    profile = _option(config, "profile") or _DEFAULT_PROFILE
-    return [f"gridbuf-conformance: profile {profile}: {', '.join(shown) or 'as named'}"]
+    settings = _settings(config)
+    read = f", {os.path.relpath(settings.file)}" if settings.file else ""
+    about = f"profile {settings.profile}{read}"
+    return [f"gridbuf-conformance: {about}: {', '.join(shown) or 'as named'}"]
 
 
 # The tests -------------------------------------------------------------------------------------------------
@@ -350,17 +365,12 @@ class Target(pytest.Collector):
     def _run(self) -> Report:
         from . import api
 
-        options: dict[str, Any] = {
-            "profile": _option(self.config, "profile") or _DEFAULT_PROFILE,
-            "rules": self._tested(),
-            "spec": _option(self.config, "spec"),
-        }
-        if self.side == "producer":
-            options["storage"] = _option(self.config, "storage")
-        if known := _option(self.config, "known"):
-            options["known"] = [Path(path) for path in known]
+        settings = _settings(self.config)
+        options = {**settings.options, "rules": self._tested(), "known": settings.known}
+        if self.side == "consumer":
+            del options["storage"]
         judge = api.check_producer if self.side == "producer" else api.check_consumer
-        return judge(self.name, **options)
+        return judge(self.name, config=False, **options)
 
 
 class Requirement(pytest.Item):
@@ -423,16 +433,18 @@ def _rendered(rule: Mapping[str, Any]) -> str:
     return text.getvalue().rstrip()
 
 
-def _rules_of(target: str, side: str, patterns: str | None, spec: str | None) -> list[str]:
+def _rules_of(target: str, side: str, settings: Config) -> list[str]:
     """The ids of the rules for a target; a pattern or an edition that matches no rule is a usage error."""
-    from . import producers
+    from .engine.producer_run import ProducerRun
+    from .engine.session import patterns
     from .rules import catalogue, scope
 
-    if patterns is None and side == "producer" and target in producers.BUILT_IN:
-        patterns = producers.BUILT_IN[target].rules
+    chosen = patterns(settings.rules or None)
+    if chosen is None and side == "producer":
+        chosen = ProducerRun.default_rules(target)
     try:
-        scope.chosen(spec)
-        return [rule.id for rule in catalogue.select(patterns, side)]
+        scope.chosen(settings.spec)
+        return [rule.id for rule in catalogue.select(chosen, side)]
     except (catalogue.UnknownRule, scope.UnknownEdition) as error:
         raise pytest.UsageError(str(error)) from None
 
@@ -463,7 +475,7 @@ class Check(Protocol):
 
 
 @pytest.fixture(scope="session")
-def gridbuf_check() -> Callable[..., Report]:
+def gridbuf_check(pytestconfig: pytest.Config) -> Callable[..., Report]:
     """A function that judges a live object: `gridbuf_check(obj, rules=None, **options)`.
 
     The parameters and options are those of `gridbuf_conformance.check`. The function returns the report.
@@ -488,7 +500,8 @@ def gridbuf_check() -> Callable[..., Report]:
         __tracebackhide__ = True
         import gridbuf_conformance as gc
 
-        report = gc.check(obj, rules=rules, **options)
+        read = {"config": pytestconfig.getoption("gridbuf_config"), **options}
+        report = gc.check(obj, rules=rules, **read)
         if report.exit_code != gc.ExitCode.CONFORMANT:
             raise AssertionError(f"{report!r}\n{report}")
         if not _judged(report) - _HOLD_FOR_ANYTHING:

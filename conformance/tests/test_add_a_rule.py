@@ -38,7 +38,7 @@ def test_the_rule_of_the_page_finds_its_wrong_producer(tmp_path):
         shutil.copytree(PACKAGES / name, tmp_path / name)
     group = tmp_path / "gridbuf_conformance/rules/buffer_protocol"
     mutants = tmp_path / "gridbuf_conformance_mutants/buffer_protocol.py"
-    (row,), (check, mutant) = blocks("toml", rule), blocks("python", rule)
+    (row, *_), (check, mutant) = blocks("toml", rule), blocks("python", rule)
     for path, text in (
         (group / "rules.toml", row),
         (group / "producer.py", check),

@@ -83,8 +83,9 @@ def tree(tmp_path_factory) -> Path:
     for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):
         shutil.copyfile(PACKAGE.parent / name, folder / name)
     derived = shutil.ignore_patterns("__pycache__", "findings.json")
-    for name in ("gridbuf_conformance", "gridbuf_conformance_mutants", "tests", "zoo"):
+    for name in ("gridbuf_conformance", "gridbuf_conformance_mutants", "tests"):
         shutil.copytree(PACKAGE.parent / name, folder / name, ignore=derived)
+    shutil.copytree(PACKAGE.parents[1] / "zoo", folder.parent / "zoo", ignore=derived)
     return folder
 
 
@@ -127,7 +128,7 @@ def test_the_source_distribution_gives_the_same_wheel(tree, wheel, tmp_path):
 
 
 def test_a_checkout_has_the_findings_without_the_file(tree):
-    """The zoo makes them: the folder has no `findings.json`."""
+    """The zoo next to it makes them: the folder has no `findings.json`."""
     command = "from gridbuf_conformance import findings; print(findings.packed())"
     path = os.pathsep.join([str(tree), *filter(None, sys.path)])
     done = subprocess.run(

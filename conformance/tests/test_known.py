@@ -55,7 +55,9 @@ def check(name: str, *texts: str, rules: str | None = None, **options) -> Report
     rules, options["isolate"] = rules or (TAME_RULES if is_tame else RULES), not is_tame
     layered = {one.identity: one for text in texts for one in parse(text, "known.toml")}
     known = KnownFailures(tuple(layered.values()), options.pop("lenient", False))
-    return producer_run.check_producer(f"{PRODUCERS}:{name}", rules=rules, known=known, **options)
+    return producer_run.check_producer(
+        f"{PRODUCERS}:{name}", profile="smoke", rules=rules, known=known, **options
+    )
 
 
 def rule(report: Report, id_: str) -> dict:
@@ -302,6 +304,7 @@ def updated(path: Path, *names: str) -> edit.Changes:
     reports = {
         f"{PRODUCERS.name}:{name}": producer_run.check_producer(
             f"{PRODUCERS}:{name}",
+            profile="smoke",
             rules=TAME_RULES if name in TAME else RULES,
             known=KnownFailures(known.entries, True),
             isolate=name not in TAME,
@@ -394,14 +397,17 @@ def test_consumers_have_known_failures_too(tmp_path):
     path = tmp_path / "known.toml"
     written = f"{PRODUCERS}:reversed_view"
     rules = "PB-*,XA-15,GT-20"
-    report = consumer_run.check_consumer(written, rules=rules)
+    report = consumer_run.check_consumer(written, profile="smoke", rules=rules)
     assert report.exit_code == 1, report
     edit.update(path, [], {written: report})
     text = path.read_text()
     assert "consumer = " in text and "producer = " not in text
     known = KnownFailures.load([path])
     assert {one.side for one in known.entries} == {"consumer"}
-    assert consumer_run.check_consumer(written, rules=rules, known=known).exit_code == 0
+    assert (
+        consumer_run.check_consumer(written, profile="smoke", rules=rules, known=known).exit_code
+        == 0
+    )
     other_side = check("Good", path.read_text())
     assert other_side.exit_code == 0, "a file may hold both sides"
 

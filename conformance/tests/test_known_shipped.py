@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from command_line import run
 
-from gridbuf_conformance import findings, known
+from gridbuf_conformance import known
 from gridbuf_conformance.engine.consumer_run import check_consumer
 from gridbuf_conformance.engine.producer_run import check_producer
 from gridbuf_conformance.known.replays import State
@@ -40,14 +40,9 @@ def test_the_files_are_those_of_three_libraries() -> None:
 
 
 @pytest.mark.parametrize("library", LIBRARIES)
-def test_a_record_has_a_reason_and_its_finding(library: str) -> None:
-    for record in RECORDS[library]:
-        assert record.reason.endswith("."), record.place
-        _, named, finding = record.reason.rstrip(".").rpartition(" Finding ")
-        if named:
-            about = findings.find(finding)
-            assert record.rule in (about.rule, *about.also_rules), record.place
-            assert record.link == about.tracker, record.place
+def test_a_record_has_a_reason(library: str) -> None:
+    """That a finding it names is one is tested with the findings."""
+    assert all(record.reason.endswith(".") for record in RECORDS[library])
 
 
 @pytest.mark.parametrize(("library", "side", "target"), TARGETS)

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from command_line import PACKAGE_FOLDER
+from command_line import PACKAGE_FOLDER, lasting
 
 ROOT = Path(__file__).parents[2]
 TUTORIAL = (ROOT / "docs" / "tutorial-conformance.md").read_text(encoding="utf-8")
@@ -38,12 +38,6 @@ def printed(command: str, folder: Path) -> str:
     )
     assert done.stdout, done.stderr
     return done.stdout
-
-
-def lasting(output: str) -> list[str]:
-    """All lines but the first, which has the versions; how many plans are drawn depends on the version of Hypothesis."""
-    lines = [line.rstrip() for line in output.rstrip().splitlines()[1:]]
-    return [re.sub(r"on \d+ of \d+ plans", "on some plans", line) for line in lines]
 
 
 @pytest.mark.parametrize(

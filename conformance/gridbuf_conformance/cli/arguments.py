@@ -8,20 +8,19 @@ error of the suite itself (3) prints a traceback, for a bug report.
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from rich.console import Console
 
-from ..engine.driver import PLAN_LIMIT_S
+from ..config import TABLE, ConfigError, seconds, seed
 from ..known import KnownError, shipped
 from ..outcomes import ExitCode
-from ..plan.profiles import profile_names
+from ..plan.profiles import DEFAULT, PLAN_LIMIT_S, profile_names
 from ..render import FORMATS
 from ..rules.catalogue import VERSION as CATALOGUE, UnknownRule
 from ..rules.scope import UnknownEdition
@@ -30,13 +29,12 @@ from ..version import __version__
 from .. import findings
 from . import commands
 
-__all__ = ["INTERRUPTED", "UsageError", "main", "parser"]
+__all__ = ["UsageError", "main", "parser"]
 
 UsageError = commands.UsageError
 
 _PIPE_WIDTH = 100
-INTERRUPTED = 130
-_MAX_TIME_LIMIT_S = 3600.0
+_Value = TypeVar("_Value")
 
 _DESCRIPTION = """\
 Checks producers and consumers of n-dimensional arrays against the published texts: the NumPy array interface,
@@ -50,17 +48,20 @@ start here:
   gridbuf-conformance explain PB-01                one rule: requirement, reason, how to comply
   gridbuf-conformance list findings                defects that the suite found in released libraries
 
-exit codes:
-  0  conforms                 4  the producer or consumer cannot be loaded
-  1  does not conform         5  nothing was judged
-  2  wrong usage              130  interrupted
-  3  the suite itself failed
+exit codes of all commands (survey and merge: 0 whatever the libraries do):
+{codes}
 
-Each command has its own help: gridbuf-conformance check --help"""
+A library is named by its import name, its package or its own name: torch, PyTorch; PIL, pillow.
+check, known and interop read [tool.{table}] of the nearest pyproject.toml that has it.
+
+Each command has its own help: gridbuf-conformance check --help""".format(
+    codes="\n".join(f"  {code.value:<5}{code.meaning}" for code in ExitCode), table=TABLE
+)
 
 _CHECK_EPILOG = """\
-TARGET is the name of a built-in or installed producer (gridbuf-conformance list), package.module:Class, or
-path/to/file.py:Class. A producer is a class with a name and a method produce(plan):
+TARGET is the name of a library or of a producer (gridbuf-conformance list), package.module:Class,
+or path/to/file.py:Class. Without TARGET, the targets of the configuration are judged. A producer is
+a class with a name and a method produce(plan):
 
   import gridbuf_conformance as gc
 
@@ -72,8 +73,17 @@ path/to/file.py:Class. A producer is a class with a name and a method produce(pl
               return gc.Unsupported("float64 only")
           return mylib.from_bytes(plan.content(), plan["shape"])
 
-With --consumer, TARGET is a function that takes an exporter and returns an array: the name of a known
-consumer (gridbuf-conformance list consumers), package.module:function, or path/to/file.py:function.
+A consumer is a function that takes an exporter and returns an array: the name of a library (all its
+consumers) or of a consumer (gridbuf-conformance list consumers), package.module:function, or
+path/to/file.py:function.
+
+The table [tool.gridbuf-conformance] of pyproject.toml has the defaults of these options:
+
+  [tool.gridbuf-conformance]
+  producers = ["mylib.testing:Producer"]
+  consumers = ["mylib:asarray"]
+  known = ["ci/known.toml"]
+  spec = ["array-api-2024.12", "dlpack-1.0"]
 
 examples:
   gridbuf-conformance check numpy
@@ -82,6 +92,7 @@ examples:
   gridbuf-conformance check mylib.testing:Producer --known known.toml --events run.jsonl
   gridbuf-conformance check --consumer numpy.from_dlpack
   gridbuf-conformance check --consumer mylib:asarray --rules 'DL-*,DP-*'
+  gridbuf-conformance check
   gridbuf-conformance check mylib.testing:Producer --no-isolate        (under a debugger or a sanitizer)"""
 
 _SURVEY_EPILOG = """\
@@ -94,12 +105,14 @@ examples:
   gridbuf-conformance survey numpy torch gridbuf
   gridbuf-conformance survey numpy mylib.testing:Producer --rules 'DL-*,DP-*'
   gridbuf-conformance survey --profile default --report survey.html --report survey.json
+  gridbuf-conformance survey numpy --consumer numpy
   gridbuf-conformance survey --consumers"""
 
 _LIST_EPILOG = """\
 examples:
   gridbuf-conformance list                       producers, and how to install absent libraries
   gridbuf-conformance list consumers
+  gridbuf-conformance list libraries             the names of each library
   gridbuf-conformance list exports               interfaces and variants that test consumers
   gridbuf-conformance list findings              defects in released libraries, for reproduce and issue
   gridbuf-conformance list findings --library pytorch --severity memory --interface dlpack
@@ -113,7 +126,9 @@ examples:
   gridbuf-conformance explain jax-from-dlpack-null-deleter
   gridbuf-conformance explain XA-08 --format md"""
 
-_CONSUMER_HELP = "TARGET is a consumer: a function that takes an exporter and returns an array"
+_CONSUMER_HELP = (
+    "a consumer: a function that takes an exporter and returns an array; can be repeated"
+)
 
 _REPLAY_EPILOG = """\
 Every failure in a report ends with such a command. The plan is JSON; keys that are left out have their
@@ -147,10 +162,12 @@ examples:
 _INTEROP_EPILOG = """\
 Each cell is a producer, a consumer and 66 arrays. Two libraries share a process; a crash or a hang is an outcome.
 Without --compare the exit code is 0 whatever the libraries do; with it, 1 says that a cell changed.
+The table [tool.gridbuf-conformance.interop] of pyproject.toml has the defaults of --library,
+--against and --compare.
 
 examples:
   gridbuf-conformance interop
-  gridbuf-conformance interop --library numpy --against torch,jax --report interop.html
+  gridbuf-conformance interop --library numpy --against PyTorch,jax --report interop.html
   gridbuf-conformance interop --producer mylib.testing:Producer --against numpy --save expected.json
   gridbuf-conformance interop --producer mylib.testing:Producer --against numpy --compare expected.json
   gridbuf-conformance interop --read expected.json --script 'numpy torch.from_dlpack read-only int32'"""
@@ -186,7 +203,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit code: a value of `ExitCode`, or 130 after an interrupt.
+        The exit code, a value of `ExitCode`.
 
     Raises
     ------
@@ -217,7 +234,7 @@ def _run(options: argparse.Namespace) -> int:
     except commands.UsageError as error:
         _complain(errors, str(error))
         return ExitCode.USAGE
-    except (KnownError, UnknownEdition, UnknownRule, WrongSide) as error:
+    except (ConfigError, KnownError, UnknownEdition, UnknownRule, WrongSide) as error:
         _complain(errors, str(error))
         return ExitCode.USAGE
     except CannotLoad as error:
@@ -225,7 +242,7 @@ def _run(options: argparse.Namespace) -> int:
         return ExitCode.CANNOT_LOAD
     except KeyboardInterrupt:
         _complain(errors, "interrupted; no report was written")
-        return INTERRUPTED
+        return ExitCode.INTERRUPTED
     except BrokenPipeError:
         raise
     except Exception:
@@ -313,9 +330,11 @@ class _Subparser(argparse.ArgumentParser):
 def _add_survey(command: _Commands) -> None:
     text = "check all installed libraries (or the named ones) and print one matrix"
     survey = command.add_parser("survey", help=text, description=text, epilog=_SURVEY_EPILOG)
-    survey.add_argument("names", metavar="NAME", nargs="*", help="producers, as `check` takes them")
-    _add_side(survey, "--consumers", "survey consumers instead; NAMEs are functions")
-    _add_selection(survey, profile="smoke")
+    _add_targets(survey, "a producer, as `check` takes it; default: all installed producers")
+    survey.add_argument(
+        "--consumers", dest="all_consumers", action="store_true", help="all installed consumers"
+    )
+    _add_selection(survey, "smoke")
     _add_report(survey, f"default: {commands.SURVEY_REPORT} in the current folder")
     _add_known_files(survey)
     _add_running(survey)
@@ -323,11 +342,11 @@ def _add_survey(command: _Commands) -> None:
 
 
 def _add_check(command: _Commands) -> None:
-    text = "judge one producer or consumer: a gate for continuous integration"
+    text = "judge producers and consumers: a gate for continuous integration"
     check = command.add_parser("check", help=text, description=text, epilog=_CHECK_EPILOG)
-    check.add_argument("target", metavar="TARGET")
-    _add_side(check, "--consumer", _CONSUMER_HELP)
-    _add_selection(check, profile="default")
+    _add_targets(check, "a producer; default: the producers and consumers of the configuration")
+    _add_config(check)
+    _add_selection(check)
     _add_report(check)
     check.add_argument(
         "--events", type=Path, metavar="PATH", help="write the event stream as JSON lines"
@@ -341,9 +360,9 @@ def _add_check(command: _Commands) -> None:
 
 
 def _add_list(command: _Commands) -> None:
-    text = "list producers, consumers, exports that test consumers, rules, or findings"
+    text = "list producers, consumers, libraries, exports that test consumers, rules, or findings"
     listing = command.add_parser("list", help=text, description=text, epilog=_LIST_EPILOG)
-    what = ("producers", "consumers", "exports", "rules", "findings")
+    what = ("producers", "consumers", "libraries", "exports", "rules", "findings")
     listing.add_argument("what", nargs="?", default="producers", choices=what)
     listing.add_argument("--rules", metavar="PATTERNS", help="only these rules, e.g. 'DL-*,XA-03'")
     for name in findings.FILTERS:
@@ -370,8 +389,8 @@ def _add_explain(command: _Commands) -> None:
 def _add_replay(command: _Commands) -> None:
     text = "judge one rule on one plan again"
     replay = command.add_parser("replay", help=text, description=text, epilog=_REPLAY_EPILOG)
-    replay.add_argument("target", metavar="TARGET")
-    _add_side(replay, "--consumer", _CONSUMER_HELP)
+    replay.add_argument("producers", metavar="TARGET", nargs="?", type=lambda text: [text])
+    _add_consumer(replay)
     replay.add_argument("rule", metavar="RULE", help="a rule id, or a pattern of ids")
     replay.add_argument("plan", metavar="PLAN-JSON")
     _add_report(replay)
@@ -407,11 +426,9 @@ def _add_known(command: _Commands) -> None:
         required=True,
         help="remove records that pass, append new failures with an empty reason; create the file if needed",
     )
-    known.add_argument(
-        "targets", metavar="TARGET", nargs="+", help="producers, as `check` takes them"
-    )
-    _add_side(known, "--consumer", _CONSUMER_HELP)
-    _add_selection(known, profile="default")
+    _add_targets(known, "a producer, as `check` takes it; default: those of the configuration")
+    _add_config(known)
+    _add_selection(known)
     _add_running(known)
     known.set_defaults(run=commands.known)
 
@@ -420,10 +437,10 @@ def _add_interop(command: _Commands) -> None:
     text = "pass a fixed set of arrays between installed libraries and record what arrives"
     interop = command.add_parser("interop", help=text, description=text, epilog=_INTEROP_EPILOG)
     for name, what in (
-        ("library", "only pairs with these libraries (import names), comma-separated"),
+        ("library", "only pairs with these libraries, comma-separated"),
         ("against", "the other side of these pairs (default: all installed libraries)"),
     ):
-        interop.add_argument(f"--{name}", metavar="NAMES", default="", help=what)
+        interop.add_argument(f"--{name}", metavar="NAMES", help=what)
     for side in ("producer", "consumer"):
         interop.add_argument(
             f"--{side}",
@@ -433,6 +450,7 @@ def _add_interop(command: _Commands) -> None:
             default=[],
             help=f"one more {side}, as `check` takes it; its library is its module or file; can be repeated",
         )
+    _add_config(interop)
     interop.add_argument("--save", type=Path, metavar="FILE", help="write the record")
     interop.add_argument(
         "--resume", action="store_true", help="keep the cells of the file of --save"
@@ -456,7 +474,6 @@ def _add_interop(command: _Commands) -> None:
     interop.add_argument(
         "--time-limit",
         type=_seconds,
-        default=PLAN_LIMIT_S,
         metavar="SECONDS",
         help=f"an array that takes longer is a hang (default: {PLAN_LIMIT_S:g})",
     )
@@ -477,20 +494,42 @@ def _add_finding(command: _Commands, name: str, epilog: str, act: Any) -> None:
     parser.set_defaults(run=act)
 
 
-def _add_side(command: argparse.ArgumentParser, option: str, text: str) -> None:
-    """The option that selects consumers: `options.side` is "producer" or "consumer"."""
+def _add_targets(command: argparse.ArgumentParser, text: str) -> None:
+    command.add_argument("producers", metavar="TARGET", nargs="*", help=text)
+    _add_consumer(command)
+
+
+def _add_consumer(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        option, dest="side", action="store_const", const="consumer", default="producer", help=text
+        "--consumer",
+        dest="consumers",
+        metavar="TARGET",
+        action="append",
+        default=[],
+        help=_CONSUMER_HELP,
     )
 
 
-def _add_selection(command: argparse.ArgumentParser, profile: str) -> None:
+def _add_config(command: argparse.ArgumentParser) -> None:
+    """`options.config` is a file, None for a search, or False for none."""
+    command.add_argument(
+        "--config",
+        metavar="FILE",
+        help=f"read [tool.{TABLE}] of this file (default: of the nearest pyproject.toml that has "
+        "the table, from the current folder upwards)",
+    )
+    command.add_argument(
+        "--no-config", dest="config", action="store_false", default=None, help="read no file"
+    )
+
+
+def _add_selection(command: argparse.ArgumentParser, profile: str = "") -> None:
     names = profile_names()
     command.add_argument(
         "--profile",
         choices=names,
-        default=profile,
-        help=f"number of plans: {', '.join(names)} (default: {profile})",
+        default=profile or None,
+        help=f"number of plans: {', '.join(names)} (default: {profile or DEFAULT})",
         metavar="NAME",
     )
     command.add_argument("--rules", metavar="PATTERNS", help="only these rules, e.g. 'DL-*,XA-03'")
@@ -500,7 +539,7 @@ def _add_selection(command: argparse.ArgumentParser, profile: str) -> None:
 def _add_scope(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--storage",
-        action="store_true",
+        action=argparse.BooleanOptionalAction,
         help="judge arrays without GT4Py's attributes, too, by the rules of GT4Py and of storages (GT-*, XA-17)",
     )
     command.add_argument(
@@ -529,7 +568,6 @@ def _add_known_files(command: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         action="append",
-        default=[],
         help=f"known failures: a TOML file, or one of the suite's ({', '.join(shipped())}); can be repeated, "
         "later files override earlier files",
     )
@@ -549,7 +587,6 @@ def _add_isolation(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--time-limit",
         type=_seconds,
-        default=PLAN_LIMIT_S,
         metavar="SECONDS",
         help=f"a plan that takes longer is a TIMEOUT (default: {PLAN_LIMIT_S:g})",
     )
@@ -563,16 +600,18 @@ def _add_isolation(command: argparse.ArgumentParser) -> None:
 
 def _seconds(text: str) -> float:
     try:
-        seconds = float(text)
+        return seconds(float(text))
     except ValueError:
-        seconds = math.nan
-    if not 0 < seconds <= _MAX_TIME_LIMIT_S:
-        bound = f"a number of seconds above 0, at most {_MAX_TIME_LIMIT_S:g}"
-        raise argparse.ArgumentTypeError(f"{text!r} must be {bound}")
-    return seconds
+        return _checked(seconds, None, text)
 
 
 def _seed(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text[:20]) < 2**32 and len(text) <= 20):
-        raise argparse.ArgumentTypeError(f"{text!r} must be an integer in 0..{2**32 - 1}")
-    return int(text)
+    is_number = text.isascii() and text.isdigit() and len(text) <= 20
+    return _checked(seed, int(text) if is_number else None, text)
+
+
+def _checked(check: Callable[[Any], _Value], value: Any, text: str) -> _Value:
+    try:
+        return check(value)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} {error}") from None

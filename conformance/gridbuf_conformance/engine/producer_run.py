@@ -22,10 +22,12 @@ from ..outcomes import Outcome, Verdict
 from ..plan import Plan
 from ..plan.producer import Capabilities
 from ..plan.profiles import Profile, profile_of
+from ..producers.shared_library import RULES
 from ..render.events import EventLog, Listener
 from ..render.report import Report
 from ..rules import catalogue
 from ..rules.scope import Scope, chosen
+from ..targets import is_shared_library, shown
 from .driver import Description, Result
 from .results import scrubbed
 from .run import Run
@@ -92,9 +94,11 @@ class ProducerRun(Run):
 
     @classmethod
     def default_rules(cls, target: Any) -> str | None:
-        """What the registry says of a built-in producer."""
-        is_built_in = isinstance(target, str) and target in producers.BUILT_IN
-        return producers.BUILT_IN[target].rules if is_built_in else None
+        """What the registry says of a built-in producer; the rules on tensors for a shared library."""
+        if is_shared_library(target):
+            return RULES
+        entry = producers.BUILT_IN.get(shown(target))
+        return entry.rules if entry else None
 
     def ask_profile(self, worker: Any, profile: Profile) -> None:
         """Asks the declared capabilities one by one, then the drawn plans."""

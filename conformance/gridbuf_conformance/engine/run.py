@@ -179,9 +179,8 @@ class Run:
         }
 
     def _failure(self, tally: Tally, plan: Plan | None, verdict: Verdict) -> dict[str, Any]:
-        command = ["gridbuf-conformance", "replay", *self.replay_options]
-        command += self._replay_scope
-        command += [self._written, tally.rule.id]
+        command = ["gridbuf-conformance", "replay", *self._replay_scope]
+        command += [*self.replay_options, self._written, tally.rule.id]
         return {
             "plan": plan.to_dict() if plan is not None else None,
             "outcome": str(verdict.outcome),

@@ -1,6 +1,6 @@
 """The worker: a separate process that imports, calls and measures the producer.
 
-The driver starts it by `COMMAND` as a fresh interpreter (never a fork: no locks, threads or device
+The driver starts it as a fresh interpreter (never a fork: no locks, threads or device
 contexts of the parent come along) with the driver's `sys.path`, and talks to it over one socket:
 messages are JSON with their length before them, one answer for each request. The producer's
 standard output is free for its own use. The worker writes its current step to a shared page
@@ -36,48 +36,62 @@ from ..plan.producer import Capabilities, is_declined, python_view
 from ..targets import CannotLoad, Target, WrongSide, load, loading
 from .messages import receive, send
 
-__all__ = ["COMMAND", "answer", "contained", "describe", "devices_of", "serve", "settle", "system"]
-
-COMMAND = (
-    "import json, sys; setup = json.loads(sys.argv.pop(1)); sys.path[:] = setup.pop('path'); "
-    "from gridbuf_conformance.engine.worker import serve; serve(**setup)"
-)
-"""What the worker's interpreter runs: it takes the driver's import path before anything is
-imported.
-"""
+__all__ = [
+    "answer",
+    "answer_all",
+    "connected",
+    "contained",
+    "describe",
+    "devices_of",
+    "serve",
+    "system",
+]
 
 _PR_SET_PDEATHSIG = 1
 
 
 def serve(socket_fd: int, slot_fd: int, target: dict[str, Any]) -> None:
     """Loads the producer, then answers requests until the driver closes the socket."""
-    settle()
-    channel = socket.socket(fileno=socket_fd)
-    os.set_inheritable(socket_fd, False)
-    steps.share(mmap.mmap(slot_fd, steps.SLOT_BYTES))
+    channel = connected(socket_fd, slot_fd)
     steps.enter("import")
     try:
         producer = load(Target(**target))
         devices = devices_of(producer)
-        send(channel, {"kind": "loaded", **describe(producer)})
+        send(channel, {"kind": "loaded", **describe(producer), "number": 0})
     except CannotLoad as error:
         kind = "wrong_side" if isinstance(error, WrongSide) else "cannot_load"
-        send(channel, {"kind": kind, "reason": str(error)})
+        send(channel, {"kind": kind, "reason": str(error), "number": 0})
         return
     from .. import measure  # noqa: F401 (loaded now, so that no plan's time limit pays for it)
 
+    answer_all(channel, lambda request: to_json(answer(producer, request, devices)))
+
+
+def connected(socket_fd: int, slot_fd: int) -> socket.socket:
+    """The socket of the driver, in a process that is ready to die."""
+    _settle()
+    channel = socket.socket(fileno=socket_fd)
+    os.set_inheritable(socket_fd, False)
+    steps.share(mmap.mmap(slot_fd, steps.SLOT_BYTES))
+    return channel
+
+
+def answer_all(
+    channel: socket.socket, answered: Callable[[dict[str, Any]], dict[str, Any]]
+) -> None:
+    """Answers requests until the driver closes the socket."""
     gc.collect()
     gc.freeze()  # loaded modules stay: collections during a measurement need not scan them
     steps.enter("idle")
     while (request := receive(channel)) is not None:
         number = request.pop("number")
-        message = contained(lambda: to_json(answer(producer, request, devices)))  # noqa: B023 (called at once)
+        message = contained(lambda: answered(request))  # noqa: B023 (called at once)
         send(channel, {**message, "number": number})
         steps.enter("idle")
     steps.enter("exit")
 
 
-def settle() -> None:
+def _settle() -> None:
     """A crash here must be cheap, leave a trace, and never take the driver with it."""
     faulthandler.enable(open(os.dup(2), "wb", buffering=0), all_threads=False)  # noqa: SIM115
     import resource  # not on Windows, where no worker starts
@@ -202,6 +216,7 @@ def _produce(producer: Any, plan: Plan) -> tuple[Any, dict[str, Any]] | dict[str
             "apply_view": getattr(producer, "apply_view", python_view),
             "on_stream": getattr(producer, "on_stream", None),
             "has_memory": bool(getattr(producer, "has_memory", True)),
+            "exports_move": bool(getattr(producer, "exports_move", False)),
         }
     except NoContent:
         return {"kind": "unsupported", "reason": "it makes no array without content"}

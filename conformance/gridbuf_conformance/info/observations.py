@@ -147,13 +147,15 @@ class Observation:
     """All that was measured of one product: it, its views, a second product, and their life.
 
     `gt4py` holds GT4Py's attributes by name. `live` marks an object without a plan, `has_memory` is False where the
-    producer says that its objects have no memory to export.
+    producer says that its objects have no memory to export, `exports_move` where it says that each export is
+    another array.
     """
 
     type: str
     map_known: bool
     live: bool
     has_memory: bool = True
+    exports_move: bool = False
     root: ArrayInfo = field(default_factory=ArrayInfo)
     repeated: list[ArrayInfo] = field(default_factory=list)
     gt4py: dict[str, Value] = field(default_factory=dict)

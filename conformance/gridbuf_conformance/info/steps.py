@@ -13,7 +13,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["SLOT_BYTES", "current", "enter", "only", "read", "share"]
+__all__ = ["SLOT_BYTES", "current", "enter", "hold", "only", "read", "release", "share"]
 
 SLOT_BYTES = mmap.PAGESIZE
 _name = ""
@@ -32,16 +32,28 @@ def enter(step: str) -> None:
         _slot[: len(encoded) + 1] = bytes([len(encoded)]) + encoded
 
 
+def hold(step: str) -> None:
+    """Enters a step, of which all steps until the next `hold` or `release` are parts."""
+    release()
+    enter(step)
+    global _is_held
+    _is_held = True
+
+
+def release() -> None:
+    """Ends what `hold` began."""
+    global _is_held
+    _is_held = False
+
+
 @contextmanager
 def only(step: str) -> Iterator[None]:
-    """Enters a step, of which all steps until the end are parts: several threads would write theirs over one another."""
-    global _is_held
-    enter(step)
-    _is_held = True
+    """`hold` until the end: several threads would write their steps over one another."""
+    hold(step)
     try:
         yield
     finally:
-        _is_held = False
+        release()
 
 
 def current() -> str:

@@ -6,13 +6,14 @@ score. Nothing is judged here: an outcome is an observation, and a crash is one 
 """
 
 from .arrays import ARRAYS, Array
-from .records import OUTCOMES, differences, load, save, standalone
+from .records import OUTCOMES, RecordError, differences, load, save, standalone
 from .run import Selection, run
 
 __all__ = [
     "ARRAYS",
     "OUTCOMES",
     "Array",
+    "RecordError",
     "Selection",
     "differences",
     "load",

@@ -12,8 +12,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import json
-import os
 import statistics
 import time
 import warnings
@@ -25,10 +23,13 @@ from ..abi.descriptors import Descriptor, descriptors_of, sample_indices
 from ..abi.elements import of_plan
 from ..abi.memory import Memory
 from ..engine.results import scrubbed
-from ..engine.worker import settle
+from ..engine.messages import send
+from ..engine.worker import answer_all, connected
 from ..exports.expected_values import number
+from ..info import steps
 from ..info.values import text_of
 from ..measure.content import walk
+from ..measure.eyes import METHODS, listed
 from ..measure.observation import light_info
 from ..plan import Plan
 from ..plan.consumer import Consumer, version_of
@@ -37,15 +38,8 @@ from ..targets import CannotLoad, Target, load
 from ..text import clean, shorten
 from .arrays import ARRAYS
 
-__all__ = ["COMMAND", "make", "serve", "shown"]
+__all__ = ["make", "serve", "shown"]
 
-COMMAND = (
-    "import json, sys; setup = json.loads(sys.argv.pop(1)); sys.path[:] = setup.pop('path'); "
-    "from gridbuf_conformance.interop.cells import serve; serve(**setup)"
-)
-"""What the interpreter of a worker runs."""
-
-_METHODS = ("tolist", "to_pylist", "numpy", "to_numpy", "__array__")
 _NUMBERS = "biufcMm"
 _MAX_CHARS = 200
 _OTHERS = 4
@@ -56,51 +50,56 @@ _Observed = tuple[str, str]
 """An outcome, and what there is to say about it."""
 
 
-def serve(fd: int, pairs: list[tuple[str, str]], arrays: list[str], extras: bool) -> None:
-    """Observes every array of every pair. Each message is a line of JSON; a line `at` comes before its cell."""
-    settle()
+def serve(socket_fd: int, slot_fd: int) -> None:
+    """Answers three requests: load a target; observe an array of a pair; time a pair."""
+    channel = connected(socket_fd, slot_fd)
     warnings.simplefilter("ignore")
-    out = os.fdopen(fd, "w", buffering=1)
-
-    def tell(**message: Any) -> None:
-        out.write(json.dumps(message) + "\n")
-
+    send(channel, {"number": 0})
     loaded: dict[tuple[str, str], Any] = {}
-    for pair in pairs:
-        for side, name in zip(("producer", "consumer"), pair):
-            if (side, name) in loaded:
-                continue
-            tell(at=["load", name, ""], step="import")
-            try:
-                loaded[side, name] = load(Target(name, side=side))
-                tell(loaded=name, version=_version(loaded[side, name]))
-            except CannotLoad as error:
-                loaded[side, name] = None
-                tell(loaded=name, error=_message(str(error)))
+
+    def answered(request: dict[str, Any]) -> dict[str, Any]:
+        try:
+            if "load" in request:
+                return _load(Target(**request["load"]), loaded)
+            pair = loaded["producer", request["producer"]], loaded["consumer", request["consumer"]]
+            if not request["array"]:
+                return _extras(*pair, None)
+            plan = ARRAYS[request["array"]].plan
+            return _extras(*pair, plan) if request["extras"] else _outcome(*pair, plan)
+        finally:
+            steps.release()
+
+    answer_all(channel, answered)
+
+
+def _load(target: Target, loaded: dict[tuple[str, str], Any]) -> dict[str, Any]:
+    steps.hold("import")
+    try:
+        found = loaded[target.side, target.written] = load(target)
+        version = _version(found)
+    except CannotLoad as error:
+        return {"error": _message(str(error))}
     gc.collect()
-    gc.freeze()  # loaded modules stay: the collections below need not scan them
-    for producer, consumer in pairs:
-        maker, taker = loaded["producer", producer], loaded["consumer", consumer]
-        if maker is None or taker is None:
-            continue
-        arrived = ""
-        for name in arrays:
-            tell(at=[producer, consumer, name], step="produce")
-            try:
-                outcome, text = _observed(
-                    maker, taker, ARRAYS[name].plan, lambda step: tell(step=step)
-                )
-            except BaseException as error:  # the result has a strange interface
-                outcome, text = "unread", f"{type(error).__name__}: {text_of(error)}"
-            if outcome in ("shared", "copied", "arrived") and arrived != "rank 1":
-                arrived = name if name == "rank 1" else arrived or name
-            tell(outcome=outcome, message=_message(text))
-        if extras:
-            tell(at=[producer, consumer, ""], step="extras")
-            passed = _time(maker, taker, ARRAYS[arrived].plan) if arrived else None
-            tell(time_us=passed, flat=bool(getattr(taker.function, "gives_bytes", False)))
-            tell(producer=producer, protocols=_protocols(maker))
-    os._exit(0)  # what the libraries do at the end of the process is not an exchange
+    gc.freeze()  # loaded modules stay: the collections of `_observed` need not scan them
+    return {"version": version}
+
+
+def _outcome(producer: Any, consumer: Consumer, plan: Plan) -> dict[str, Any]:
+    try:
+        outcome, text = _observed(producer, consumer, plan)
+    except BaseException as error:  # the result has a strange interface
+        outcome, text = "unread", f"{type(error).__name__}: {text_of(error)}"
+    return {"outcome": outcome, "message": _message(text)}
+
+
+def _extras(producer: Any, consumer: Consumer, plan: Plan | None) -> dict[str, Any]:
+    """What is known of two libraries besides the outcomes."""
+    steps.hold("extras")
+    return {
+        "time_us": None if plan is None else _time(producer, consumer, plan),
+        "flat": bool(getattr(consumer.function, "gives_bytes", False)),
+        "protocols": _protocols(producer),
+    }
 
 
 def _version(target: Any) -> str:
@@ -117,9 +116,8 @@ def _message(text: str) -> str:
 # -- one cell --------------------------------------------------------------------------------------
 
 
-def _observed(
-    producer: Any, consumer: Consumer, plan: Plan, enter: Callable[[str], None]
-) -> _Observed:
+def _observed(producer: Any, consumer: Consumer, plan: Plan) -> _Observed:
+    steps.hold("produce")
     made, reason = make(producer, plan)
     if reason:
         return "not made", reason
@@ -129,13 +127,13 @@ def _observed(
     if _mistake(_read(made, plan, memory), plan, expected):
         return "not made", "the array does not show the values of the plan"
     _others(producer, plan)
-    enter("consume")
+    steps.hold("consume")
     try:
         result = consumer.function(made)
         getattr(result, "block_until_ready", int)()
     except BaseException as error:  # Rust's panics are no `Exception`
         return "refused", f"{type(error).__name__}: {text_of(error)}"
-    enter("read")
+    steps.hold("read")
     flat = bool(getattr(consumer.function, "gives_bytes", False))
     mark = _Mark.of(plan, described, memory)
     try:
@@ -158,7 +156,7 @@ def _observed(
     if plan.readonly and shares and (way := _writable(result, got, memory)):
         return "read-only lost", way
     if shares is not False and expected:
-        enter("drop")
+        steps.hold("drop")
         described.clear()
         kept.clear()
         held.clear()
@@ -325,10 +323,9 @@ def _shape(array: Any) -> tuple[int, ...] | None:
 
 
 def _listed(array: Any) -> _Seen | None:
-    for name in _METHODS:
+    for name in METHODS:
         try:
-            nested: Any = getattr(array, name)()
-            nested = nested if isinstance(nested, (list, int, float, complex)) else nested.tolist()
+            nested = listed(getattr(array, name)())
         except Exception:
             continue
         shape: list[int] = []

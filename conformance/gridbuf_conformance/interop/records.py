@@ -7,13 +7,15 @@ it, or takes it without harm from any library. It arrives unharmed if one way br
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
+import zlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from ..targets import CannotLoad
+from .. import libraries
 from ..version import __version__
 from .arrays import ARRAYS, VERSION
 
@@ -26,6 +28,7 @@ __all__ = [
     "Cell",
     "Pair",
     "Record",
+    "RecordError",
     "differences",
     "features",
     "load",
@@ -116,7 +119,7 @@ class Record:
 
 
 def save(record: Record, path: Path) -> None:
-    """Writes a record as JSON, with sorted cells; a reader never sees a part of it."""
+    """Writes a record as JSON, with sorted cells; compressed if the name ends with .gz. A reader never sees a part of it."""
     cells = sorted(record.cells, key=lambda cell: cell.key)
     data = {
         "schema": SCHEMA,
@@ -130,22 +133,36 @@ def save(record: Record, path: Path) -> None:
     lines = ",\n  ".join(json.dumps(cell, ensure_ascii=False) for cell in data["cells"])
     text = text.replace('"cells": null', f'"cells": [\n  {lines}\n ]') + "\n"
     scratch = path.with_name(f".{path.name}.{os.getpid()}")
-    scratch.write_text(text, "utf-8")
+    raw = text.encode()
+    scratch.write_bytes(gzip.compress(raw, mtime=0) if path.suffix == ".gz" else raw)
     scratch.replace(path)
 
 
+class RecordError(ValueError):
+    """A file that is not a record of the scoreboard."""
+
+
 def load(path: Path) -> Record:
-    """Reads a record; raises CannotLoad for a file that is not one, or is of another set of arrays."""
+    """Reads a record; raises RecordError for a file that is not one of these arrays."""
     try:
-        data = json.loads(path.read_text("utf-8"))
+        raw = path.read_bytes()
+        data = json.loads(gzip.decompress(raw) if path.suffix == ".gz" else raw)
         if data.pop("schema") != SCHEMA or data.pop("arrays") != VERSION:
             raise ValueError(f"it is not of {SCHEMA} with the arrays of version {VERSION}")
         record = Record(**{**data, "cells": [Cell(**cell) for cell in data["cells"]]})
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise CannotLoad(
+    except (
+        OSError,
+        EOFError,
+        zlib.error,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+    ) as error:
+        raise RecordError(
             f"{path} is not a record of `interop --save`: {error}; write it again"
         ) from None
-    record.name = record.name or path.stem
+    record.name = record.name or path.name.partition(".")[0]
     return record
 
 
@@ -273,12 +290,19 @@ def _count(found: dict[str, tuple[int, int]], feature: str, cells: list[Cell], a
 def standalone(record: Record, cell: Cell, array: str) -> str:
     """A program that repeats one exchange, with its packages in its header; it prints both arrays."""
     versions: Mapping[str, str] = record.libraries
-    named = sorted({cell.source, cell.target} & versions.keys())
+    named = sorted({cell.source, cell.target} & versions.keys() - {"python"})
     packages = ", ".join(
-        f'"{name}=={versions[name]}"' for name in named if versions[name] and name != "python"
+        f'"{_package(name)}=={versions[name]}"' for name in named if versions[name]
     )
     plan = ARRAYS[array].plan.to_json(brief=True)
     return "\n".join(_script(cell, array, plan, record.python, packages)) + "\n"
+
+
+def _package(module: str) -> str:
+    try:
+        return libraries.find(module).package
+    except libraries.UnknownLibrary:
+        return module
 
 
 def _script(cell: Cell, array: str, plan: str, python: str, packages: str) -> Iterator[str]:

@@ -1,43 +1,31 @@
-"""Running the scoreboard: a worker for each two libraries, and what it survives.
-
-A worker observes all arrays of all ways between two libraries. If it dies or hangs, that array runs again in a process
-alone. The second run decides, so that an earlier array cannot spoil it. Then a new worker does the rest.
-"""
+"""Running the scoreboard: a worker for each two libraries (`engine.process`)."""
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
-import select
-import signal
-import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .. import named_consumers, producers
+from .. import libraries, named_consumers, producers
+from ..engine.process import START_LIMIT_S, Ending, Process, Restarted
 from ..engine.worker import system
-from ..targets import CannotLoad
+from ..plan.profiles import PLAN_LIMIT_S
+from ..targets import CannotLoad, Target, canonical, is_path
 from .arrays import ARRAYS
-from .cells import COMMAND
-from .records import Cell, Record
+from .records import RIGHT, Cell, Record
 
 __all__ = ["Selection", "library_of", "run"]
 
-START_LIMIT_S = 120.0
-CELL_LIMIT_S = 10.0
-_PATIENCE = 1
-"""After this many deaths of one producer and consumer, the next ones are believed at once."""
+_ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 
 @dataclass(frozen=True)
 class Selection:
     """What is run: all pairs of all libraries, or those of `libraries` with `against`, in both directions.
 
-    `producers` and `consumers` are further targets; they belong to the chosen libraries.
+    `producers` and `consumers` are further targets; they belong to the chosen libraries. Any name
+    of a library is one.
     """
 
     libraries: tuple[str, ...] = ()
@@ -45,21 +33,27 @@ class Selection:
     producers: tuple[str, ...] = ()
     consumers: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        """Makes names of libraries those of their targets."""
+        for side in ("producer", "consumer"):
+            written = tuple(canonical(target, side) for target in getattr(self, f"{side}s"))
+            object.__setattr__(self, f"{side}s", written)
+
     def pairs(self) -> list[tuple[Cell, ...]]:
-        """The cells to run, grouped by the two libraries; raises CannotLoad for a library that has no target here."""
+        """The cells to run, grouped by the two libraries.
+
+        Raises UnknownLibrary, and CannotLoad for a library that has no target here.
+        """
         sides = {
             "producer": _targets("producer", producers.entries(), self.producers),
             "consumer": _targets("consumer", named_consumers.entries(), self.consumers),
         }
         known = sorted({library for targets in sides.values() for library in targets.values()})
-        for name in (*self.libraries, *self.against):
-            if name not in known:
-                raise CannotLoad(
-                    f"no producer or consumer of {name!r} is installed; libraries here: {', '.join(known)}; "
-                    "add others with --producer and --consumer"
-                )
-        own = {*self.libraries, *map(library_of, (*self.producers, *self.consumers))} or set(known)
-        others = set(self.against or known)
+        own = {_here(name, known) for name in self.libraries}
+        own |= {sides["producer"][target] for target in self.producers}
+        own |= {sides["consumer"][target] for target in self.consumers}
+        own = own or set(known)
+        others = {_here(name, known) for name in self.against} or set(known)
         groups: dict[tuple[str, str], list[Cell]] = {}
         for producer, source in sides["producer"].items():
             for consumer, target in sides["consumer"].items():
@@ -69,20 +63,38 @@ class Selection:
         return [tuple(cells) for _, cells in sorted(groups.items())]
 
 
+def _here(name: str, known: Sequence[str]) -> str:
+    """The library of a name, as records have it."""
+    if name in known:
+        return name
+    library = libraries.find(name, known)
+    if library.module not in known:
+        raise CannotLoad(
+            f"no producer or consumer of {library} is installed; libraries here: "
+            f"{', '.join(known)}; "
+            "add others with --producer and --consumer"
+        )
+    return library.module
+
+
 def _targets(side: str, entries: Any, more: Iterable[str]) -> dict[str, str]:
     """The targets of a side with their library: one for each kind of array that a library exports in full."""
     chosen = {
-        name: library_of(
-            entry.needs or name if "announced" in entry.summary else entry.needs or "python"
-        )
+        name: entry.library.module
         for name, entry in entries.items()
         if entry.is_usable and (side == "consumer" or entry.rules is None or "." not in name)
     }
-    return {**chosen, **{target: library_of(target) for target in more}}
+    return {**chosen, **{target: library_of(target, side) for target in more}}
 
 
-def library_of(target: str) -> str:
-    """The library of a target: the top module, or the name of a file."""
+def library_of(target: str, side: str) -> str:
+    """The library of a target: that of its row, the top module, or the name of a file.
+
+    Raises LookupError for an unknown name.
+    """
+    if not is_path(target):
+        find = named_consumers.find if side == "consumer" else producers.find
+        return find(target).library.module
     place = target.rpartition(":")[0] or target
     return os.path.basename(place)[:-3] if place.endswith(".py") else place.partition(".")[0]
 
@@ -91,7 +103,7 @@ def run(
     selection: Selection,
     *,
     done: Record | None = None,
-    time_limit_s: float = CELL_LIMIT_S,
+    time_limit_s: float = PLAN_LIMIT_S,
     on_pair: Callable[[int, int, str, Record], None] = lambda *_: None,
 ) -> Record:
     """Runs all pairs of a selection.
@@ -114,8 +126,10 @@ def run(
 
     Raises
     ------
+    LookupError
+        If the selection names an unknown library or target.
     CannotLoad
-        If a library that the selection names is not there.
+        If a library that the selection names is not installed.
     """
     groups = selection.pairs()
     record = done or Record(*system())
@@ -130,135 +144,109 @@ def run(
 
 def _run_libraries(cells: Sequence[Cell], record: Record, limit_s: float) -> None:
     """Runs the cells of two libraries, however often a worker dies."""
-    libraries = {cell.producer: cell.source for cell in cells} | {
-        c.consumer: c.target for c in cells
-    }
-    reached: set[tuple[str, str]] = set()
-    deaths: dict[tuple[str, str], int] = {}
-    unmade: set[tuple[str, str]] = set()
-    queue = [(cell, list(ARRAYS), True) for cell in cells]
-    by_key = {cell.key: cell for cell in cells}
-    while queue:
-        queue = [
-            (cell, [array for array in arrays if (cell.producer, array) not in unmade], extras)
-            for cell, arrays, extras in queue
-        ]
-        _, arrays, extras = queue[0]
-        if not arrays and not extras:
-            del queue[0]
-            continue
-        together = [item for item in queue if item[1:] == (arrays, extras)]
-        queue = [item for item in queue if item not in together]
-        at, step, left = (
-            ["load", "", ""],
-            "import",
-            {cell.key: list(arrays) for cell, _, _ in together},
-        )
-        ending = ""
-        for message in _messages([cell.key for cell, _, _ in together], arrays, extras, limit_s):
-            at, step = message.get("at", at), message.get("step", step)
-            ending = message.get("ending", "")
-            if "loaded" in message:
-                _note_loaded(message, libraries, record)
-            elif "outcome" in message:
-                producer, consumer, array = at
-                by_key[producer, consumer].set(array, message["outcome"], message["message"])
-                left[producer, consumer].remove(array)
-            elif "time_us" in message:
-                cell = by_key[at[0], at[1]]
-                cell.time_us, cell.flat = message["time_us"], message["flat"]
-                reached.add(cell.key)
-            elif "protocols" in message:
-                record.protocols[message["producer"]] = message["protocols"]
-        if not ending:
-            continue
-        if at[0] == "load":
-            record.skipped[at[1]] = f"the import {ending}"
-            queue = [item for item in queue if at[1] not in item[0].key]
-            together = [item for item in together if at[1] not in item[0].key]
-            queue = [*together, *queue]
-            continue
-        key = at[0], at[1]
-        if at[2]:
-            deaths[key] = deaths.get(key, 0) + 1
-            outcome = "hang" if "no answer" in ending else "crash"
-            text = f"the process {ending} at step {step}"
-            if step == "produce":
-                outcome, text = "not made", text
-            left[key].remove(at[2])
-            if len(arrays) == 1 or deaths[key] > _PATIENCE:
-                by_key[key].set(at[2], outcome, text)
-                if outcome == "not made":
-                    unmade.add((at[0], at[2]))
-            else:
-                queue.append((by_key[key], [at[2]], False))
-        for cell, _, _ in together:
-            if left[cell.key] and cell.key != key or left[cell.key] and at[2]:
-                queue.append((cell, left[cell.key], extras))
-            elif extras and cell.key not in reached and (at[2] or cell.key != key):
-                queue.append((cell, [], True))
+    exchange = _Exchange(cells, record, limit_s)
+    try:
+        for cell in cells:
+            exchange.run(cell)
+    finally:
+        exchange.worker.discard()
     if "python" in record.libraries:
         record.libraries["python"] = record.python
     record.cells += [cell for cell in cells if not {*cell.key} & record.skipped.keys()]
 
 
-def _note_loaded(message: dict[str, Any], libraries: dict[str, str], record: Record) -> None:
-    library = libraries[message["loaded"]]
-    if "error" in message:
-        record.skipped[message["loaded"]] = message["error"]
-    else:
-        version = message["version"].removeprefix(f"{library} ")
-        record.libraries[library] = record.libraries.get(library) or version
+class _Exchange:
+    """Two libraries in a worker. An array at which it dies runs again in a worker with this pair
+    alone, so that an earlier array cannot spoil it: the second run decides. Then a new worker does
+    the rest."""
 
+    def __init__(self, cells: Sequence[Cell], record: Record, limit_s: float) -> None:
+        self.worker = Restarted(self._started)
+        self._cells = self._loads = cells
+        self._record = record
+        self._limit_s = limit_s
+        self._unmade: set[tuple[str, str]] = set()
+        """What kills its producer is not made again for the next consumer."""
 
-def _messages(
-    pairs: list[tuple[str, str]], arrays: list[str], extras: bool, limit_s: float
-) -> Iterator[dict[str, Any]]:
-    """The messages of one worker; the last one has `ending` if it died or hung."""
-    read, write = os.pipe()
-    path = [entry or os.getcwd() for entry in sys.path]
-    setup = {"path": path, "fd": write, "pairs": pairs, "arrays": arrays, "extras": extras}
-    with (
-        subprocess.Popen(
-            [sys.executable, "-c", COMMAND, json.dumps(setup)],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            pass_fds=(write,),
-            start_new_session=True,
-            env={"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3", **os.environ},
-        ) as process,
-        os.fdopen(read, "rb", buffering=0) as stream,
-    ):
-        os.close(write)
-        try:
-            yield from _lines(process, stream, limit_s)
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-
-
-def _lines(
-    process: subprocess.Popen[bytes], stream: Any, limit_s: float
-) -> Iterator[dict[str, Any]]:
-    unread, step = b"", "import"
-    deadline = time.monotonic() + START_LIMIT_S
-    while True:
-        if not select.select([stream], [], [], max(0.0, deadline - time.monotonic()))[0]:
-            yield {"ending": "gave no answer in time"}
+    def run(self, cell: Cell) -> None:
+        """Observes all arrays of a pair, then what else is known of it."""
+        for array in ARRAYS:
+            if (cell.producer, array) not in self._unmade:
+                self._observe(cell, array)
+        if not self._is_loaded(cell):
             return
-        raw = stream.read(65536)
-        if not raw:
-            code = process.wait()
-            if code:
-                with contextlib.suppress(ValueError):
-                    yield {"ending": f"died by {signal.Signals(-code).name}"}
-                    return
-                yield {"ending": f"left with exit status {code}"}
+        came = [name for name, letter in zip(ARRAYS, cell.outcomes) if letter in RIGHT]
+        array = "rank 1" if "rank 1" in came else next(iter(came), "")
+        answer = self._ask(_request(cell, array, extras=True))
+        if not isinstance(answer, Ending):
+            cell.time_us, cell.flat = answer["time_us"], answer["flat"]
+            self._record.protocols[cell.producer] = answer["protocols"]
+
+    def _observe(self, cell: Cell, array: str) -> None:
+        if not self._is_loaded(cell):
             return
-        *lines, unread = (unread + raw).split(b"\n")
-        for line in lines:
-            message = json.loads(line)
-            step = message.get("step", step)
-            yield message
-        deadline = time.monotonic() + (START_LIMIT_S if step == "import" else limit_s)
+        request = _request(cell, array)
+        answer = self._ask(request)
+        if isinstance(answer, Ending):
+            self._loads = [cell]
+            answer = self.worker.again(answer, request, self._limit_s, cell.key)
+            self.worker.discard()
+            self._loads = self._cells
+        if not isinstance(answer, Ending):
+            cell.set(array, answer["outcome"], answer["message"])
+        elif answer.step == "produce":
+            self._unmade.add((cell.producer, array))
+        else:
+            outcome = "hang" if answer.kind == "timeout" else "crash"
+            cell.set(array, outcome, f"the process {answer.what} at step {answer.step}")
+
+    def _is_loaded(self, cell: Cell) -> bool:
+        self.worker.started()
+        return not {*cell.key} & self._record.skipped.keys()
+
+    def _ask(self, request: dict[str, Any]) -> dict[str, Any] | Ending:
+        self.worker.send(request, self._limit_s)
+        return self.worker.receive()
+
+    def _started(self) -> Process[dict[str, Any]]:
+        while True:
+            process = Process(f"{__package__}.cells", {}, _answer, _ENVIRONMENT)
+            try:
+                process.reply()  # it is ready
+                if all(self._load(process, *target) for target in self._targets()):
+                    return process
+            except BaseException:
+                process.kill()
+                raise
+            process.kill()
+
+    def _targets(self) -> list[tuple[str, str, str]]:
+        """Side, name and library of what is to be loaded."""
+        sides = [("producer", cell.producer, cell.source) for cell in self._loads]
+        sides += [("consumer", cell.consumer, cell.target) for cell in self._loads]
+        return [t for t in dict.fromkeys(sides) if t[1] not in self._record.skipped]
+
+    def _load(self, process: Process[dict[str, Any]], side: str, name: str, library: str) -> bool:
+        """Whether the process lives after the import."""
+        process.request({"load": Target(name, side=side).to_dict()}, START_LIMIT_S)
+        ready = process.reply()
+        if isinstance(ready, Ending):
+            self._record.skipped[name] = f"the import {ready.what}"
+            return False
+        if "error" in ready:
+            self._record.skipped[name] = ready["error"]
+        else:
+            version = ready["version"].removeprefix(f"{library} ")
+            self._record.libraries[library] = self._record.libraries.get(library) or version
+        return True
+
+
+def _request(cell: Cell, array: str, extras: bool = False) -> dict[str, Any]:
+    pair = {"producer": cell.producer, "consumer": cell.consumer}
+    return {**pair, "array": array, "extras": extras}
+
+
+def _answer(message: dict[str, Any]) -> dict[str, Any]:
+    if message.get("kind") == "error":  # of the suite
+        raise RuntimeError(message["reason"])
+    return message

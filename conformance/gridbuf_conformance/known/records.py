@@ -29,6 +29,7 @@ covers it.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import re
 import sys
@@ -41,10 +42,11 @@ from typing import TYPE_CHECKING, Any
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
+from .. import libraries
 from ..outcomes import Outcome, Verdict
 from ..plan import Plan
 from ..rules import catalogue
-from ..targets import Target
+from ..targets import Target, canonical, is_path
 from ..text import shorten
 
 if TYPE_CHECKING:
@@ -164,8 +166,11 @@ class KnownFailures:
         for known in self.entries:
             if known.side != side:
                 continue
-            is_written = ":" in known.target or known.target.endswith(".py")
-            if known.target in judged or is_written or known.target in _registered(known.side):
+            if (
+                known.target in judged
+                or is_path(known.target)
+                or known.target in _registered(known.side)
+            ):
                 continue
             candidates = [*judged, *_registered(known.side)]
             close = difflib.get_close_matches(known.target, candidates, n=3) or sorted(judged)
@@ -206,8 +211,9 @@ def shipped() -> dict[str, Traversable]:
 def read(path: Path) -> list[Known]:
     """The records of one file (or of a shipped file, by name), in order; raises KnownError."""
     place: Path | Traversable = path
-    if not path.exists():  # an ini file makes its names absolute
-        place = shipped().get(path.name, path)
+    if not path.exists():
+        with contextlib.suppress(libraries.UnknownLibrary):
+            place = shipped().get(libraries.find(str(path)).module, path)
     try:
         text = place.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -271,7 +277,7 @@ def _known(record: Mapping[str, Any], place: str) -> Known:
         return Known(
             rule=_rule(record["rule"], record.get("outcome", "FAIL"), sides[0]),
             side=sides[0],
-            target=Target(record[sides[0]]).shown,
+            target=Target(canonical(record[sides[0]], sides[0])).shown,
             plan=plan_of(record["plan"], sides[0]),
             outcome=_outcome(record.get("outcome", "FAIL")),
             versions=_versions(record.get("versions", "")),

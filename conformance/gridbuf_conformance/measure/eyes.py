@@ -21,10 +21,10 @@ from ..info import LookInfo
 from ..info.steps import enter
 from .forks import CAN_FORK, run_fork
 
-__all__ = ["look"]
+__all__ = ["METHODS", "listed", "look"]
 
 _ELEMENTS_LIMIT = 256
-_METHODS = ("tolist", "to_pylist", "numpy", "to_numpy", "__array__")
+METHODS = ("tolist", "to_pylist", "numpy", "to_numpy", "__array__")
 _DEATHS = frozenset({"SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL"})
 _types_with_threads: set[type] = set()
 """Types whose looks hung in a fork."""
@@ -49,24 +49,24 @@ def look(result: Any) -> dict[str, LookInfo]:
 
 def _looks(result: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
     kind = type(result)
-    for name in _METHODS:
+    for name in METHODS:
         if callable(getattr(kind, name, None)):
             yield f"x.{name}()", partial(_called, result, name)
     if hasattr(kind, "__add__"):
-        yield "x + 0", lambda: _listed(result + 0)
+        yield "x + 0", lambda: listed(result + 0)
     if getattr(kind, "__repr__") is not getattr(object, "__repr__"):
         yield "repr(x)", lambda: array_repr.values(repr(result))
 
 
 def _called(result: Any, name: str) -> Any:
-    return _listed(getattr(result, name)())
+    return listed(getattr(result, name)())
 
 
-def _listed(array: Any) -> Any:
-    """The numbers of an array as nested lists."""
+def listed(array: Any) -> Any:
+    """The numbers of an array as nested lists; raises TypeError if it has no way to them."""
     if isinstance(array, (list, bool, int, float, complex)):
         return array
-    for name in _METHODS:
+    for name in METHODS:
         method = getattr(array, name, None)
         if callable(method):
             made = method()

@@ -49,6 +49,7 @@ def observe(
     devices: Devices | None = None,
     on_stream: Callable[[int], Any] | None = None,
     has_memory: bool = True,
+    exports_move: bool = False,
 ) -> Observation:
     """Measures `obj`, and returns info that survives JSON. Never raises for a faulty object.
 
@@ -56,12 +57,12 @@ def observe(
     never put at risk. `again` makes a second object from the same plan; without it nothing is said about
     second products and drop orders. `apply_view` applies one view operation (default: Python's own means).
     `devices` reaches device memory, `on_stream` makes the producer work on a stream (`Producer.on_stream`).
-    `has_memory` is the producer's word on its objects (`Producer.has_memory`).
+    `has_memory` and `exports_move` are the producer's word on its objects (`Producer`).
     `groups` are the rule groups that will be judged: what none of them needs is not measured.
     """
     memory = Memory(devices)
     info = Observation(type_name(obj), memory.map.known, live=plan is None)
-    info.has_memory = has_memory
+    info.has_memory, info.exports_move = has_memory, exports_move
     is_filled = plan is None or (plan.fill is not None and plan.nbytes < TOUCH_LIMIT_BYTES)
     touch = has_memory and is_filled
     subject = Held(obj, memory, groups, touch=touch, poke=plan is not None)

@@ -8,7 +8,16 @@ from __future__ import annotations
 
 from ..producers.registry import Entry, Registry
 
-__all__ = ["BUILT_IN", "ENTRY_POINT_GROUP", "Entry", "UnknownConsumer", "entries", "find", "names"]
+__all__ = [
+    "BUILT_IN",
+    "ENTRY_POINT_GROUP",
+    "Entry",
+    "UnknownConsumer",
+    "entries",
+    "find",
+    "names",
+    "of_library",
+]
 
 
 class UnknownConsumer(LookupError):
@@ -20,3 +29,4 @@ _REGISTRY = Registry(
 )
 BUILT_IN, ENTRY_POINT_GROUP = _REGISTRY.built_in, _REGISTRY.group
 entries, find, names = _REGISTRY.entries, _REGISTRY.find, _REGISTRY.names
+of_library = _REGISTRY.of_library

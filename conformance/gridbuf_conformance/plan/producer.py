@@ -212,6 +212,9 @@ class Producer:
     has_memory : bool
         False for objects without one block of strided memory: sparse, meta, traced or deleted arrays. Every
         export of them must be refused (DP-25).
+    exports_move : bool
+        True if each export of an object is another array, as where a C++ library moves its array into the tensor.
+        Exports of an object are then not compared with each other (DL-05).
 
     Examples
     --------
@@ -231,6 +234,7 @@ class Producer:
     name = "producer"
     capabilities = Capabilities()
     has_memory = True
+    exports_move = False
 
     def version(self) -> str:
         """The version of the library that makes the arrays.

@@ -19,6 +19,7 @@ __all__ = [
     "print_exports",
     "print_finding",
     "print_findings",
+    "print_libraries",
     "print_producers",
     "print_rule",
     "print_rules",
@@ -70,6 +71,17 @@ def print_consumers(entries: Sequence[Any], console: Console) -> None:
         "Your own: gridbuf-conformance check --consumer package.module:function, "
         "or path/to/file.py:function"
     )
+
+
+def print_libraries(libraries: Sequence[Any], console: Console) -> None:
+    """The names of each library, in any case: every option takes each of them."""
+    printer = Printer(console)
+    table = printer.table()
+    for heading in ("library", "import", "package"):
+        table.add_column(heading)
+    for one in sorted(libraries, key=lambda library: library.name.lower()):
+        table.add_row(Text(one.name, "bold"), one.needs or one.module, one.package)
+    console.print(table)
 
 
 def print_exports(interfaces: Sequence[Any], console: Console) -> None:

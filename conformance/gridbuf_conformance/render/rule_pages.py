@@ -1,4 +1,4 @@
-"""`explain --format md`: rules as Markdown, one section for each; for all rules, the page docs/reference/rules.md.
+"""`explain --format md`: rules as Markdown, one section for each; for all rules, a page, which the documentation site splits.
 
 The texts of the catalogue may contain code between backticks. All other markup is escaped.
 """

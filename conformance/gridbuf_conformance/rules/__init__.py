@@ -17,4 +17,4 @@ __all__ = ["CHECKS", "CONSUMER_CHECKS", "Subject", "catalogue"]
 for _folder in catalogue.FOLDERS:
     for _module in iter_modules(import_module(f"{__name__}.{_folder}").__path__):
         import_module(f"{__name__}.{_folder}.{_module.name}")
-catalogue.load()  # a check or a row that is forgotten is an error here
+catalogue.VERSION = catalogue.digest()  # a check or a row that is forgotten is an error here

@@ -42,9 +42,8 @@ __all__ = [
     "select",
 ]
 
-VERSION = "1.1"
-"""The version of the catalogue, which `digest` identifies. The second number counts changes after which no library fails that passed
-before: a new SHOULD, ROBUST or SUITE rule, a lower level, a further precondition. The first counts all others."""
+VERSION: str
+"""The version of the catalogue: its `digest`. The package sets it when all checks are there."""
 
 LEVELS = MappingProxyType(
     {
