@@ -6,7 +6,7 @@ from typing import Any
 
 from consumers import NUMBERS, nbytes, taken
 
-from gridbuf_conformance.named_consumers.functions import gives_bytes
+from gridbuf_conformance.plugins.libraries.functions import gives_bytes
 
 
 def arro3_buffer(exporter: Any) -> Any:

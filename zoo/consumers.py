@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gridbuf_conformance.abi.arraystruct import ArrayStruct
+from gridbuf_conformance.interfaces.array_struct.struct import ArrayStruct
 from gridbuf_conformance.abi.capsule import capsule_pointer
-from gridbuf_conformance.named_consumers.functions import gives_bytes
+from gridbuf_conformance.plugins.libraries.functions import gives_bytes
 
 NUMBERS = "float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64"
 

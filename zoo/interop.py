@@ -25,7 +25,7 @@ from pathlib import Path
 import venvs
 from records import FOLDER, ROOT, Environment
 
-from gridbuf_conformance.interop import page, records
+from gridbuf_conformance.plugins.scoreboard import page, records
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -126,7 +126,7 @@ def moved(record: records.Record, setting: Setting) -> Iterator[str]:
 def _libraries(python: Path) -> list[str]:
     """The libraries of an environment that the suite knows."""
     code = (
-        "from gridbuf_conformance.interop import Selection\n"
+        "from gridbuf_conformance.plugins.scoreboard import Selection\n"
         "cells = [cell for group in Selection().pairs() for cell in group]\n"
         "print(*sorted({name for cell in cells for name in (cell.source, cell.target)}))"
     )

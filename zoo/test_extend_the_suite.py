@@ -31,7 +31,9 @@ def block_with(word: str) -> str:
 def test_the_producer_of_the_page_makes_what_plans_ask() -> None:
     (row,) = tomllib.loads(block_with("summary = ")).values()
     name, _, kind = row["class"].partition(":")
-    spec = importlib.util.spec_from_loader(f"gridbuf_conformance.producers.{name}", loader=None)
+    spec = importlib.util.spec_from_loader(
+        f"gridbuf_conformance.plugins.libraries.{name}", loader=None
+    )
     assert spec is not None
     module = importlib.util.module_from_spec(spec)
     exec(block_with(f"class {kind}"), vars(module))

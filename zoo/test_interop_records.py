@@ -11,8 +11,8 @@ import interop
 import pytest
 import venvs
 
-from gridbuf_conformance.interop import ARRAYS, load, page, records
-from gridbuf_conformance.interop.records import Cell, Record
+from gridbuf_conformance.plugins.scoreboard import ARRAYS, load, page, records
+from gridbuf_conformance.plugins.scoreboard.records import Cell, Record
 from gridbuf_conformance.targets import CannotLoad
 
 SETTINGS = interop.settings()

@@ -1,4 +1,4 @@
-"""The names of libraries: the tables of `producers/libraries.toml`, and how a written name finds
+"""The names of libraries: the tables of `libraries.toml`, and how a written name finds
 its library.
 
 A library has an import name (`PIL`), a package (`pillow`) and a name for people (Pillow). Each of
@@ -9,17 +9,14 @@ spaces are equal.
 from __future__ import annotations
 
 import difflib
-import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any
 
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
+from . import plugins
+from .tables import table
 
 __all__ = ["Library", "UnknownLibrary", "find", "load", "nearest", "plain"]
 
@@ -36,7 +33,7 @@ class Library:
     """One library.
 
     `needs` is what is imported (empty for the standard library), `install` a command, and `row` the
-    table of the file, which also has the producers and consumers.
+    table of the file, which also has the producers and consumers. `home` is the package of that file.
     """
 
     name: str
@@ -44,6 +41,7 @@ class Library:
     package: str = ""
     install: str = ""
     row: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    home: str = field(default="", compare=False)
 
     @property
     def module(self) -> str:
@@ -62,16 +60,22 @@ class Library:
 
 @lru_cache(maxsize=1)
 def load() -> tuple[Library, ...]:
-    """All libraries, in the order of the file."""
-    text = files(__package__).joinpath("producers/libraries.toml").read_text("utf-8")
-    return tuple(map(_library, tomllib.loads(text)["library"]))
+    """All libraries, in the order of the files of the plug-ins."""
+    with_rows = [
+        one for one in plugins.packages() if files(one).joinpath("libraries.toml").is_file()
+    ]
+    return tuple(
+        _library(row, package)
+        for package in with_rows
+        for row in table(package, "libraries.toml")["library"]
+    )
 
 
-def _library(row: dict[str, Any]) -> Library:
+def _library(row: dict[str, Any], home: str) -> Library:
     needs = row.get("needs", "")
     package = row.get("package", needs)
     install = row.get("install", f"pip install {package}" if package else "")
-    return Library(row.get("name", needs), needs, package, install, row)
+    return Library(row.get("name", needs), needs, package, install, row, home)
 
 
 def find(name: str, others: Iterable[str] = ()) -> Library:

@@ -47,14 +47,12 @@ from .outcomes import ExitCode
 if TYPE_CHECKING:
     from .render.report import Report
 
-__all__ = ["Check", "Requirement", "Target"]
+__all__ = ["Check", "Requirement", "Target", "settings_of"]
 
 _SIDES = {"producer": "gridbuf", "consumer": "gridbuf-consumer"}
 """The sides, with the start of the ids of their tests."""
 _NODE_ID = re.compile(r"^(?:.*/)?(gridbuf|gridbuf-consumer)::(.+?)(?:::([A-Z]+-[0-9]+))?$")
 _NOT_JUDGED = ("UNSUPPORTED", "UNTESTED", "BLOCKED")
-_HOLD_FOR_ANYTHING = {"PB-33", "XA-18"}
-"""Rules that also hold for an object without interfaces."""
 _WIDTH = 100
 _SHARED = "gridbuf_shared_folder"
 
@@ -116,7 +114,7 @@ _OPTIONS = ("profile", "rules", "spec", "storage", "known", "producers", "consum
 _SETTINGS = pytest.StashKey[Config]()
 
 
-def _settings(config: pytest.Config) -> Config:
+def settings_of(config: pytest.Config) -> Config:
     """The options of the command line, else those of the configuration."""
     if _SETTINGS not in config.stash:
         given = {name: config.getoption(f"gridbuf_{name}") for name in _OPTIONS}
@@ -132,7 +130,7 @@ def _settings(config: pytest.Config) -> Config:
 
 def _targets(config: pytest.Config, side: str) -> list[str]:
     """The targets as written, each once."""
-    return list(dict.fromkeys(getattr(_settings(config), f"{side}s")))
+    return list(dict.fromkeys(getattr(settings_of(config), f"{side}s")))
 
 
 # The session -----------------------------------------------------------------------------------------------
@@ -193,43 +191,22 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(config.stash[_FOLDER], ignore_errors=True)
 
 
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Compares the scoreboard with the record of each marker `gridbuf_interop`."""
-    for mark in item.iter_markers("gridbuf_interop"):
-        from . import interop
-
-        settings = _settings(item.config)
-        given = dict(mark.kwargs)
-        expected = given.pop("expected", None)
-        path = item.config.rootpath / expected if expected else Path(settings.interop.compare)
-        defaults = {
-            "libraries": settings.interop.library,
-            "against": settings.interop.against,
-            "producers": settings.producers,
-            "consumers": settings.consumers,
-        }
-        chosen = {**defaults, **{key: tuple(names) for key, names in given.items()}}
-        try:
-            lines = interop.differences(
-                interop.load(path), interop.run(interop.Selection(**chosen))
-            )
-        except (ValueError, LookupError) as error:
-            pytest.fail(str(error.args[0]), pytrace=False)
-        if lines:
-            pytest.fail("\n".join(lines), pytrace=False)
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(
     session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
 ) -> None:
     """Adds the rules of all targets, before -k, -m and --deselect select tests."""
+    if any(mark.name.startswith("gridbuf_") for item in items for mark in item.iter_markers()):
+        from .interfaces import modules
+
+        for module in modules("pytest_plugin"):
+            config.pluginmanager.register(module)
     picked = config.stash[_PICKED]
     for side, head in _SIDES.items():
         chosen = [(target, rule) for picked_head, target, rule in picked if picked_head == head]
         names = list(dict.fromkeys(target for target, _ in chosen))
         for name in names if picked else _targets(config, side):
-            rules = _rules_of(name, side, _settings(config))
+            rules = _rules_of(name, side, settings_of(config))
             identity = {"name": name, "nodeid": f"{head}::{name}"}
             node = Target.from_parent(session, side=side, rules=rules, **identity)
             wanted = {rule for target, rule in chosen if target == name} - {""}
@@ -280,7 +257,7 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     shown = [f"{side} {name}" for side, names in named.items() for name in names]
     if not shown and not config.stash[_PICKED]:
         return []
-    settings = _settings(config)
+    settings = settings_of(config)
     read = f", {os.path.relpath(settings.file)}" if settings.file else ""
     about = f"profile {settings.profile}{read}"
     return [f"gridbuf-conformance: {about}: {', '.join(shown) or 'as named'}"]
@@ -365,7 +342,7 @@ class Target(pytest.Collector):
     def _run(self) -> Report:
         from . import api
 
-        settings = _settings(self.config)
+        settings = settings_of(self.config)
         options = {**settings.options, "rules": self._tested(), "known": settings.known}
         if self.side == "consumer":
             del options["storage"]
@@ -500,11 +477,13 @@ def gridbuf_check(pytestconfig: pytest.Config) -> Callable[..., Report]:
         __tracebackhide__ = True
         import gridbuf_conformance as gc
 
+        from .rules.catalogue import with_role
+
         read = {"config": pytestconfig.getoption("gridbuf_config"), **options}
         report = gc.check(obj, rules=rules, **read)
         if report.exit_code != gc.ExitCode.CONFORMANT:
             raise AssertionError(f"{report!r}\n{report}")
-        if not _judged(report) - _HOLD_FOR_ANYTHING:
+        if not _judged(report).difference(with_role("anything")):
             kind = type(obj).__name__
             raise AssertionError(
                 f"nothing was judged: {kind} has no interface of the selected rules"

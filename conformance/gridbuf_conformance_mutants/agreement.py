@@ -1,8 +1,8 @@
 """Defects that only show when two interfaces of one object are compared (XA rules)."""
 
 from __future__ import annotations
-from gridbuf_conformance.abi.buffer_exporter import static_text
-from gridbuf_conformance.abi.pybuffer import PyBuffer
+from gridbuf_conformance.interfaces.buffer_protocol.slots import static_text
+from gridbuf_conformance.interfaces.buffer_protocol.pybuffer import PyBuffer
 
 import ctypes
 import threading

@@ -1,7 +1,7 @@
 """Defects of `__array_struct__` (AS rules). The arrays here have no other interface, except for the last one."""
 
 from __future__ import annotations
-from gridbuf_conformance.abi.arraystruct import ArrayStruct
+from gridbuf_conformance.interfaces.array_struct.struct import ArrayStruct
 
 from gridbuf_conformance.plan import Plan
 

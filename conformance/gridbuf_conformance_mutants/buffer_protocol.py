@@ -1,14 +1,14 @@
 """Defects of the buffer protocol (PB rules). The arrays here have no other interface."""
 
 from __future__ import annotations
-from gridbuf_conformance.abi.pybuffer import PyBuffer
+from gridbuf_conformance.interfaces.buffer_protocol.pybuffer import PyBuffer
 
 import ctypes
 import threading
 from ctypes import c_ssize_t
 from typing import ClassVar
 
-from gridbuf_conformance.abi.buffer_exporter import BufferExporter, static_text
+from gridbuf_conformance.interfaces.buffer_protocol.slots import BufferExporter, static_text
 from gridbuf_conformance.plan import Plan
 
 from .memory import Block

@@ -11,8 +11,8 @@ import sys
 from collections.abc import Callable, Sequence
 from ctypes import CFUNCTYPE, PYFUNCTYPE, c_char_p, c_int64, c_void_p
 
-from gridbuf_conformance.abi.arraystruct import ArrayStruct
-from gridbuf_conformance.abi.dlpack import Managed, VersionedManaged
+from gridbuf_conformance.interfaces.array_struct.struct import ArrayStruct
+from gridbuf_conformance.interfaces.dlpack_structs.structs import Managed, VersionedManaged
 
 __all__ = [
     "Export",

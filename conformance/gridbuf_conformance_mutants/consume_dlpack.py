@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 from gridbuf_conformance.abi.descriptors import c_strides
-from gridbuf_conformance.abi.dlpack import Managed, Tensor, VersionedManaged
+from gridbuf_conformance.interfaces.dlpack_structs.structs import Managed, Tensor, VersionedManaged
 
 import ctypes
 import math

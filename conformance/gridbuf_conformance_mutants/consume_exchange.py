@@ -1,8 +1,8 @@
 """Consumers that use DLPack's C exchange table, one of them rightly."""
 
 from __future__ import annotations
-from gridbuf_conformance.abi.dlpack import VersionedManaged
-from gridbuf_conformance.abi.dlpack_exchange import ExchangeTable
+from gridbuf_conformance.interfaces.dlpack_structs.structs import VersionedManaged
+from gridbuf_conformance.interfaces.dlpack_exchange.table import ExchangeTable
 
 import ctypes
 from typing import Any

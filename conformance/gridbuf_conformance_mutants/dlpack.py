@@ -4,7 +4,7 @@ The arrays here have no other interface, except where a defect can only be told 
 """
 
 from __future__ import annotations
-from gridbuf_conformance.abi.dlpack import Tensor
+from gridbuf_conformance.interfaces.dlpack_structs.structs import Tensor
 
 import ctypes
 import functools

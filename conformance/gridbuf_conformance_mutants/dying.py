@@ -1,7 +1,7 @@
 """Producers that take their process down, hold it up, or speak out of turn: the run must go on and say so."""
 
 from __future__ import annotations
-from gridbuf_conformance.abi.pybuffer import PyBuffer
+from gridbuf_conformance.interfaces.buffer_protocol.pybuffer import PyBuffer
 
 import ctypes
 import os

@@ -1,8 +1,8 @@
 """Defects of DLPack's C exchange table (DX rules). The arrays here have DLPack and the table."""
 
 from __future__ import annotations
-from gridbuf_conformance.abi.dlpack import Tensor, VersionedManaged
-from gridbuf_conformance.abi.dlpack_exchange import ExchangeTable
+from gridbuf_conformance.interfaces.dlpack_structs.structs import Tensor, VersionedManaged
+from gridbuf_conformance.interfaces.dlpack_exchange.table import ExchangeTable
 
 import ctypes
 

@@ -7,8 +7,8 @@ written for Linux on x86-64 and aarch64; on other systems the zoo's arrays have 
 """
 
 from __future__ import annotations
-from gridbuf_conformance.abi.dlpack import Tensor, VersionedManaged
-from gridbuf_conformance.abi.dlpack_exchange import ExchangeTable
+from gridbuf_conformance.interfaces.dlpack_structs.structs import Tensor, VersionedManaged
+from gridbuf_conformance.interfaces.dlpack_exchange.table import ExchangeTable
 
 import ctypes
 from collections.abc import Callable

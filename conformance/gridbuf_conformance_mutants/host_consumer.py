@@ -12,10 +12,10 @@ import math
 from ctypes import byref, c_char_p, c_void_p, py_object
 from typing import Any
 
-from gridbuf_conformance.abi import pep3118
-from gridbuf_conformance.abi.arraystruct import ArrayStruct
+from gridbuf_conformance.interfaces.buffer_protocol import pep3118
+from gridbuf_conformance.interfaces.array_struct.struct import ArrayStruct
 from gridbuf_conformance.abi.descriptors import c_strides
-from gridbuf_conformance.abi.pybuffer import PyBuffer
+from gridbuf_conformance.interfaces.buffer_protocol.pybuffer import PyBuffer
 
 __all__ = [
     "ArrayInterfaceConsumer",

@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from gridbuf_conformance.abi.descriptors import c_strides
-from gridbuf_conformance.abi.pybuffer import PyBuffer
+from gridbuf_conformance.interfaces.buffer_protocol.pybuffer import PyBuffer
 
 from .consumer import wrong
 from .host_consumer import (

@@ -7,7 +7,7 @@ import threading
 import time
 from typing import Any
 
-from gridbuf_conformance.abi.pybuffer import PyBuffer
+from gridbuf_conformance.interfaces.buffer_protocol.pybuffer import PyBuffer
 from gridbuf_conformance.plan import Plan
 
 from .mutant import faulty

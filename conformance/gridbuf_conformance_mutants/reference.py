@@ -6,8 +6,8 @@ exactly the answer it gets wrong. An array with fewer interfaces is a different 
 """
 
 from __future__ import annotations
-from gridbuf_conformance.abi.dlpack import Managed, VersionedManaged
-from gridbuf_conformance.abi.pybuffer import PyBuffer
+from gridbuf_conformance.interfaces.dlpack_structs.structs import Managed, VersionedManaged
+from gridbuf_conformance.interfaces.buffer_protocol.pybuffer import PyBuffer
 
 import ctypes
 import itertools
@@ -16,8 +16,12 @@ from collections.abc import Sequence
 from ctypes import c_ssize_t
 from typing import ClassVar
 
-from gridbuf_conformance.abi.arraystruct import ArrayStruct
-from gridbuf_conformance.abi.buffer_exporter import BufferExporter, retained, static_text
+from gridbuf_conformance.interfaces.array_struct.struct import ArrayStruct
+from gridbuf_conformance.interfaces.buffer_protocol.slots import (
+    BufferExporter,
+    retained,
+    static_text,
+)
 from gridbuf_conformance.plan import ALIGNMENT_LIMIT_BYTES, UNTOUCHED_FROM_BYTES, Plan
 from gridbuf_conformance.plan.producer import Capabilities, Unsupported
 from gridbuf_conformance.plan.views import ViewMap

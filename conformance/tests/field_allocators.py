@@ -10,7 +10,7 @@ import gridbuf.gt4py.next as gb_next
 import numpy as np
 from gt4py.next import common
 
-from gridbuf_conformance.producers.gt4py_next import GridbufNextProducer
+from gridbuf_conformance.plugins.libraries.gt4py_next import GridbufNextProducer
 
 
 @dataclasses.dataclass(frozen=True)

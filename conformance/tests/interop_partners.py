@@ -9,7 +9,7 @@ import time
 import numpy as np
 
 from gridbuf_conformance.plan import Plan
-from gridbuf_conformance.producers.numpy import NumPyProducer
+from gridbuf_conformance.plugins.libraries.numpy import NumPyProducer
 
 
 class _At:

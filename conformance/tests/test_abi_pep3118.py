@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from gridbuf_conformance.abi.pep3118 import BadFormat, parse
+from gridbuf_conformance.interfaces.buffer_protocol.pep3118 import BadFormat, parse
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -36,7 +36,7 @@ def test_the_rule_of_the_page_finds_its_wrong_producer(tmp_path):
     rule = f"PB-{count + 1}"
     for name in ("gridbuf_conformance", "gridbuf_conformance_mutants"):
         shutil.copytree(PACKAGES / name, tmp_path / name)
-    group = tmp_path / "gridbuf_conformance/rules/buffer_protocol"
+    group = tmp_path / "gridbuf_conformance/interfaces/buffer_protocol"
     mutants = tmp_path / "gridbuf_conformance_mutants/buffer_protocol.py"
     (row, *_), (check, mutant) = blocks("toml", rule), blocks("python", rule)
     for path, text in (

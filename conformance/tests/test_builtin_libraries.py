@@ -330,7 +330,7 @@ def test_library(name: str) -> None:
 def test_pyglms_arrays_break_what_they_touch() -> None:
     """F_CONTIGUOUS|WRITABLE exports memory past the array's: where the process dies of it varies, that it does not."""
     checked("glm", "2.8.3")
-    target = "gridbuf_conformance.producers.glm:ArrayProducer"
+    target = "gridbuf_conformance.plugins.libraries.glm:ArrayProducer"
     report = check_producer(target, profile="smoke", rules="PB-*")
     assert {"PB-02", "PB-12", "PB-13"} & set(report.failed), report.to_json()
 

@@ -154,7 +154,7 @@ def test_only_declared_packages_are_imported(path):
     declared |= {"markupsafe"}  # comes with jinja2, whose output type it is
     standard = {*sys.stdlib_module_names, "tomllib"}  # which Python 3.10 does not have
     foreign = imported(path) - standard - declared - {"gridbuf_conformance"}
-    allowed = JUDGED | HELPERS if path.parts[0] in ("producers", "named_consumers") else set()
+    allowed = JUDGED | HELPERS if path.parts[:2] == ("plugins", "libraries") else set()
     if path.name == "pytest_plugin.py":
         allowed = {"pytest"}  # which imports it, and nothing else does
     assert foreign <= allowed

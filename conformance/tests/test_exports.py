@@ -14,7 +14,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from gridbuf_conformance import exports
-from gridbuf_conformance.abi.dlpack import Exported
+from gridbuf_conformance.interfaces.dlpack_structs.structs import Exported
 from gridbuf_conformance.abi.gpu import has_gpu
 from gridbuf_conformance.abi.maps import AddressMap
 from gridbuf_conformance.abi.memory import Memory

@@ -10,16 +10,18 @@ from typing import Any
 
 import pytest
 
-from gridbuf_conformance.abi import pybuffer
-from gridbuf_conformance.abi.arraystruct import ArrayStruct, read_array_struct
+from gridbuf_conformance.interfaces.buffer_protocol import pybuffer
+from gridbuf_conformance.interfaces.array_struct.struct import ArrayStruct, read_array_struct
 from gridbuf_conformance.abi.capsule import capsule_pointer
-from gridbuf_conformance.abi.descriptors import Descriptor, descriptors_of, of_array_struct
+from gridbuf_conformance.abi.descriptors import Descriptor
+from gridbuf_conformance.interfaces.descriptors import descriptors_of
+from gridbuf_conformance.interfaces.array_struct.descriptor import of_array_struct
 from gridbuf_conformance.abi.device import Devices
 from gridbuf_conformance.abi.memory import Memory
 from gridbuf_conformance.engine import consumer_run
 from gridbuf_conformance.engine.judge import judge_export
 from gridbuf_conformance.exports import Block, Export, Interface, Variant, export_of, interfaces
-from gridbuf_conformance.exports.cuda_interface import (
+from gridbuf_conformance.plugins.cuda.exports import (
     PENDING_BYTE,
     ObservedCudaInterface,
     unavailable,

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from gridbuf_conformance import check
-from gridbuf_conformance.abi.pybuffer import PyBuffer
+from gridbuf_conformance.interfaces.buffer_protocol.pybuffer import PyBuffer
 from gridbuf_conformance.engine.consumer_run import check_exports
 from gridbuf_conformance.engine.producer_run import check_plans
 from gridbuf_conformance.exports import interfaces

@@ -14,7 +14,7 @@ from pathlib import Path
 import command_line
 import pytest
 
-from gridbuf_conformance.interop import (
+from gridbuf_conformance.plugins.scoreboard import (
     ARRAYS,
     OUTCOMES,
     Selection,
@@ -25,7 +25,7 @@ from gridbuf_conformance.interop import (
     save,
     standalone,
 )
-from gridbuf_conformance.interop.records import (
+from gridbuf_conformance.plugins.scoreboard.records import (
     HARM,
     Cell,
     Record,

@@ -9,8 +9,8 @@ import pytest
 
 from gridbuf_conformance import cli, findings, libraries, named_consumers, producers
 from gridbuf_conformance.cli import commands
-from gridbuf_conformance.interop import Selection
-from gridbuf_conformance.interop.records import Cell, Record, standalone
+from gridbuf_conformance.plugins.scoreboard import Selection
+from gridbuf_conformance.plugins.scoreboard.records import Cell, Record, standalone
 from gridbuf_conformance.known import read
 from gridbuf_conformance.targets import canonical
 

@@ -18,8 +18,8 @@ PACKAGE = Path(gridbuf_conformance.__file__).parent
 # The modules of the adapted libraries import these libraries.
 ADAPTERS = {
     path
-    for path in (PACKAGE / "producers").glob("*.py")
-    if path.stem not in ("__init__", "base", "standard")
+    for path in (PACKAGE / "plugins/libraries").glob("*.py")
+    if path.stem not in ("__init__", "functions", "standard")
 }
 MODULES = [
     ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")

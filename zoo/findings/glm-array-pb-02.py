@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "PyGLM"
 # side = "producer"
-# target = "gridbuf_conformance.producers.glm:ArrayProducer"
+# target = "gridbuf_conformance.plugins.libraries.glm:ArrayProducer"
 # rule = "PB-02"
 # also_rules = ["PB-12", "PB-13", "XA-11", "XA-13"]
 # plan = '{"shape":[1,2]}'

@@ -11,9 +11,9 @@ import sys
 from dataclasses import dataclass
 
 from ..plan.dtypes import DType
-from .dlpack import TYPE_CODES
-from .pep3118 import Format
-from .typestr import Typestr
+from ..interfaces.dlpack_structs.structs import TYPE_CODES
+from ..interfaces.buffer_protocol.pep3118 import Format
+from ..interfaces.array_interface.typestr import Typestr
 
 __all__ = [
     "NATIVE_ORDER",

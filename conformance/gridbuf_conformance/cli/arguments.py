@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 from rich.console import Console
 
 from ..config import TABLE, ConfigError, seconds, seed
+from ..interfaces import modules
 from ..known import KnownError, shipped
 from ..outcomes import ExitCode
 from ..plan.profiles import DEFAULT, PLAN_LIMIT_S, profile_names
@@ -29,7 +30,7 @@ from ..version import __version__
 from .. import findings
 from . import commands
 
-__all__ = ["UsageError", "main", "parser"]
+__all__ = ["UsageError", "add_config", "main", "parser", "seconds_of"]
 
 UsageError = commands.UsageError
 
@@ -159,19 +160,6 @@ examples:
   gridbuf-conformance known --update known.toml --consumer mylib:asarray"""
 
 
-_INTEROP_EPILOG = """\
-Each cell is a producer, a consumer and 66 arrays. Two libraries share a process; a crash or a hang is an outcome.
-Without --compare the exit code is 0 whatever the libraries do; with it, 1 says that a cell changed.
-The table [tool.gridbuf-conformance.interop] of pyproject.toml has the defaults of --library,
---against and --compare.
-
-examples:
-  gridbuf-conformance interop
-  gridbuf-conformance interop --library numpy --against PyTorch,jax --report interop.html
-  gridbuf-conformance interop --producer mylib.testing:Producer --against numpy --save expected.json
-  gridbuf-conformance interop --producer mylib.testing:Producer --against numpy --compare expected.json
-  gridbuf-conformance interop --read expected.json --script 'numpy torch.from_dlpack read-only int32'"""
-
 _REPRODUCE_EPILOG = """\
 FINDING is a name of `list findings`. The script needs the library, NumPy or ctypes, and nothing of this suite. It
 ends with exit code 1 and a line `defect: ...` while the defect is there, and with 0 when it is gone. A process
@@ -279,7 +267,7 @@ def _enter_users_folder() -> None:
 
 
 if TYPE_CHECKING:
-    _Commands = argparse._SubParsersAction["_Subparser"]
+    Commands = argparse._SubParsersAction["_Subparser"]
 
 # The parser ------------------------------------------------------------------------------------------------
 
@@ -306,7 +294,8 @@ def parser() -> argparse.ArgumentParser:
     _add_replay(command)
     _add_merge(command)
     _add_known(command)
-    _add_interop(command)
+    for module in modules("command"):
+        module.add(command)
     _add_finding(command, "reproduce", _REPRODUCE_EPILOG, commands.reproduce)
     _add_finding(command, "issue", _ISSUE_EPILOG, commands.issue)
     return top
@@ -327,7 +316,7 @@ class _Subparser(argparse.ArgumentParser):
         super().__init__(**{"formatter_class": formatter, "allow_abbrev": False, **options})
 
 
-def _add_survey(command: _Commands) -> None:
+def _add_survey(command: Commands) -> None:
     text = "check all installed libraries (or the named ones) and print one matrix"
     survey = command.add_parser("survey", help=text, description=text, epilog=_SURVEY_EPILOG)
     _add_targets(survey, "a producer, as `check` takes it; default: all installed producers")
@@ -341,11 +330,11 @@ def _add_survey(command: _Commands) -> None:
     survey.set_defaults(run=commands.survey)
 
 
-def _add_check(command: _Commands) -> None:
+def _add_check(command: Commands) -> None:
     text = "judge producers and consumers: a gate for continuous integration"
     check = command.add_parser("check", help=text, description=text, epilog=_CHECK_EPILOG)
     _add_targets(check, "a producer; default: the producers and consumers of the configuration")
-    _add_config(check)
+    add_config(check)
     _add_selection(check)
     _add_report(check)
     check.add_argument(
@@ -359,7 +348,7 @@ def _add_check(command: _Commands) -> None:
     check.set_defaults(run=commands.check)
 
 
-def _add_list(command: _Commands) -> None:
+def _add_list(command: Commands) -> None:
     text = "list producers, consumers, libraries, exports that test consumers, rules, or findings"
     listing = command.add_parser("list", help=text, description=text, epilog=_LIST_EPILOG)
     what = ("producers", "consumers", "libraries", "exports", "rules", "findings")
@@ -371,7 +360,7 @@ def _add_list(command: _Commands) -> None:
     listing.set_defaults(run=commands.list_what)
 
 
-def _add_explain(command: _Commands) -> None:
+def _add_explain(command: Commands) -> None:
     text = "print a rule (requirement, reason, how to comply), a group of rules, or a finding"
     explain = command.add_parser("explain", help=text, description=text, epilog=_EXPLAIN_EPILOG)
     explain.add_argument(
@@ -386,7 +375,7 @@ def _add_explain(command: _Commands) -> None:
     explain.set_defaults(run=commands.explain)
 
 
-def _add_replay(command: _Commands) -> None:
+def _add_replay(command: Commands) -> None:
     text = "judge one rule on one plan again"
     replay = command.add_parser("replay", help=text, description=text, epilog=_REPLAY_EPILOG)
     replay.add_argument("producers", metavar="TARGET", nargs="?", type=lambda text: [text])
@@ -407,7 +396,7 @@ def _add_replay(command: _Commands) -> None:
     replay.set_defaults(run=commands.replay)
 
 
-def _add_merge(command: _Commands) -> None:
+def _add_merge(command: Commands) -> None:
     text = "combine reports of several runs: the matrix of many libraries"
     merge = command.add_parser("merge", help=text, description=text, epilog=_MERGE_EPILOG)
     what = "a .json report or survey, or a .jsonl event stream"
@@ -416,7 +405,7 @@ def _add_merge(command: _Commands) -> None:
     merge.set_defaults(run=commands.merge)
 
 
-def _add_known(command: _Commands) -> None:
+def _add_known(command: Commands) -> None:
     text = "update a file of known failures"
     known = command.add_parser("known", help=text, description=text, epilog=_KNOWN_EPILOG)
     known.add_argument(
@@ -427,57 +416,10 @@ def _add_known(command: _Commands) -> None:
         help="remove records that pass, append new failures with an empty reason; create the file if needed",
     )
     _add_targets(known, "a producer, as `check` takes it; default: those of the configuration")
-    _add_config(known)
+    add_config(known)
     _add_selection(known)
     _add_running(known)
     known.set_defaults(run=commands.known)
-
-
-def _add_interop(command: _Commands) -> None:
-    text = "pass a fixed set of arrays between installed libraries and record what arrives"
-    interop = command.add_parser("interop", help=text, description=text, epilog=_INTEROP_EPILOG)
-    for name, what in (
-        ("library", "only pairs with these libraries, comma-separated"),
-        ("against", "the other side of these pairs (default: all installed libraries)"),
-    ):
-        interop.add_argument(f"--{name}", metavar="NAMES", help=what)
-    for side in ("producer", "consumer"):
-        interop.add_argument(
-            f"--{side}",
-            dest=f"{side}s",
-            metavar="TARGET",
-            action="append",
-            default=[],
-            help=f"one more {side}, as `check` takes it; its library is its module or file; can be repeated",
-        )
-    _add_config(interop)
-    interop.add_argument("--save", type=Path, metavar="FILE", help="write the record")
-    interop.add_argument(
-        "--resume", action="store_true", help="keep the cells of the file of --save"
-    )
-    interop.add_argument(
-        "--compare",
-        type=Path,
-        metavar="FILE",
-        help="exit code 1 if a cell differs from this record",
-    )
-    interop.add_argument(
-        "--read", type=Path, metavar="FILE", action="append", default=[],
-        help="show this record and run nothing; can be repeated for --report",
-    )  # fmt: skip
-    interop.add_argument("--report", type=Path, metavar="PATH", help="write the page (.html)")
-    interop.add_argument(
-        "--script",
-        metavar="CELL",
-        help="with --read: print a program that repeats 'PRODUCER CONSUMER ARRAY'",
-    )
-    interop.add_argument(
-        "--time-limit",
-        type=_seconds,
-        metavar="SECONDS",
-        help=f"an array that takes longer is a hang (default: {PLAN_LIMIT_S:g})",
-    )
-    interop.set_defaults(run=commands.interop)
 
 
 _FINDING_HELP = {
@@ -486,7 +428,7 @@ _FINDING_HELP = {
 }
 
 
-def _add_finding(command: _Commands, name: str, epilog: str, act: Any) -> None:
+def _add_finding(command: Commands, name: str, epilog: str, act: Any) -> None:
     text = _FINDING_HELP[name]
     parser = command.add_parser(name, help=text, description=text, epilog=epilog)
     parser.add_argument("finding", metavar="FINDING", help="a name of `list findings`")
@@ -510,7 +452,7 @@ def _add_consumer(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_config(command: argparse.ArgumentParser) -> None:
+def add_config(command: argparse.ArgumentParser) -> None:
     """`options.config` is a file, None for a search, or False for none."""
     command.add_argument(
         "--config",
@@ -586,7 +528,7 @@ def _add_running(command: argparse.ArgumentParser) -> None:
 def _add_isolation(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--time-limit",
-        type=_seconds,
+        type=seconds_of,
         metavar="SECONDS",
         help=f"a plan that takes longer is a TIMEOUT (default: {PLAN_LIMIT_S:g})",
     )
@@ -598,7 +540,8 @@ def _add_isolation(command: argparse.ArgumentParser) -> None:
     )
 
 
-def _seconds(text: str) -> float:
+def seconds_of(text: str) -> float:
+    """A time limit of the command line."""
     try:
         return seconds(float(text))
     except ValueError:

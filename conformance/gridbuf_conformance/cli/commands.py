@@ -30,7 +30,7 @@ from ..render.report import Report
 from ..render.summary import Absent, conclusion
 from ..rules import catalogue
 from ..rules.scope import chosen
-from ..targets import CannotLoad, Target, canonical, is_path
+from ..targets import CannotLoad, Target, is_path
 from ..text import shorten
 from .progress import progress_on
 
@@ -40,15 +40,17 @@ __all__ = [
     "UsageError",
     "check",
     "explain",
-    "interop",
     "issue",
     "known",
     "list_what",
     "merge",
     "plan_of",
     "replay",
+    "require_place",
     "reproduce",
+    "settings_of",
     "survey",
+    "text_of",
 ]
 
 SURVEY_REPORT = "gridbuf-survey.html"
@@ -69,7 +71,7 @@ class Consoles:
 
 def check(options: Namespace, consoles: Consoles) -> int:
     """Judges producers and consumers; returns the exit code of the report, or of all reports."""
-    settings = _settings(options)
+    settings = settings_of(options)
     reports = _writable(options.report)
     targets = _known_targets(options, settings)
     if options.events and len(targets) > 1:
@@ -104,7 +106,7 @@ def check(options: Namespace, consoles: Consoles) -> int:
 def replay(options: Namespace, consoles: Consoles) -> int:
     """Judges one rule on one plan; returns the exit code of the report."""
     catalogue.matching(options.rule)
-    settings = _settings(options)
+    settings = settings_of(options)
     reports = _writable(options.report)
     targets = _known_targets(options, settings)
     if len(targets) != 1:
@@ -135,7 +137,7 @@ def survey(options: Namespace, consoles: Consoles) -> int:
     Returns 0 whatever the libraries do, 3 if the suite itself failed, and 4 if an installed or named library
     cannot be loaded.
     """
-    settings = _settings(options)
+    settings = settings_of(options)
     paths = _writable(options.report or [Path(SURVEY_REPORT)])
     targets, absent = _survey_targets(options)
     records = KnownFailures.load(settings.known)
@@ -177,97 +179,13 @@ def merge(options: Namespace, consoles: Consoles) -> int:
     return ExitCode.CONFORMANT
 
 
-def interop(options: Namespace, consoles: Consoles) -> int:
-    """Runs the scoreboard, or reads its records.
-
-    Returns 1 if a cell differs from the expected record, and 5 if no pair was run.
-    """
-    from .. import interop as board
-    from ..interop import page
-
-    settings = _settings(options)
-    paths = [path for path in (options.save, options.report) if path]
-    for path in paths:
-        _require_place(path)
-    if options.report and options.report.suffix != ".html":
-        raise UsageError(f"--report {options.report}: the page of interop ends in .html")
-    if options.script and not options.read:
-        raise UsageError("--script is a cell of a record; name the record with --read FILE")
-    is_plain = not (options.save or options.read)  # a run to look at, or for a new expectation
-    compared = options.compare or (is_plain and settings.interop.compare) or None
-    try:
-        expected = board.load(Path(compared)) if compared else None
-        records = [board.load(path) for path in options.read]
-        records = records or [_interop_run(options, settings, consoles)]
-    except (board.RecordError, LookupError) as error:
-        raise UsageError(_text_of(error)) from None
-    if options.script:
-        consoles.out.print(
-            _interop_script(records[0], options.script), markup=False, soft_wrap=True
-        )
-        return ExitCode.CONFORMANT
-    lines = board.differences(expected, records[-1]) if expected else []
-    page.on_console(records[-1], consoles.out)
-    if options.report:
-        options.report.write_text(page.render(records, lines if expected else None), "utf-8")
-        consoles.out.print(f"page: {options.report}", markup=False, soft_wrap=True)
-    for line in lines:
-        consoles.out.print(line, markup=False, soft_wrap=True)
-    if expected:
-        consoles.out.print(
-            f"differences from {compared}: {len(lines)}", markup=False, soft_wrap=True
-        )
-    if not records[-1].cells:
-        return ExitCode.NOTHING_SELECTED
-    return ExitCode.NOT_CONFORMANT if lines else ExitCode.CONFORMANT
-
-
-def _interop_run(options: Namespace, settings: Config, consoles: Consoles) -> Any:
-    from .. import interop as board
-
-    def on_pair(number: int, count: int, title: str, record: Any) -> None:
-        if options.save:
-            board.save(record, options.save)
-        consoles.err.print(f"[{number}/{count}] {title}", markup=False, soft_wrap=True)
-
-    selection = board.Selection(
-        _names(options.library, settings.interop.library),
-        _names(options.against, settings.interop.against),
-        settings.producers,
-        settings.consumers,
-    )
-    resumes = options.resume and options.save and options.save.exists()
-    done = board.load(options.save) if resumes else None
-    return board.run(selection, done=done, time_limit_s=settings.time_limit, on_pair=on_pair)
-
-
-def _names(given: str | None, configured: tuple[str, ...]) -> tuple[str, ...]:
-    if given is None:
-        return configured
-    return tuple(filter(None, (name.strip() for name in given.split(","))))
-
-
-def _interop_script(record: Any, text: str) -> str:
-    from .. import interop as board
-
-    producer, consumer, array = (*text.split(" ", 2), "", "")[:3]
-    producer, consumer = canonical(producer, "producer"), canonical(consumer, "consumer")
-    cell = next((cell for cell in record.cells if cell.key == (producer, consumer)), None)
-    if cell is None or array not in board.ARRAYS:
-        raise UsageError(
-            f"--script {text!r} must be 'PRODUCER CONSUMER ARRAY', with a cell of the record and one of "
-            f"the arrays {', '.join(board.ARRAYS)}"
-        )
-    return board.standalone(record, cell, array).rstrip()
-
-
 def known(options: Namespace, consoles: Consoles) -> int:
     """Checks the targets and updates the file of known failures; returns 0."""
     from ..known import edit
 
-    settings = _settings(options)
+    settings = settings_of(options)
     path = options.update
-    _require_place(path)
+    require_place(path)
     targets = _known_targets(options, settings)
     records = KnownFailures.load([path] if path.exists() else [])
     reports: dict[str, Report] = {}
@@ -318,7 +236,7 @@ def _selected_findings(options: Namespace) -> list[findings.Finding]:
     try:
         return findings.select({name: getattr(options, name) for name in findings.FILTERS})
     except LookupError as error:
-        raise UsageError(_text_of(error)) from None
+        raise UsageError(text_of(error)) from None
 
 
 def explain(options: Namespace, consoles: Consoles) -> int:
@@ -351,7 +269,7 @@ def _explained(word: str) -> Sequence[catalogue.Rule | findings.Finding]:
         try:
             return [findings.find(word.lower())]
         except findings.UnknownFinding as other:
-            raise UsageError(f"{error}. And {_text_of(other)}") from None
+            raise UsageError(f"{error}. And {text_of(other)}") from None
 
 
 def reproduce(options: Namespace, consoles: Consoles) -> int:
@@ -368,7 +286,7 @@ def _finding_of(name: str) -> findings.Finding:
     try:
         return findings.find(name)
     except findings.UnknownFinding as error:
-        raise UsageError(_text_of(error)) from None
+        raise UsageError(text_of(error)) from None
 
 
 def _write_text(text: str, path: Path | None, consoles: Consoles) -> int:
@@ -376,7 +294,7 @@ def _write_text(text: str, path: Path | None, consoles: Consoles) -> int:
     if path is None:
         consoles.out.file.write(text)
         return ExitCode.CONFORMANT
-    _require_place(path)
+    require_place(path)
     path.write_text(text, encoding="utf-8")
     return ExitCode.CONFORMANT
 
@@ -394,7 +312,7 @@ def plan_of(text: str, side: str = "producer") -> Any:
 _OPTIONS = ("profile", "rules", "spec", "storage", "known", "seed", "time_limit")
 
 
-def _settings(options: Namespace) -> Config:
+def settings_of(options: Namespace) -> Config:
     """The options of a run: those of the command line, else those of the configuration.
 
     Raises ConfigError, UnknownRule or UnknownEdition before any work is done.
@@ -446,7 +364,7 @@ def _entries_of(name: str, side: str) -> list[producers.Entry]:
         return [registry.find(name)]
     except LookupError as error:
         if name not in other.entries():
-            raise UsageError(_text_of(error)) from None
+            raise UsageError(text_of(error)) from None
     if side == "producer":
         raise UsageError(f"{name} is a consumer; write --consumer {name}")
     raise UsageError(f"{name} is a producer; write {name} without --consumer")
@@ -534,7 +452,7 @@ def _remark(report: Report) -> str:
     return conclusion(report.data)[1]
 
 
-def _text_of(error: BaseException) -> str:
+def text_of(error: BaseException) -> str:
     """The original message of an error: str() of a LookupError may quote it."""
     return str(error.args[0]) if error.args else str(error)
 
@@ -549,11 +467,11 @@ def _writable(paths: list[Path]) -> list[Path]:
             render.check_suffix(path)
         except ValueError as error:
             raise UsageError(str(error)) from None
-        _require_place(path)
+        require_place(path)
     return paths
 
 
-def _require_place(path: Path) -> None:
+def require_place(path: Path) -> None:
     """Raises UsageError unless `path` can be written; creates its folder, but leaves no file."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -582,6 +500,6 @@ def _event_writer(path: Path | None) -> Iterator[Callable[[dict[str, Any]], None
     if path is None:
         yield lambda event: None
         return
-    _require_place(path)
+    require_place(path)
     with open(path, "w", encoding="utf-8", buffering=1) as stream:
         yield lambda event: print(json.dumps(event), file=stream)

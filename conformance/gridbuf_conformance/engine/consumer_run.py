@@ -18,6 +18,7 @@ from typing import Any
 from ..exports import Export, Interface, interfaces, variants_about
 from ..exports.drawing import drawn, first_exports, listed
 from ..info import ConsumerObservation
+from ..info.steps import Stage
 from ..outcomes import Outcome, Verdict, graded
 from ..plan import Plan
 from ..plan.profiles import Profile
@@ -38,11 +39,11 @@ _DEATHS_OF_A_KIND_WHILE_SHRINKING = 12
 _DEATHS_IN_ALL = 60
 _TIMEOUTS_IN_ALL = 6
 _EXPORTS_OF_THE_RESULT = frozenset(
-    {"probe", "ai", "as", "cai", "pb", "dp", "dl", "dx", "gt", "eyes"}
+    stage.value
+    for stage in (Stage.PROBE, Stage.AI, Stage.AS, Stage.CAI, Stage.PB)
+    + (Stage.DP, Stage.DL, Stage.DX, Stage.GT, Stage.EYES)
 )
-"""The steps, up to their colon, at which code of the result's own type runs."""
-_EXIT_RULE = "DP-32"
-"""The rule that fails if a process dies while it ends: no export is active then."""
+"""The stages at which code of the result's own type runs."""
 
 
 def check_consumer(consumer: Any, **options: Any) -> Report:
@@ -253,7 +254,7 @@ class ConsumerRun(Run):
         if end is not None:
             actual = scrubbed(end.reason)
             died = Verdict(Outcome.CRASH, expected="the process ends normally", actual=actual)
-            self.take_verdict(_EXIT_RULE, None, died)
+            self.take_verdict(catalogue.with_role("exit")[0], None, died)
 
     def simplifications(self, plan: Plan) -> Iterable[Plan]:
         """The same export with all extents cut to 1, 2 or 3."""

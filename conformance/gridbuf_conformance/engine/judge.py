@@ -163,7 +163,7 @@ class _Judged:
         interface = check.needs
         if interface is not None and not subject.has(interface):
             if subject.probe_error(interface):
-                return _blocked_by("XA-18")
+                return _blocked_by(catalogue.with_role("probe")[0])
             return Verdict(Outcome.UNSUPPORTED, note=_MISSING[interface])
         for id_, judged in product(rule.preconditions, filter(None, (self._root, self))):
             before = judged.verdict(id_)

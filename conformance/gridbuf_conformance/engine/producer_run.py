@@ -118,17 +118,18 @@ class ProducerRun(Run):
         super().remember(plan, Result("refused") if refused else result)
 
     def _judge_declared(self, declared: Sequence[Declared]) -> None:
-        """A declared capability that was declined on every plan fails GT-20."""
+        """A declared capability that was declined on every plan fails the rule on requests."""
+        (request,) = catalogue.with_role("request")
         for capability in declared:
             answers = [self.answers[p] for p in self.answers if capability.used_by(p)]
-            if "GT-20" in self.tallies and all(answer.kind == "unsupported" for answer in answers):
+            if request in self.tallies and all(answer.kind == "unsupported" for answer in answers):
                 verdict = Verdict(
                     Outcome.FAIL,
                     expected=f"the declared capability ({capability.name}) is made at least once",
                     actual=f"declined on all {len(answers)} plans that use it: "
                     f"{scrubbed(self.answers[capability.plan].reason)}",
                 )
-                self.take_verdict("GT-20", capability.plan, verdict)
+                self.take_verdict(request, capability.plan, verdict)
 
 
 @lru_cache(maxsize=8)

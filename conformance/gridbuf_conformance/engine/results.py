@@ -9,7 +9,7 @@ from collections.abc import Callable
 from ..info import INTERFACE_ATTRIBUTES, Observation
 from ..outcomes import Outcome, Verdict, graded
 from ..plan import Plan
-from ..rules.catalogue import rule_of_step
+from ..rules.catalogue import rule_of_step, with_role
 from ..rules.scope import Scope
 from .driver import Result
 
@@ -70,25 +70,28 @@ def no_interface(kind: str) -> str:
 
 
 def _verdicts_of_nothing(kind: str, rules: list[str]) -> dict[str, Verdict]:
-    """The object has no interface (GT-20); no other rule can be judged."""
+    """The object has no interface; no other rule can be judged."""
     broken = Verdict(
         Outcome.FAIL, expected="an object that exports its memory", actual=no_interface(kind)
     )
-    blocked = Verdict(Outcome.BLOCKED, note="GT-20: the object has no interface")
-    return {**dict.fromkeys(rules, blocked), "GT-20": broken}
+    return _all_by_request(broken, "the object has no interface", rules)
 
 
 def _verdicts_of_raising(result: Result, rules: list[str]) -> dict[str, Verdict]:
-    """`produce` raised instead of returning or declining (GT-20); no other rule can be
-    judged.
-    """
+    """`produce` raised instead of returning or declining; no other rule can be judged."""
     broken = Verdict(
         Outcome.FAIL,
         expected="produce returns an object, or Unsupported(reason)",
         actual=f"produce raised {scrubbed(result.reason)}",
     )
-    blocked = Verdict(Outcome.BLOCKED, note="GT-20: produce raised")
-    return {**dict.fromkeys(rules, blocked), "GT-20": broken}
+    return _all_by_request(broken, "produce raised", rules)
+
+
+def _all_by_request(broken: Verdict, why: str, rules: list[str]) -> dict[str, Verdict]:
+    """The rule on requests fails, and blocks all others."""
+    (request,) = with_role("request")
+    blocked = Verdict(Outcome.BLOCKED, note=f"{request}: {why}")
+    return {**dict.fromkeys(rules, blocked), request: broken}
 
 
 def verdicts_of_death(
@@ -98,7 +101,7 @@ def verdicts_of_death(
     prefix = result.step.partition(":")[0]
     failing = rule_of_step(result.step)
     if prefix == "dp" and plan is not None and plan.dtype_info.dlpack is None:
-        failing = "DP-25"  # an array that DLPack cannot describe must be refused
+        (failing,) = with_role("undescribed")
     broken = Verdict(
         outcome, expected="the process answers and lives on", actual=scrubbed(result.reason)
     )

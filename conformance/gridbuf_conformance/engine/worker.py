@@ -53,7 +53,7 @@ _PR_SET_PDEATHSIG = 1
 def serve(socket_fd: int, slot_fd: int, target: dict[str, Any]) -> None:
     """Loads the producer, then answers requests until the driver closes the socket."""
     channel = connected(socket_fd, slot_fd)
-    steps.enter("import")
+    steps.enter(steps.Stage.IMPORT)
     try:
         producer = load(Target(**target))
         devices = devices_of(producer)
@@ -82,13 +82,13 @@ def answer_all(
     """Answers requests until the driver closes the socket."""
     gc.collect()
     gc.freeze()  # loaded modules stay: collections during a measurement need not scan them
-    steps.enter("idle")
+    steps.enter(steps.Stage.IDLE)
     while (request := receive(channel)) is not None:
         number = request.pop("number")
         message = contained(lambda: answered(request))  # noqa: B023 (called at once)
         send(channel, {**message, "number": number})
-        steps.enter("idle")
-    steps.enter("exit")
+        steps.enter(steps.Stage.IDLE)
+    steps.enter(steps.Stage.EXIT)
 
 
 def _settle() -> None:
@@ -193,7 +193,7 @@ def _produce_and_observe(
         devices=devices,
         **ways,
     )
-    steps.enter("teardown")
+    steps.enter(steps.Stage.TEARDOWN)
     del made, product
     return {"kind": "observation", "observation": observation}
 
@@ -209,7 +209,7 @@ def _consume(consumer: Consumer, request: dict[str, Any], devices: Devices) -> d
 
 def _produce(producer: Any, plan: Plan) -> tuple[Any, dict[str, Any]] | dict[str, Any]:
     """The object, and what the producer says of its objects; or the message that says why there is none."""
-    steps.enter("produce")
+    steps.enter(steps.Stage.PRODUCE)
     try:
         made = producer.produce(plan)
         ways = {
@@ -231,7 +231,7 @@ def _produce(producer: Any, plan: Plan) -> tuple[Any, dict[str, Any]] | dict[str
 
 def _again(producer: Any, plan: Plan) -> Callable[[], Any]:
     def again() -> Any:
-        steps.enter("again")
+        steps.enter(steps.Stage.AGAIN)
         return producer.produce(plan)
 
     return again

@@ -11,13 +11,12 @@ by exactly one property. An `Export` is the plan of one case. Three ideas make i
 - a `Variant`: the property in which the description differs from the plain one, with the rules that
   it is about and what a consumer may make of it.
 
-A new interface is a module that defines `INTERFACES`, and its name in `MODULES`.
+A new interface is a module `exports` in the folder of the interface, with a tuple `INTERFACES`.
 """
 
 from __future__ import annotations
 
 from .export import (
-    MODULES,
     PLAIN,
     Export,
     Interface,
@@ -33,7 +32,6 @@ from .export import (
 from .memory import Block
 
 __all__ = [
-    "MODULES",
     "PLAIN",
     "Block",
     "Interface",

@@ -13,7 +13,8 @@ from itertools import product
 from math import prod
 
 from ..abi import elements
-from ..abi.descriptors import Descriptor, descriptors_of, sample_indices
+from ..abi.descriptors import Descriptor, sample_indices
+from ..interfaces.descriptors import descriptors_of
 from ..abi.elements import Element
 from ..info import ArrayInfo, ConsumptionInfo, ErrorInfo, ExportInfo
 from ..plan import Plan

@@ -20,7 +20,6 @@ says why a plan does not.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -28,6 +27,7 @@ from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
 from ..info import ExportInfo
+from ..interfaces import modules
 from ..plan import UNTOUCHED_FROM_BYTES, Plan
 from ..plan.producer import Capabilities
 from . import plans
@@ -35,7 +35,6 @@ from .memory import Block
 
 __all__ = [
     "EXPECTATIONS",
-    "MODULES",
     "PLAIN",
     "Export",
     "Interface",
@@ -217,6 +216,7 @@ class Interface:
     make: Callable[[Export, Block], ObservedExport]
     listed: tuple[Variant, ...]
     taken_rule: str
+    position: int
     base: str | None = None
     shifts: Mapping[str, int] = field(default_factory=dict)
     unavailable: Callable[[], str] = _always_there
@@ -237,28 +237,15 @@ class Interface:
         return self.name if variant == PLAIN else f"{self.name}:{variant}"
 
 
-MODULES: tuple[str, ...] = (
-    "dlpack",
-    "dlpack_exchange",
-    "array_interface",
-    "array_struct",
-    "buffer_variants",
-    "cuda_interface",
-    "data_interface",
-    "several",
-)
-"""The modules of this package that define `INTERFACES`, in the order in which they are exported."""
-
-
 @cache
 def interfaces() -> MappingProxyType[str, Interface]:
-    """All interfaces by name."""
+    """All interfaces by name, by their `position`."""
+    listed = [interface for module in modules("exports") for interface in module.INTERFACES]
     found: dict[str, Interface] = {}
-    for name in MODULES:
-        for interface in importlib.import_module(f"{__package__}.{name}").INTERFACES:
-            if interface.name in found:
-                raise ValueError(f"{interface.name!r} is defined twice; give one another name")
-            found[interface.name] = interface
+    for interface in sorted(listed, key=lambda interface: interface.position):
+        if interface.name in found:
+            raise ValueError(f"{interface.name!r} is defined twice; give one another name")
+        found[interface.name] = interface
     return MappingProxyType(found)
 
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from ..abi.libraries import c_function, python_api
 from ..abi.machine_code import MACHINE, call, code_pages, unless_zero, words
-from ..abi.pybuffer import PyBuffer
+from ..interfaces.buffer_protocol.pybuffer import PyBuffer
 
 __all__ = [
     "IS_NATIVE",

@@ -1,7 +1,7 @@
 """The current step of the measurement: a short name, stored where it outlives the process that wrote it.
 
 A producer can crash its whole process. The measurement therefore writes its next step
-(`enter("produce")`, `enter("dl:deleter")`) just before it does it. In a worker the name goes into a
+(`enter(Stage.PRODUCE)`, `enter(Stage.DL, "deleter")`) just before it does it. In a worker the name goes into a
 page shared with the driver, so that after a crash or a hang the driver knows at which step it
 happened, and with `catalogue.rule_of_step` which rule that counts against.
 """
@@ -12,8 +12,47 @@ import mmap
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import Enum
 
-__all__ = ["SLOT_BYTES", "current", "enter", "hold", "only", "read", "release", "share"]
+__all__ = ["SLOT_BYTES", "Stage", "current", "enter", "hold", "only", "read", "release", "share"]
+
+
+class Stage(Enum):
+    """The first part of a step, up to its colon: an interface, or a part of the measurement."""
+
+    AGAIN = "again"
+    AI = "ai"
+    AS = "as"
+    CAI = "cai"
+    CONSUME = "consume"
+    CONTROL = "control"
+    DL = "dl"
+    DP = "dp"
+    DROP = "drop"
+    DX = "dx"
+    EXIT = "exit"
+    EXTRAS = "extras"
+    EYES = "eyes"
+    GT = "gt"
+    IDLE = "idle"
+    IMPORT = "import"
+    LIFE = "life"
+    PB = "pb"
+    POKE = "poke"
+    PROBE = "probe"
+    PRODUCE = "produce"
+    RACE = "race"
+    READ = "read"
+    SLOW = "slow"
+    TEARDOWN = "teardown"
+    VIEW = "view"
+    WALK = "walk"
+
+    @staticmethod
+    def of(step: str) -> Stage | None:
+        """The stage of a written step; None for no step. Raises ValueError if there is no such stage."""
+        return Stage(step.partition(":")[0]) if step else None
+
 
 SLOT_BYTES = mmap.PAGESIZE
 _name = ""
@@ -21,21 +60,21 @@ _slot: mmap.mmap | None = None
 _is_held = False
 
 
-def enter(step: str) -> None:
+def enter(stage: Stage, detail: str = "") -> None:
     """Says what the measurer does next; costs a memory copy, no system call."""
     global _name
     if _is_held:
         return
-    _name = step
+    step = _name = f"{stage.value}:{detail}" if detail else stage.value
     if _slot is not None:
         encoded = step.encode()[:255]
         _slot[: len(encoded) + 1] = bytes([len(encoded)]) + encoded
 
 
-def hold(step: str) -> None:
+def hold(stage: Stage) -> None:
     """Enters a step, of which all steps until the next `hold` or `release` are parts."""
     release()
-    enter(step)
+    enter(stage)
     global _is_held
     _is_held = True
 
@@ -47,9 +86,9 @@ def release() -> None:
 
 
 @contextmanager
-def only(step: str) -> Iterator[None]:
+def only(stage: Stage) -> Iterator[None]:
     """`hold` until the end: several threads would write their steps over one another."""
-    hold(step)
+    hold(stage)
     try:
         yield
     finally:

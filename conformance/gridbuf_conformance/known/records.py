@@ -42,7 +42,7 @@ from typing import TYPE_CHECKING, Any
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
-from .. import libraries
+from .. import libraries, plugins
 from ..outcomes import Outcome, Verdict
 from ..plan import Plan
 from ..rules import catalogue
@@ -203,9 +203,9 @@ def _registered(side: str) -> Collection[str]:
 
 def shipped() -> dict[str, Traversable]:
     """The files that come with the suite, by the name of their library."""
-    folder = files(__package__).joinpath("shipped")
-    names = sorted(file.name for file in folder.iterdir())
-    return {name.removesuffix(".toml"): folder.joinpath(name) for name in names}
+    folders = [files(package).joinpath("known") for package in plugins.packages()]
+    found = [file for folder in folders if folder.is_dir() for file in folder.iterdir()]
+    return {file.name.removesuffix(".toml"): file for file in sorted(found, key=lambda f: f.name)}
 
 
 def read(path: Path) -> list[Known]:

@@ -13,12 +13,15 @@ from dataclasses import dataclass, field, replace
 from ..outcomes import Outcome, Verdict
 from ..plan import Plan
 from ..render.report import Report
+from ..rules.catalogue import with_role
 from .records import Known, KnownError, KnownFailures, alike
 
 __all__ = ["Pinned", "State", "declined_error", "pinned_by_rule", "require_matches"]
 
-DECLINES_LATE = "GT-20"
-"""A declared capability that is never made is known only at the end: its pinned plan is always declined."""
+
+def _declines_late(rule: str) -> bool:
+    """Whether its pinned plan is always declined: a capability that is never made is known only at the end."""
+    return rule in with_role("request")
 
 
 class State:
@@ -105,12 +108,12 @@ class Pinned:
 
     def _is_kept_promise(self, known: Known) -> bool:
         """Whether a plan was declined by a library that makes other arrays of that kind by now."""
-        return known.rule == DECLINES_LATE and self.states.get(known) == State.DECLINED
+        return _declines_late(known.rule) and self.states.get(known) == State.DECLINED
 
     def unmatched(self) -> Known | None:
         """A record whose plan was declined, if there is one by now."""
         for known, state in self.states.items():
-            if state == State.DECLINED and known.rule != DECLINES_LATE:
+            if state == State.DECLINED and not _declines_late(known.rule):
                 return known
         return None
 
@@ -144,7 +147,7 @@ def require_matches(
     for report in reports:
         for event in report.events:
             declined = event["event"] == "known" and event["state"] == State.DECLINED
-            if declined and event["rule"] != DECLINES_LATE:
+            if declined and not _declines_late(event["rule"]):
                 raise declined_error(event["place"], event["rule"], event["note"])
 
 

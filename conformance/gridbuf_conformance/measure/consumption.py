@@ -19,13 +19,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ..abi.descriptors import descriptors_of
+from ..interfaces.descriptors import descriptors_of
 from ..abi.device import Devices
 from ..abi.libraries import python_api
 from ..abi.memory import Memory
 from ..exports import Block, Export, ObservedExport, expected_values
 from ..info import ArrayInfo, CallInfo, ConsumerObservation, ConsumptionInfo, ErrorInfo, ExportInfo
-from ..info.steps import enter
+from ..info.steps import Stage, enter
 from ..info.values import attempt, error_info, type_name
 from .content import walk
 from .eyes import look
@@ -47,17 +47,17 @@ def consume(
     function: Callable[[Any], Any], export: Export, *, devices: Devices | None = None
 ) -> ConsumerObservation:
     """Puts `export` in front of a consumer, and its plain form where that is needed."""
-    enter("consume")
+    enter(Stage.CONSUME)
     main = _consumed(function, export, devices)
     control = export.control
     needed = control is not None and control != export and _is_in_question(export, main)
     if needed:
-        enter("control")
+        enter(Stage.CONTROL)
     plain = _consumed(function, control, devices) if needed and control else None
     others = []
     if main.error is None and main.asked and not main.gives_bytes:
         for keywords in keywords_for(function, export):
-            enter("consume:keywords")
+            enter(Stage.CONSUME, "keywords")
             others.append(_consumed(function, export, devices, keywords))
     return ConsumerObservation(export.export, main, plain, others)
 
@@ -106,11 +106,11 @@ def _consumed(
             info.looks = look(result)
     if export.variant.threads:
         info.calls = _call_infos(calls, memory)
-    enter("consume:drop=exporter")
+    enter(Stage.CONSUME, "drop=exporter")
     subject.forget()
     gc.collect()
     info.kept = replace(subject.info(), free=subject.is_free())
-    enter("consume:drop=result")
+    enter(Stage.CONSUME, "drop=result")
     del result
     calls.clear()
     _settle(subject)
@@ -131,7 +131,7 @@ def _with_keywords(
 def _after_unseen(function: Callable[[Any], Any], export: Export) -> ExportInfo:
     """The observation of another call, whose result was not read: a result that leaks when it
     exports itself is not a failure of the import."""
-    enter("consume:again")
+    enter(Stage.CONSUME, "again")
     block = Block(export.plan, **export.interface.memory_of(export))
     subject = export.interface.make(export, block)
     results = _called(function, subject)
@@ -210,7 +210,7 @@ def _cause_of(error: BaseException) -> BaseException | None:
 
 def _result_info(result: Any, memory: Memory) -> ArrayInfo:
     """What the result says of itself, and the elements that each of its interfaces shows."""
-    enter("consume:result")
+    enter(Stage.CONSUME, "result")
     info, kept = light_info(result, memory)
     if not descriptors_of(info):
         array, error = attempt(lambda: result.__array__())

@@ -11,10 +11,10 @@ from math import prod
 
 from ..abi.descriptors import Descriptor, is_contiguous
 from ..abi.device import DeviceSpace
-from ..abi.dlpack import CPU
+from ..interfaces.dlpack_structs.structs import CPU
 from ..abi.memory import Memory
 from ..info import MappingInfo, PointerInfo, TensorInfo
-from ..info.steps import enter
+from ..info.steps import Stage, enter
 
 __all__ = ["mapping_info", "packed_content", "poke_info", "walk"]
 
@@ -59,7 +59,7 @@ def walk(array: Descriptor, memory: Memory) -> str | None:
     """The bytes of the sampled elements in hexadecimal; None where they must not or cannot be read."""
     if array.is_indirect:
         return None
-    enter(f"walk:{array.interface}")
+    enter(Stage.WALK, f"{array.interface}")
     raw = array.space_in(memory).elements(
         array.address, array.hull, array.sample_offsets(), array.itemsize
     )
@@ -84,7 +84,7 @@ def packed_content(tensor: TensorInfo | None, memory: Memory) -> str | None:
         return None
     if strides is not None and not is_contiguous(tuple(shape), tuple(strides), 1, "C"):
         return None
-    enter("walk:DL packed")
+    enter(Stage.WALK, "DL packed")
     count_bytes = (prod(shape) * bits * lanes + 7) // 8
     if count_bytes > _PACKED_LIMIT_BYTES:
         return None
@@ -111,7 +111,7 @@ def poke_info(found: dict[str, Descriptor], memory: Memory) -> dict[str, bool]:
         source, target = claims[one], claims[other]
         if source.address == target.address or not source.sides & target.sides:
             continue
-        enter(f"poke:{one}>{other}")
+        enter(Stage.POKE, f"{one}>{other}")
         seen = _shows(source, target, memory)
         if seen is not None:
             info[f"{one}>{other}"] = seen

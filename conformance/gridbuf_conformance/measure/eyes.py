@@ -18,7 +18,7 @@ from typing import Any
 from ..abi.descriptors import sample_indices
 from ..exports import array_repr
 from ..info import LookInfo
-from ..info.steps import enter
+from ..info.steps import Stage, enter
 from .forks import CAN_FORK, run_fork
 
 __all__ = ["METHODS", "listed", "look"]
@@ -38,7 +38,7 @@ def look(result: Any) -> dict[str, LookInfo]:
     looks = dict(_looks(result))
     if not looks:
         return {}
-    enter("eyes")
+    enter(Stage.EYES)
     if CAN_FORK and type(result) not in _types_with_threads:
         seen = _seen_in_forks(looks)
         if seen is not None:

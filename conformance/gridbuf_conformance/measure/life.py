@@ -16,16 +16,13 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from ..abi.arraystruct import read_array_struct
-from ..abi.descriptors import (
-    Descriptor,
-    Rejected,
-    of_array_interface,
-    of_array_struct,
-    of_buffer,
-    of_dlpack,
-)
-from ..abi.dlpack import Counter, Exported
+from ..interfaces.array_struct.struct import read_array_struct
+from ..abi.descriptors import Descriptor, Rejected
+from ..interfaces.array_interface.descriptor import of_array_interface
+from ..interfaces.array_struct.descriptor import of_array_struct
+from ..interfaces.buffer_protocol.descriptor import of_buffer
+from ..interfaces.dlpack_structs.descriptor import of_dlpack
+from ..interfaces.dlpack_structs.structs import Counter, Exported
 from ..abi.libraries import c_function
 from ..abi.memory import Memory
 from ..info import (
@@ -37,13 +34,13 @@ from ..info import (
     LossInfo,
     TwoViewsInfo,
 )
-from ..info.steps import enter
+from ..info.steps import Stage, enter
 from ..info.values import attempt, error_info, has
 from ..plan import Plan
 from ..plan.producer import is_declined
-from .buffer import hold_buffer
-from .capsules import NEWEST, export
-from .held import Held
+from ..interfaces.buffer_protocol.measure import hold_buffer
+from ..interfaces.dlpack_protocol.measure import NEWEST, export
+from .held import Held, hooks
 from .interface import interface_info
 from .resizing import resize_info
 
@@ -61,8 +58,8 @@ def life_info(
     info = LifeInfo()
     if "AI" in held.found:
         info.dict_mapped = _is_mapped_without_dict(obj, memory)
-    if "CAI" in held.found:
-        info.cai_references = _references_of_dicts(obj, memory)
+    for hook in hooks("add_life"):
+        hook(info, held, obj)
     if "PB" in held.found:
         info.buffer = _buffer_release(obj, memory)
     exporter = _exporter(obj, held, memory)
@@ -84,20 +81,10 @@ def _is_mapped_without_dict(obj: Any, memory: Memory) -> bool | None:
         return None
     if span is None or not memory.readable(*span):
         return None
-    enter("life:drop=dict")
+    enter(Stage.LIFE, "drop=dict")
     del dictionary
     memory.map.refresh()
     return memory.readable(*span)
-
-
-def _references_of_dicts(obj: Any, memory: Memory) -> list[int]:
-    """Reference counts before, and while eight dicts of the CUDA array interface are held."""
-    attribute = "__cuda_array_interface__"
-    before = sys.getrefcount(obj)
-    dictionaries = [interface_info(obj, memory, attribute=attribute)[1] for _ in range(8)]
-    counts = [before, sys.getrefcount(obj)]
-    dictionaries.clear()
-    return counts
 
 
 # -- buffer protocol -----------------------------------------------------------------------------------
@@ -122,7 +109,7 @@ def _two_views(obj: Any, memory: Memory, first: int) -> TwoViewsInfo:
         return TwoViewsInfo(refused=True)
     before = [view.info(memory) for view in views]
     views[first].release()
-    enter("pb:metadata")
+    enter(Stage.PB, "metadata")
     after = views[1 - first].info(memory)
     same_address = before[0].buf == before[1].buf
     views[1 - first].release()
@@ -187,7 +174,7 @@ def _followed(
         if risky:
             exported = export_once()
             exported.mark_used()
-            enter("dl:foreign-thread")
+            enter(Stage.DL, "foreign-thread")
             info.foreign_thread = exported.delete_on_foreign_thread()
     info.references = _references_around(obj, export_once)
     return info
@@ -198,7 +185,7 @@ def _counted(export_once: Callable[[], Exported]) -> CapsuleLifeInfo:
     exported = export_once()
     counter = exported.count_deletions()
     info = CapsuleLifeInfo(deleter=counter is not None)
-    enter("dl:unconsumed")
+    enter(Stage.DL, "unconsumed")
     exported.capsule = None
     if counter is None:
         return info
@@ -211,11 +198,11 @@ def _counted(export_once: Callable[[], Exported]) -> CapsuleLifeInfo:
         raise _NoNewCapsule("a capsule whose deleter cannot be replaced")
     _IMMORTAL.append(counter)
     exported.mark_used()
-    enter("dl:consumed")
+    enter(Stage.DL, "consumed")
     exported.capsule = None
     info.destructor_called_deleter = counter.calls > 0
     if not counter.calls:
-        enter("dl:deleter")
+        enter(Stage.DL, "deleter")
         exported.delete()
     after = exported.memory.text(name_address)
     info.name = name
@@ -226,12 +213,12 @@ def _counted(export_once: Callable[[], Exported]) -> CapsuleLifeInfo:
 
 
 def _drop(exported: Exported) -> None:
-    enter("dl:unconsumed")
+    enter(Stage.DL, "unconsumed")
     exported.capsule = None
 
 
 def _consume(exported: Exported) -> None:
-    enter("dl:deleter")
+    enter(Stage.DL, "deleter")
     exported.mark_used()
     exported.capsule, capsule = None, exported.capsule
     exported.delete()
@@ -319,7 +306,7 @@ def _drop_orders(again: Callable[[], Any], memory: Memory) -> list[DropInfo]:
     results: list[DropInfo] = []
     first = 0
     while True:
-        enter("again:produce")
+        enter(Stage.AGAIN, "produce")
         fresh, error = attempt(again)
         if error is not None or is_declined(fresh):
             return results
@@ -362,13 +349,13 @@ class _Holders:
         lost: list[LossInfo] = []
         changed: list[str] = []
         for position, name in enumerate(order):
-            enter(f"life:drop={name}")
+            enter(Stage.LIFE, f"drop={name}")
             self._drop(name)
             survivors = [other for other in order[position + 1 :] if other != "object"]
             if survivors:
                 self._memory.map.refresh()
             for survivor in survivors:
-                enter(f"life:survivor={survivor}")
+                enter(Stage.LIFE, f"survivor={survivor}")
                 if not self._is_mapped(survivor):
                     lost.append(LossInfo(name, survivor))
                     del self._spans[survivor]
@@ -423,7 +410,7 @@ class _Holders:
                 return
 
     def _hold_struct(self, obj: Any) -> None:
-        enter("as:getter")
+        enter(Stage.AS, "getter")
         capsule, error = attempt(lambda: getattr(obj, "__array_struct__", None))
         if error is None and capsule is not None:
             self._remember(

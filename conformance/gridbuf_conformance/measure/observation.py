@@ -2,36 +2,28 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ..abi.descriptors import descriptors_of
-from ..abi.device import DeviceError, Devices
-from ..abi.dlpack import CPU
+from ..interfaces.descriptors import descriptors_of
+from ..abi.device import Devices
+from ..interfaces.dlpack_structs.structs import CPU
 from ..abi.memory import Memory
-from ..info import ArrayInfo, DriverInfo, Observation, PendingInfo
-from ..info.steps import enter
+from ..info import ArrayInfo, DriverInfo, Observation
+from ..info.steps import Stage, enter
 from ..info.values import attempt, has, type_name
 from ..plan import Plan
 from ..plan.producer import is_declined, python_view
 from . import life
-from .buffer import MAIN_REQUESTS, buffer_info
-from .capsules import NEWEST, call_info
+from ..interfaces.buffer_protocol.measure import MAIN_REQUESTS, buffer_info
+from ..interfaces.dlpack_protocol.measure import NEWEST, call_info
 from .content import mapping_info
-from .held import TOUCH_LIMIT_BYTES, Held
-from .interface import (
-    array_attribute_info,
-    domain_starts,
-    gt4py_info,
-    interface_info,
-    naming_info,
-)
+from .held import TOUCH_LIMIT_BYTES, Held, hooks
+from .interface import array_attribute_info, interface_info
 from .racing import race_info
-from .streams import pending_info
 
 __all__ = ["THREADS", "observe"]
 
@@ -68,11 +60,8 @@ def observe(
     subject = Held(obj, memory, groups, touch=touch, poke=plan is not None)
     info.root = subject.info
     info.repeated = _repeated(obj, memory)
-    if "GT" in groups:
-        info.gt4py = gt4py_info(obj)
-        info.domain_starts = domain_starts(obj)
-        if subject.info.gt_data is not None:
-            info.naming = naming_info(obj)
+    for hook in hooks("add_attributes"):
+        hook(info, obj, groups)
     if plan is not None:
         if not subject.found or set(subject.found) == {"DL"}:
             info.array_attribute = array_attribute_info(obj, memory)
@@ -84,23 +73,12 @@ def observe(
         if THREADS in groups and plan is not None and plan.ndim <= 1 and not plan.views:
             info.race = race_info(lambda: light_info(obj, Memory())[0], again, memory)
         if again is not None and plan is not None and plan.ndim <= 2 and not plan.views:
-            info.pending = _pending(subject, again, on_stream, memory)
+            for hook in hooks("add_pending"):
+                info.pending = hook(subject, again, on_stream)
     info.driver = _driver(memory.devices, subject)
-    info.switched_off = _switched_off()
-    enter("teardown")
+    enter(Stage.TEARDOWN)
     subject.release()
     return info
-
-
-def _pending(
-    subject: Held, again: Callable[[], Any], on_stream: Callable[[int], Any] | None, memory: Memory
-) -> PendingInfo | None:
-    if all(array.device[0] == CPU for array in subject.found.values()):
-        return None
-    try:
-        return pending_info(again, on_stream, memory)
-    except DeviceError as error:
-        return PendingInfo(error=str(error))
 
 
 def _driver(devices: Devices, subject: Held) -> DriverInfo:
@@ -109,20 +87,6 @@ def _driver(devices: Devices, subject: Held) -> DriverInfo:
         return DriverInfo(reason="the array is in host memory")
     access = devices.access
     return DriverInfo(access.name) if access else DriverInfo(reason=devices.reason)
-
-
-def _switched_off() -> list[str]:
-    """The set environment variables by which a library's duties of the CUDA array interface are switched off."""
-    options: dict[str, tuple[str, ...]] = {
-        "_CUDA_ARRAY_INTERFACE_SYNC": ("0", "false", "off", "no"),
-        "_CUDA_ARRAY_INTERFACE_EXPORT_VERSION": ("0", "1", "2"),
-    }
-    return sorted(
-        name
-        for name, value in os.environ.items()
-        for ending, off in options.items()
-        if name.endswith(ending) and value.strip().lower() in off
-    )
 
 
 def _is_large(subject: Held) -> bool:
@@ -139,9 +103,8 @@ def light_info(obj: Any, memory: Memory) -> tuple[ArrayInfo, list[Any]]:
     if has(obj, "__array_interface__"):
         info.ai, dictionary = interface_info(obj, memory)
         kept.append(dictionary)
-    if has(obj, "__cuda_array_interface__"):
-        info.cai, dictionary = interface_info(obj, memory, attribute="__cuda_array_interface__")
-        kept.append(dictionary)
+    for hook in hooks("add_light"):
+        kept.append(hook(info, obj, memory))
     info.pb = buffer_info(obj, memory, MAIN_REQUESTS)
     if has(obj, "__dlpack__"):
         info.main = call_info(obj, memory, "max_version=(1,3)", NEWEST)
@@ -153,7 +116,7 @@ def light_info(obj: Any, memory: Memory) -> tuple[ArrayInfo, list[Any]]:
 def _repeated(obj: Any, memory: Memory) -> list[ArrayInfo]:
     """Light info again: once here, and once on another thread. No race: its result could depend on the machine's load."""
     results = [light_info(obj, memory)]
-    enter("again:threads")
+    enter(Stage.AGAIN, "threads")
     thread = threading.Thread(target=lambda: results.append(light_info(obj, Memory())))
     thread.start()
     thread.join()
@@ -162,7 +125,7 @@ def _repeated(obj: Any, memory: Memory) -> list[ArrayInfo]:
 
 def _second(again: Callable[[], Any], memory: Memory) -> ArrayInfo:
     """A second product of the plan, measured while the first one lives."""
-    enter("again:produce")
+    enter(Stage.AGAIN, "produce")
     other, error = attempt(again)
     if error is not None:
         return ArrayInfo(error=error)
@@ -170,7 +133,7 @@ def _second(again: Callable[[], Any], memory: Memory) -> ArrayInfo:
         return ArrayInfo()
     info, kept = light_info(other, memory)
     info.mapping = mapping_info(descriptors_of(info), memory)
-    enter("life:drop=second")
+    enter(Stage.LIFE, "drop=second")
     kept.clear()
     del other
     return info
@@ -189,7 +152,7 @@ def _viewed(
         return None
     view = obj
     for operation in plan.views:
-        enter(f"view:{operation[0]}")
+        enter(Stage.VIEW, f"{operation[0]}")
         view, error = attempt(partial(apply_view, view, operation))
         if error is not None:
             return ArrayInfo(error=error)

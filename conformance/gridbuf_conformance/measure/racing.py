@@ -15,9 +15,9 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ..abi.memory import Memory
-from ..abi.pybuffer import REQUESTS, request
+from ..interfaces.buffer_protocol.pybuffer import REQUESTS, request
 from ..info import ArrayInfo, RaceInfo
-from ..info.steps import only
+from ..info.steps import Stage, only
 from ..info.values import attempt
 from ..plan.producer import is_declined
 from .resizing import resize_info
@@ -37,7 +37,7 @@ def race_info(
     read: Callable[[], ArrayInfo], again: Callable[[], Any] | None, memory: Memory
 ) -> RaceInfo:
     """What each thread reads, and what resizing does to objects that all threads exported and gave back."""
-    with only("race"):
+    with only(Stage.RACE):
         infos = at_once(read)
         resizes = {} if again is None else resize_info(partial(_raced, again), memory)
     return RaceInfo(infos, resizes)

@@ -16,16 +16,19 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ..abi.descriptors import Descriptor, Rejected, of_array_interface, of_buffer, of_dlpack
-from ..abi.dlpack import Exported
+from ..abi.descriptors import Descriptor, Rejected
+from ..interfaces.array_interface.descriptor import of_array_interface
+from ..interfaces.buffer_protocol.descriptor import of_buffer
+from ..interfaces.dlpack_structs.descriptor import of_dlpack
+from ..interfaces.dlpack_structs.structs import Exported
 from ..abi.libraries import c_function
 from ..abi.memory import Memory
 from ..info import ResizeInfo
-from ..info.steps import enter
+from ..info.steps import Stage, enter
 from ..info.values import attempt, has
 from ..plan.producer import is_declined
-from .buffer import hold_buffer, simple_request
-from .capsules import NEWEST, export
+from ..interfaces.buffer_protocol.measure import hold_buffer, simple_request
+from ..interfaces.dlpack_protocol.measure import NEWEST, export
 from .forks import CAN_FORK, run_fork
 from .interface import interface_info
 
@@ -132,7 +135,7 @@ def _found(name: str, again: Callable[[], Any], memory: Memory) -> _Method | Non
         if fresh is None or not callable(getattr(fresh, name, None)):
             return None
         before = _span(fresh, memory)
-        enter(f"life:resize={name}")
+        enter(Stage.LIFE, f"resize={name}")
         _, error = attempt(partial(method, fresh, _GROWN_ELEMENTS))
         if error is None and _span(fresh, memory) != before:
             return method
@@ -142,13 +145,13 @@ def _found(name: str, again: Callable[[], Any], memory: Memory) -> _Method | Non
 def _works(method: _Method, again: Callable[[], Any]) -> bool:
     """Whether it works on an object of this plan, which may be read-only."""
     fresh = _fresh(again)
-    enter(f"life:resize={method.name}")
+    enter(Stage.LIFE, f"resize={method.name}")
     return fresh is not None and attempt(partial(method, fresh, _GROWN_ELEMENTS))[1] is None
 
 
 def _grows(method: _Method, again: Callable[[], Any], memory: Memory) -> bool:
     fresh = _fresh(again)
-    enter(f"life:resize={method.name}")
+    enter(Stage.LIFE, f"resize={method.name}")
     if fresh is None or attempt(partial(method, fresh, _GROWN_ELEMENTS))[1] is not None:
         return False
     low, high = _span(fresh, memory) or (0, 0)
@@ -177,7 +180,7 @@ def _map_large_blocks() -> None:
 
 
 def _fresh(again: Callable[[], Any]) -> Any:
-    enter("again:produce")
+    enter(Stage.AGAIN, "produce")
     fresh, error = attempt(again)
     return None if error is not None or is_declined(fresh) else fresh
 
@@ -193,7 +196,7 @@ def _resized_while_held(
     holder, array = hold(fresh, memory)
     if array is None or array.span is None:
         return None
-    enter(f"life:resize={method.name}")
+    enter(Stage.LIFE, f"resize={method.name}")
     change = partial(method, fresh, 2 * _GROWN_ELEMENTS)
     _, refusal = attempt(change)
     memory.map.refresh()
@@ -202,7 +205,7 @@ def _resized_while_held(
         mapped=memory.readable(*array.span),
         same_address=_address(fresh, memory, hold) in (None, array.address),
     )
-    enter("life:release")
+    enter(Stage.LIFE, "release")
     _let_go(holder)
     del holder
     if refusal is not None:

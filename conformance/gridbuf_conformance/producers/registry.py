@@ -20,9 +20,6 @@ from ..libraries import Library, plain
 
 __all__ = ["Entry", "Registry"]
 
-_PACKAGE = __package__
-_FUNCTIONS = f"{_PACKAGE.rpartition('.')[0]}.named_consumers.functions"
-
 
 @dataclass(frozen=True)
 class Entry:
@@ -148,7 +145,7 @@ class Registry:
             also = tuple(row.get("also", ()))
             yield Entry(
                 name,
-                _target(row),
+                _target(library.home, row),
                 row["summary"],
                 library,
                 install=" ".join((library.install, *also)),
@@ -159,11 +156,11 @@ class Registry:
             )
 
 
-def _target(row: dict[str, Any]) -> str:
+def _target(home: str, row: dict[str, Any]) -> str:
     if "class" in row:
-        return f"{_PACKAGE}.{row['class']}"
+        return f"{home}.{row['class']}"
     function: str = row["function"]
-    return function if ":" in function else f"{_FUNCTIONS}:{function}"
+    return function if ":" in function else f"{home}.functions:{function}"
 
 
 def _is_found(name: str) -> bool:

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from ctypes import POINTER, c_char_p, c_int64, c_void_p
 from typing import Any
 
-from ..abi.dlpack import CPU, Managed, VersionedManaged, callable_deleter
+from ..interfaces.dlpack_structs.structs import CPU, Managed, VersionedManaged, callable_deleter
 from ..abi.libraries import python_api
 from ..abi.memory import Memory
 from ..plan import Plan

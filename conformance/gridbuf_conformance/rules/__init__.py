@@ -5,16 +5,12 @@ only on proof: what the info leaves open is PASS with a note, UNSUPPORTED or UNT
 levels and merging are the judge's business, not the checks'.
 """
 
-from importlib import import_module
-from pkgutil import iter_modules
-
+from ..interfaces import modules
 from . import catalogue
 from .registry import CHECKS, CONSUMER_CHECKS
 from .subject import Subject
 
 __all__ = ["CHECKS", "CONSUMER_CHECKS", "Subject", "catalogue"]
 
-for _folder in catalogue.FOLDERS:
-    for _module in iter_modules(import_module(f"{__name__}.{_folder}").__path__):
-        import_module(f"{__name__}.{_folder}.{_module.name}")
+modules("producer"), modules("consumer")  # importing them registers the checks
 catalogue.VERSION = catalogue.digest()  # a check or a row that is forgotten is an error here

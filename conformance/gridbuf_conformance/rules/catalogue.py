@@ -13,19 +13,23 @@ import difflib
 from fnmatch import fnmatchcase
 from functools import lru_cache
 import hashlib
+from importlib.resources import files
 import json
 from types import MappingProxyType
 from typing import Any
 
+from .. import interfaces
+from ..info.steps import Stage
 from .registry import CHECKS, CONSUMER_CHECKS
-from .tables import table
+from ..tables import table
 
 __all__ = [
     "BINDING",
-    "FOLDERS",
     "GROUPS",
     "KINDS",
     "LEVELS",
+    "PACKAGES",
+    "ROLES",
     "SEVERITIES",
     "VERBS",
     "VERSION",
@@ -40,6 +44,7 @@ __all__ = [
     "matching",
     "rule_of_step",
     "select",
+    "with_role",
 ]
 
 VERSION: str
@@ -79,6 +84,17 @@ VERBS = MappingProxyType(
 )
 """The modal verbs of sources. The word itself can have another form, such as "must not" or "disallowed"."""
 
+ROLES = MappingProxyType(
+    {
+        "request": "a producer makes what a plan requests; it fails for a death before any other rule's step",
+        "undescribed": "DLPack refuses elements that it cannot describe",
+        "exit": "a process ends without a crash when no export is active",
+        "probe": "asking for an attribute has an answer",
+        "anything": "holds for any object, with an interface or without",
+    }
+)
+"""What the engine asks the catalogue for: the rules that it needs by their meaning."""
+
 BINDING = frozenset({"must", "shall", "required", "undefined"})
 """The verbs on which a MUST can rest."""
 
@@ -92,21 +108,15 @@ KINDS = MappingProxyType(
 """Kinds of documents. A broken rule on a document that is not "published" is never a finding about another library."""
 
 
-FOLDERS = (
-    *("array_interface", "array_struct", "cuda_array_interface", "buffer_protocol"),
-    *("dlpack_structs", "dlpack_protocol", "dlpack_exchange", "gt4py", "agreement"),
-)
-"""The folders of the rule groups, in the order of the catalogue."""
-
-
 @dataclass(frozen=True)
 class Group:
     """The rules of one folder. `heading` is the group's name in reports, `interface` the name in findings.
 
-    `is_published`: its rules bind every library.
+    `position` is its place in the catalogue. `is_published`: its rules bind every library.
     """
 
     id: str
+    position: int
     subject: str
     heading: str
     interface: str
@@ -161,7 +171,7 @@ class Rule:
 
     `since` is the edition that introduced its text (`editions.toml`; own texts have none there). `preconditions` are the ids of rules that must hold
     before the suite can judge this rule. `oracle` names the methods of the check. `steps` are the steps of a measurement (`info.steps`) at which a death or a hang of
-    the process breaks this rule. `on_device`: only the device's own answer settles it for device memory.
+    the process breaks this rule. `roles` are keys of `ROLES`. `on_device`: only the device's own answer settles it for device memory.
     `holds_for_all`: the rule judges every producer, although its text is not a published one.
     A rule without a check has the reason in `untestable`. If a rule applies to both sides, `fix` is for producers and
     `consumer_fix` for consumers.
@@ -178,6 +188,7 @@ class Rule:
     preconditions: tuple[str, ...] = ()
     oracle: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
     on_device: bool = False
     holds_for_all: bool = False
     why: str = ""
@@ -233,7 +244,7 @@ class Rule:
 @lru_cache(maxsize=1)
 def documents() -> MappingProxyType[str, Document]:
     """The texts that rules rest on, by id."""
-    rows = table("documents.toml").items()
+    rows = table(__package__, "documents.toml").items()
     return MappingProxyType({id_: Document(id_, **row) for id_, row in rows})
 
 
@@ -246,12 +257,17 @@ def rule_of(id_: str, row: dict[str, Any]) -> Rule:
     for side in ("", "consumer_"):
         if f"{side}source" in row:
             row[f"{side}source"] = Source(**row[f"{side}source"], says=row.pop(f"{side}says"))
-    for key in ("preconditions", "oracle", "steps"):
+    for key in ("preconditions", "oracle", "steps", "roles"):
         row[key] = tuple(row.get(key, ()))
     missing = {f.name for f in fields(Rule)[1:4]} - row.keys()
     if missing:
         raise ValueError(f"{id_}: {', '.join(sorted(missing))} missing in its row of rules.toml")
     rule = Rule(id_, **row)
+    for step in rule.steps:
+        Stage.of(step)
+    strange = set(rule.roles) - ROLES.keys()
+    if strange:
+        raise ValueError(f"{id_}: role {strange.pop()!r}; use one of {', '.join(ROLES)}")
     if not rule.sides:
         raise ValueError(
             f"{id_} has no check; decorate one with check({id_!r}), or say why as untestable"
@@ -259,19 +275,26 @@ def rule_of(id_: str, row: dict[str, Any]) -> Rule:
     return rule
 
 
-_TABLES = {folder: table(folder, "rules.toml") for folder in FOLDERS}
-_GROUPS = [Group(**rows.pop("group")) for rows in _TABLES.values()]
-GROUPS = MappingProxyType({group.id: group for group in _GROUPS})
+_TABLES = {
+    package: table(package, "rules.toml")
+    for package in interfaces.packages()
+    if files(package).joinpath("rules.toml").is_file()
+}
+_BY_PACKAGE = {package: Group(**rows.pop("group")) for package, rows in _TABLES.items()}
+PACKAGES = tuple(sorted(_TABLES, key=lambda package: _BY_PACKAGE[package].position))
+"""The packages of the groups, in the order of the catalogue."""
+GROUPS = MappingProxyType({_BY_PACKAGE[package].id: _BY_PACKAGE[package] for package in PACKAGES})
 """All groups by id, in the order of the catalogue."""
 
 
 @lru_cache(maxsize=1)
 def _rules() -> MappingProxyType[str, Rule]:
-    rules = {id_: rule_of(id_, row) for rows in _TABLES.values() for id_, row in rows.items()}
-    for (folder, rows), group in zip(_TABLES.items(), GROUPS):
-        strange = [id_ for id_ in rows if rules[id_].group != group]
-        if strange:
-            raise ValueError(f"{folder}/rules.toml has {strange[0]}; its ids are {group}-nn")
+    rules = {}
+    for package, group in zip(PACKAGES, GROUPS):
+        for id_, row in _TABLES[package].items():
+            rules[id_] = rule_of(id_, row)
+            if rules[id_].group != group:
+                raise ValueError(f"rules.toml of {package} has {id_}; its ids are {group}-nn")
     unknown = {*CHECKS, *CONSUMER_CHECKS} - rules.keys()
     if unknown:
         raise ValueError(f"checks without a row in rules.toml: {', '.join(sorted(unknown))}")
@@ -284,10 +307,19 @@ def _steps() -> MappingProxyType[str, str]:
 
 
 def rule_of_step(step: str) -> str:
-    """The rule that a death or a hang at a step breaks: that of the step, or of its part before "=" or ":"."""
+    """The rule that a death or a hang at a step breaks: that of the step, or of its part before "=" or ":".
+
+    It is the rule with the role "request" if the process died before its first step, or overwrote its step.
+    """
     steps = _steps()
     found = (steps.get(key) for key in (step, step.partition("=")[0], step.partition(":")[0]))
-    return next(filter(None, found), "GT-20")
+    return next(filter(None, found), "") or with_role("request")[0]
+
+
+@lru_cache
+def with_role(role: str) -> tuple[str, ...]:
+    """The ids of the rules with a role (`ROLES`)."""
+    return tuple(rule.id for rule in _rules().values() if role in rule.roles)
 
 
 def load() -> dict[str, Rule]:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Protocol
 
 from ..info import Observation
-from .tables import table
+from ..tables import table
 
 __all__ = ["Scope", "UnknownEdition", "chosen", "editions", "speaks_gt4py"]
 
@@ -26,7 +26,7 @@ class UnknownEdition(ValueError):
 @lru_cache(maxsize=1)
 def editions() -> MappingProxyType[str, tuple[str, ...]]:
     """The editions of each document, oldest first."""
-    rows = table("editions.toml").items()
+    rows = table(__package__, "editions.toml").items()
     return MappingProxyType({name: tuple(row["editions"]) for name, row in rows})
 
 

@@ -7,7 +7,9 @@ from functools import cached_property
 from typing import TypeVar
 
 from ..abi import elements
-from ..abi.descriptors import Descriptor, Rejected, of_dlpack, readers, sample_indices
+from ..abi.descriptors import Descriptor, Rejected, sample_indices
+from ..interfaces.dlpack_structs.descriptor import of_dlpack
+from ..interfaces.descriptors import readers
 from ..abi.elements import Element
 from ..info import (
     NONE,
