@@ -15,8 +15,6 @@ from records import GROUPS, RESULTS, Environment, Finding, Zoo, read_json
 from gridbuf_conformance.rules import catalogue
 from gridbuf_conformance.rules.catalogue import Rule
 
-__all__ = ["Entry", "counted", "elsewhere", "entries", "most_severe", "of_form", "worst"]
-
 _SEVERITIES = tuple(catalogue.SEVERITIES)
 
 

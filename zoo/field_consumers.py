@@ -7,8 +7,6 @@ from typing import Any
 import gt4py.next as gtx
 import numpy as np
 
-__all__ = ["as_field"]
-
 
 def as_field(exporter: Any) -> Any:
     """The field of gt4py.next that is made of an array or a buffer."""

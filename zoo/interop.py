@@ -32,8 +32,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["Setting", "compared", "main", "moved", "settings"]
-
 SETTINGS = FOLDER / "scoreboard"
 _LOCK = "# Written by `interop.py lock`: all packages, with hashes.\n"
 

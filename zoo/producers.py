@@ -16,16 +16,6 @@ from gridbuf_conformance.plan import Plan
 from gridbuf_conformance.producer import Capabilities, Unsupported
 from gridbuf_conformance.producers.base import INTEGERS, HostProducer, row_major
 
-__all__ = [
-    "CvxoptProducer",
-    "NanobindProducer",
-    "PandasFrameProducer",
-    "PyArrowFrameProducer",
-    "Pybind11Producer",
-    "QuadrantsProducer",
-    "UnownedNanobindProducer",
-]
-
 _FORMATS = {"float64": "d", "float32": "f", "int32": "i", "uint8": "B"}
 _KINDS = {
     "float64": ctypes.c_double,

@@ -13,8 +13,6 @@ from typing import Any
 from entries import Entry, entries
 from records import Zoo, load
 
-__all__ = ["text"]
-
 
 def text(zoo: Zoo) -> str:
     """The file: every finding, by id."""

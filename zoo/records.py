@@ -28,30 +28,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = [
-    "AGES",
-    "FOLDER",
-    "GROUPS",
-    "RESULTS",
-    "ROOT",
-    "SIDES",
-    "STATUSES",
-    "EntryPoint",
-    "Environment",
-    "Finding",
-    "Library",
-    "Remark",
-    "Untried",
-    "Worst",
-    "Zoo",
-    "load",
-    "order",
-    "read_json",
-    "slug",
-    "write_json",
-    "write_records",
-]
-
 FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parent
 RESULTS = FOLDER / "results"

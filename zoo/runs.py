@@ -20,21 +20,6 @@ from gridbuf_conformance import producers
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance.rules import catalogue
 
-__all__ = [
-    "CATALOGUE",
-    "FAILED",
-    "PROFILE",
-    "checked",
-    "is_verified",
-    "listed",
-    "newer",
-    "packed",
-    "reduced",
-    "refreshed",
-    "selected",
-    "verified",
-]
-
 PROFILE = "default"
 """The profile that users run."""
 FAILED = ("FAIL", "CRASH", "TIMEOUT", "UNSTABLE")

@@ -17,8 +17,6 @@ from typing import Any
 import venvs
 from records import Environment, Finding, Zoo, order
 
-__all__ = ["GONE", "SHOWN", "environments", "outcome", "run"]
-
 SHOWN, GONE, UNKNOWN = "shown", "gone", "unknown"
 _MARK = "defect: "
 _LIMIT_S = 300

@@ -19,18 +19,6 @@ from typing import Any
 
 from records import ROOT, Environment
 
-__all__ = [
-    "PIP",
-    "SILENT",
-    "CannotMake",
-    "discard",
-    "interpreter",
-    "lock",
-    "make",
-    "suite",
-    "without_paths",
-]
-
 SUITE = Path(os.environ.get("GRIDBUF_CONFORMANCE", ROOT / "conformance"))
 """The suite that judges: this tree, or another one that the variable names."""
 TOOLS = (

@@ -22,8 +22,6 @@ import scripts
 import venvs
 from records import Environment, Finding, order, write_records
 
-__all__ = ["bisected", "fixed_in", "is_newest", "last", "releases", "told", "tried"]
-
 CANNOT_RUN = "does not run"
 """The release does not install, or the script ends with neither of its two outcomes."""
 _FINAL = re.compile(r"\d+(\.\d+)*(\.post\d+)?")

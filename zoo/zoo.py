@@ -48,8 +48,6 @@ from rich.table import Table
 
 from gridbuf_conformance.rules import catalogue
 
-__all__ = ["main"]
-
 _GENERATED = ROOT / ".gridbuf/generated"
 _Item = TypeVar("_Item", Environment, Finding)
 Tell = Callable[[str], None]

@@ -29,17 +29,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = [
-    "TABLE",
-    "Config",
-    "ConfigError",
-    "Interop",
-    "load",
-    "read",
-    "seconds",
-    "seed",
-]
-
 TABLE = "gridbuf-conformance"
 _MAX_LIMIT_S = 3600.0
 _FILE = "pyproject.toml"

@@ -23,18 +23,6 @@ from typing import Any
 from . import libraries
 from .version import __version__
 
-__all__ = [
-    "FILTERS",
-    "Finding",
-    "UnknownFinding",
-    "find",
-    "issue",
-    "load",
-    "packed",
-    "script",
-    "select",
-]
-
 FILTERS = ("library", "severity", "interface")
 """What `list findings` selects by."""
 

@@ -18,8 +18,6 @@ from typing import Any
 from . import plugins
 from .tables import table
 
-__all__ = ["Library", "UnknownLibrary", "find", "load", "nearest", "plain"]
-
 _MAX_MATCHES = 4
 _STANDARD = "python"
 

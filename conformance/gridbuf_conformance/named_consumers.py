@@ -6,18 +6,7 @@ announce theirs in the entry-point group `gridbuf_conformance.consumers`.
 
 from __future__ import annotations
 
-from .producers.registry import Entry, Registry
-
-__all__ = [
-    "BUILT_IN",
-    "ENTRY_POINT_GROUP",
-    "Entry",
-    "UnknownConsumer",
-    "entries",
-    "find",
-    "names",
-    "of_library",
-]
+from .producers.registry import Registry
 
 
 class UnknownConsumer(LookupError):

@@ -11,17 +11,6 @@ from dataclasses import dataclass, replace
 from enum import Enum, IntEnum
 from typing import Any
 
-__all__ = [
-    "FAILED",
-    "ExitCode",
-    "Outcome",
-    "Verdict",
-    "exit_code_of",
-    "exit_code_of_all",
-    "graded",
-    "worst",
-]
-
 
 class Outcome(str, Enum):
     """The result of one rule. The values are the words in reports."""

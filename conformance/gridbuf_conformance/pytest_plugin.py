@@ -47,8 +47,6 @@ from .outcomes import ExitCode
 if TYPE_CHECKING:
     from .render.report import Report
 
-__all__ = ["Check", "Requirement", "Target", "settings_of"]
-
 _SIDES = {"producer": "gridbuf", "consumer": "gridbuf-consumer"}
 """The sides, with the start of the ids of their tests."""
 _NODE_ID = re.compile(r"^(?:.*/)?(gridbuf|gridbuf-consumer)::(.+?)(?:::([A-Z]+-[0-9]+))?$")

@@ -11,8 +11,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = ["table"]
-
 
 def table(package: str, *place: str) -> dict[str, Any]:
     """The table of a file."""

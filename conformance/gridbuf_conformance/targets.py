@@ -28,20 +28,6 @@ from .info.values import text_of
 from .plan.consumer import Consumer, version_of
 from .plan.producer import Producer
 
-__all__ = [
-    "FILES",
-    "CannotLoad",
-    "Target",
-    "WrongSide",
-    "canonical",
-    "is_path",
-    "is_shared_library",
-    "load",
-    "loading",
-    "name_of",
-    "shown",
-]
-
 _SHARED_LIBRARIES = (".so", ".dylib")
 FILES = (".py", *_SHARED_LIBRARIES)
 """How the name of a file ends that is a target."""

@@ -13,8 +13,6 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["clean", "describe_plan", "one_line", "plural", "shorten"]
-
 # Bidirectional overrides reorder what a reader sees of the text around them; the other members of the
 # category Cf (joiners, soft hyphens) are part of normal text and stay.
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")

@@ -14,13 +14,6 @@ from ctypes import CFUNCTYPE, PYFUNCTYPE, c_char_p, c_int64, c_void_p
 from gridbuf_conformance.interfaces.array_struct.struct import ArrayStruct
 from gridbuf_conformance.interfaces.dlpack_structs.structs import Managed, VersionedManaged
 
-__all__ = [
-    "Export",
-    "filled_struct",
-    "live_exports",
-    "new_capsule",
-]
-
 _DELETER = CFUNCTYPE(None, c_void_p)
 _DESTRUCTOR = _CALL_WITH_LOCK = PYFUNCTYPE(None, c_void_p)
 

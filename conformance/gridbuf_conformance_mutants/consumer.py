@@ -14,8 +14,6 @@ from gridbuf_conformance.exports import PLAIN, Export, Interface, interfaces
 from gridbuf_conformance.exports.drawing import adapted
 from gridbuf_conformance.plan import Plan
 
-__all__ = ["ConsumerMutant", "consumers_of", "exports_for", "wrong"]
-
 _PLANS: tuple[Plan, ...] = (
     Plan(shape=(3,)),
     Plan(shape=(), dtype="int32", fill=1),

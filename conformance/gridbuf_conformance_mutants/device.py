@@ -39,20 +39,6 @@ from .reference import (
     strides_of,
 )
 
-__all__ = [
-    "DEVICE",
-    "Device",
-    "DeviceArray",
-    "DeviceBlock",
-    "DeviceMemory",
-    "DeviceReference",
-    "HostReadableArray",
-    "ExportsCudaInterface",
-    "ExportsDataInterface",
-    "ExportsDeviceDLPack",
-    "ExportsDeviceExchange",
-]
-
 LEGACY = 1
 _TYPES = {"gpu": 2, "pinned": 3, "managed": 13}  # DLPack's device types
 _FIRST_HANDLE = 0x1000

@@ -8,8 +8,6 @@ from __future__ import annotations
 import sys
 from typing import NamedTuple
 
-__all__ = ["ELEMENTS", "Element"]
-
 _ORDER, _SWAPPED_ORDER = "<>" if sys.byteorder == "little" else "><"
 
 

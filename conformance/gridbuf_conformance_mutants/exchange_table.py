@@ -37,8 +37,6 @@ from .capsules import Export
 from .elements import ELEMENTS, Element
 from .memory import Block
 
-__all__ = ["AVAILABLE", "ExportsExchange"]
-
 _NAME = b"dlpack_exchange_api"
 _SET_ERROR = CFUNCTYPE(None, c_void_p, c_char_p, c_char_p)
 _ALLOCATE = PYFUNCTYPE(c_int, POINTER(Tensor), POINTER(c_void_p), c_void_p, c_void_p)

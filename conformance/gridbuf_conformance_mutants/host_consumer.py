@@ -17,17 +17,6 @@ from gridbuf_conformance.interfaces.array_struct.struct import ArrayStruct
 from gridbuf_conformance.abi.descriptors import c_strides
 from gridbuf_conformance.interfaces.buffer_protocol.pybuffer import PyBuffer
 
-__all__ = [
-    "ArrayInterfaceConsumer",
-    "ArrayStructConsumer",
-    "BufferConsumer",
-    "DataInterfaceConsumer",
-    "FULL_RO",
-    "Taken",
-    "View",
-    "capsule_pointer",
-]
-
 NDIM_LIMIT = 64
 SIZE_LIMIT_BYTES = 2**63 - 1
 FULL_RO = 0x11C

@@ -14,8 +14,6 @@ from typing import Any
 
 from .elements import ELEMENTS, Element
 
-__all__ = ["Imported", "Importer", "Owner", "reference"]
-
 CPU = 1
 READ_ONLY = 1
 MAX_DIMENSIONS = 64

@@ -9,14 +9,6 @@ from gridbuf_conformance.rules import catalogue
 
 from . import Mutant, consumer_zoo, zoo
 
-__all__ = [
-    "UNKILLED",
-    "UNKILLED_BY_CONSUMERS",
-    "render",
-    "rules_without_consumer",
-    "rules_without_mutant",
-]
-
 UNKILLED: dict[str, str] = {
     "PB-27": "memoryview of CPython decides it, not the exporter",
 }

@@ -10,8 +10,6 @@ import mmap
 
 from gridbuf_conformance.abi.pages import Pages
 
-__all__ = ["Block"]
-
 
 class Block(Pages):
     """`length_bytes` readable and writable bytes between two pages that refuse every access."""

@@ -25,8 +25,6 @@ from .memory import Block
 from .mutant import faulty_on
 from .reference import SHIFT_BYTES, ExportsArrayInterface, Memory
 
-__all__ = ["MirrorReference", "Mirrors"]
-
 HOST, DEVICE_SIDE = None, "gpu"
 
 

@@ -16,8 +16,6 @@ from .exchange_table import AVAILABLE as TABLES_AVAILABLE
 from .plans import PLANS, on_device
 from .reference import Memory, Reference
 
-__all__ = ["DeviceMutant", "Mutant", "faulty", "faulty_on"]
-
 
 class Mutant(Reference):
     """The reference producer with one defect, described by the class's docstring.

@@ -18,8 +18,6 @@ from .memory import Block
 from .mutant import Mutant
 from .reference import Exports, Memory, Reference
 
-__all__ = ["PackedReference"]
-
 _ELEMENTS = {
     "float4_e2m1fn": Element("f", 1, "", (17, 4)),
     "float6_e2m3fn": Element("f", 1, "", (15, 6)),

@@ -31,21 +31,6 @@ from .elements import ELEMENTS, Element
 from .exchange_table import ExportsExchange
 from .memory import Block
 
-__all__ = [
-    "Array",
-    "BufferInDict",
-    "Exports",
-    "ExportsArrayInterface",
-    "ExportsArrayStruct",
-    "ExportsBuffer",
-    "ExportsDLPack",
-    "Reference",
-    "SHIFT_BYTES",
-    "asks",
-    "is_int_pair",
-    "strides_of",
-]
-
 # Request flags of the buffer protocol.
 WRITABLE, FORMAT, ND, STRIDES, INDIRECT = 0x1, 0x4, 0x8, 0x18, 0x118
 C_CONTIGUOUS, F_CONTIGUOUS, ANY_CONTIGUOUS = 0x38, 0x58, 0x98

@@ -20,8 +20,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["HOW_TO_INSTALL", "Page", "find_chromium", "open_page"]
-
 HOW_TO_INSTALL = "apt-get install chromium, or set GRIDBUF_CHROMIUM to a Chromium or Chrome binary"
 _PATIENCE_S = 60
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")

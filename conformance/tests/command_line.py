@@ -10,8 +10,6 @@ from pathlib import Path
 
 import gridbuf_conformance
 
-__all__ = ["PACKAGE_FOLDER", "lasting", "run"]
-
 PACKAGE_FOLDER = str(Path(gridbuf_conformance.__file__).parents[1])
 
 

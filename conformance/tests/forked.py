@@ -10,8 +10,6 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import TypeVar
 
-__all__ = ["ForkDied", "in_fork"]
-
 LIMIT_S = 10.0
 """What takes longer hangs."""
 

@@ -10,8 +10,6 @@ from gridbuf_conformance import producers
 from gridbuf_conformance.engine.producer_run import check_producer
 from gridbuf_conformance.render.report import Report
 
-__all__ = ["NUMPY", "NUMPY_VERSION", "advice", "checked", "failure", "report"]
-
 NUMPY_VERSION = "2.4.6"
 NUMPY = {
     "PB-01",  # refusals are ValueError ("ndarray is not Fortran contiguous"), the text wants BufferError

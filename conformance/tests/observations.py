@@ -23,8 +23,6 @@ from gridbuf_conformance_mutants.device import DeviceReference
 from gridbuf_conformance_mutants.packed import PackedReference
 from gridbuf_conformance_mutants.reference import Reference
 
-__all__ = ["PLANS", "fresh_observation", "judge", "observe", "place", "remove"]
-
 PLANS = {
     "matrix": Plan(shape=(3, 4)),
     "fortran": Plan(shape=(3, 4), layout=(1, 0)),

@@ -8,14 +8,6 @@ from typing import Any
 
 from .libraries import python_api
 
-__all__ = [
-    "capsule_name",
-    "capsule_name_address",
-    "capsule_pointer",
-    "is_capsule",
-    "rename_capsule",
-]
-
 _api = python_api()
 _api.PyCapsule_GetName.argtypes = [ctypes.py_object]
 _api.PyCapsule_GetName.restype = ctypes.c_void_p

@@ -19,18 +19,6 @@ from .device import LEGACY_STREAM, DeviceSpace
 from .elements import Element
 from .memory import Memory
 
-__all__ = [
-    "ADDRESS_LIMIT",
-    "SIZE_LIMIT_BYTES",
-    "Descriptor",
-    "Rejected",
-    "c_strides",
-    "compact_strides",
-    "entries_of",
-    "is_contiguous",
-    "sample_indices",
-]
-
 ADDRESS_LIMIT = 2**64
 SIZE_LIMIT_BYTES = 2**63 - 1
 """The largest size that a consumer can hold in its signed 64-bit integers."""

@@ -55,20 +55,6 @@ from typing import Any, NamedTuple
 from .capsule import capsule_name_address, capsule_pointer, is_capsule
 from .libraries import c_function
 
-__all__ = [
-    "LEGACY_STREAM",
-    "TABLE_NAME",
-    "CudaAccess",
-    "DeviceAccess",
-    "DeviceError",
-    "DeviceSpace",
-    "DeviceTable",
-    "Devices",
-    "PointerInfo",
-    "Space",
-    "TableAccess",
-]
-
 TABLE_NAME = "gridbuf_device_table_v1"
 LEGACY_STREAM, PER_THREAD_STREAM = 1, 2
 _WHOLE_DEVICE = 0

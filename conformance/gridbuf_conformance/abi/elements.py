@@ -15,18 +15,6 @@ from ..interfaces.dlpack_structs.structs import TYPE_CODES
 from ..interfaces.buffer_protocol.pep3118 import Format
 from ..interfaces.array_interface.typestr import Typestr
 
-__all__ = [
-    "NATIVE_ORDER",
-    "TYPESTR_KINDS",
-    "Element",
-    "agree",
-    "lacks_typestr",
-    "of_dlpack",
-    "of_format",
-    "of_plan",
-    "of_typestr",
-]
-
 NATIVE_ORDER = "<" if sys.byteorder == "little" else ">"
 _OTHER_ORDER = ">" if NATIVE_ORDER == "<" else "<"
 

@@ -6,8 +6,6 @@ import ctypes
 import sys
 from typing import Any
 
-__all__ = ["c_function", "python_api"]
-
 
 def python_api() -> ctypes.PyDLL:
     """The interpreter's C API. Not `ctypes.pythonapi`, whose argument types any library may change."""

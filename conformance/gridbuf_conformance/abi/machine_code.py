@@ -20,18 +20,6 @@ from typing import Any
 
 from .libraries import python_api
 
-__all__ = [
-    "MACHINE",
-    "CodePages",
-    "call",
-    "code_pages",
-    "framed",
-    "load_argument",
-    "load_result",
-    "unless_zero",
-    "words",
-]
-
 
 def _machine() -> str | None:
     name = platform.machine()  # of the kernel: a 32-bit process has the same

@@ -10,8 +10,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 
-__all__ = ["AddressMap"]
-
 _KERNEL_PAGES = (b"[vvar]", b"[vvar_vclock]", b"[vsyscall]")
 """Listed as readable, and not for reading."""
 

@@ -15,8 +15,6 @@ from ..info import UNMAPPED, Entries
 from .device import Devices, Space
 from .maps import AddressMap
 
-__all__ = ["POINTER_BYTES", "Memory"]
-
 POINTER_BYTES = ctypes.sizeof(ctypes.c_void_p)
 _ENTRIES_LIMIT = 1024
 _NAME_LIMIT_BYTES = 4096

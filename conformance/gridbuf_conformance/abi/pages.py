@@ -12,8 +12,6 @@ import weakref
 
 from .libraries import c_function
 
-__all__ = ["Pages"]
-
 _mmap, _munmap, _mprotect = (
     c_function(name, use_errno=True) for name in ("mmap", "munmap", "mprotect")
 )

@@ -30,8 +30,6 @@ from ..version import __version__
 from .. import findings
 from . import commands
 
-__all__ = ["UsageError", "add_config", "main", "parser", "seconds_of"]
-
 UsageError = commands.UsageError
 
 _PIPE_WIDTH = 100

@@ -34,25 +34,6 @@ from ..targets import CannotLoad, Target, is_path
 from ..text import shorten
 from .progress import progress_on
 
-__all__ = [
-    "SURVEY_REPORT",
-    "Consoles",
-    "UsageError",
-    "check",
-    "explain",
-    "issue",
-    "known",
-    "list_what",
-    "merge",
-    "plan_of",
-    "replay",
-    "require_place",
-    "reproduce",
-    "settings_of",
-    "survey",
-    "text_of",
-]
-
 SURVEY_REPORT = "gridbuf-survey.html"
 _MAX_MESSAGE_CHARS = 600
 

@@ -19,8 +19,6 @@ from ..render.report import SCHEMA, Report
 from ..render.summary import Absent, ReportDict, side_of
 from ..rules.catalogue import LEVELS
 
-__all__ = ["MergeError", "merged"]
-
 _RULE_ID = re.compile(r"[A-Z]{2,5}-[0-9]{2,3}")
 _KEYS = ("suite", "target", "profile", "summary", "rules")
 

@@ -23,8 +23,6 @@ from rich.progress import (
 
 from ..text import clean, plural, shorten
 
-__all__ = ["Reporter", "progress_on"]
-
 _LINE_EVERY_S = 5.0
 _MAX_NAME_CHARS = 32
 

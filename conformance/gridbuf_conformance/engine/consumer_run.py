@@ -32,8 +32,6 @@ from .run import Run
 from .session import Options, run_plans, run_profile
 from .shrink import Batch, ask_rounds, drawn_batch
 
-__all__ = ["check_consumer", "check_exports", "replay"]
-
 _DEATHS_OF_A_KIND = 2
 _DEATHS_OF_A_KIND_WHILE_SHRINKING = 12
 _DEATHS_IN_ALL = 60

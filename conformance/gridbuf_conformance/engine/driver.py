@@ -31,8 +31,6 @@ from . import process
 from .process import Ending, Process, Restarted
 from .worker import answer, describe, devices_of
 
-__all__ = ["CannotLoad", "Description", "LocalWorker", "Result", "Worker", "opened"]
-
 _ANSWERS = frozenset({"observation", "unsupported", "raised", "error"})
 
 

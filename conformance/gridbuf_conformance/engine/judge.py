@@ -21,8 +21,6 @@ from ..rules import CHECKS, CONSUMER_CHECKS, Subject, catalogue
 from ..rules.catalogue import Rule
 from ..rules.scope import Scope
 
-__all__ = ["judge", "judge_export", "level_on"]
-
 
 def judge(
     observation: Observation, plan: Plan | None, rule_ids: Iterable[str], scope: Scope

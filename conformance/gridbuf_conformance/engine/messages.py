@@ -8,8 +8,6 @@ from typing import Any
 
 from ..info import wire
 
-__all__ = ["HEADER", "body_bytes", "decode", "receive", "send"]
-
 HEADER = struct.Struct("<Q")
 _MOST_BYTES = 1 << 28
 

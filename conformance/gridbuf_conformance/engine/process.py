@@ -26,8 +26,6 @@ from ..info import steps
 from ..targets import CannotLoad
 from . import messages
 
-__all__ = ["START_LIMIT_S", "Ending", "Process", "Restarted"]
-
 START_LIMIT_S = 120.0
 """How long an import may take: large libraries on a cold disk."""
 _PATIENCE = 3

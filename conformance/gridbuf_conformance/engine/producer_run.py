@@ -38,8 +38,6 @@ from .worker import system
 if TYPE_CHECKING:
     from ..plan.strategies import Declared
 
-__all__ = ["check", "check_plans", "check_producer", "replay"]
-
 
 def check_producer(producer: Any, **options: Any) -> Report:
     """Judges a producer on the plans of a profile; the options are those of `session.Options`.

@@ -13,8 +13,6 @@ from ..rules.catalogue import rule_of_step, with_role
 from ..rules.scope import Scope
 from .driver import Result
 
-__all__ = ["guarded", "no_interface", "scrubbed", "suite_error", "verdicts_of", "verdicts_of_death"]
-
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}\b")
 
 

@@ -34,8 +34,6 @@ from .results import no_interface, verdicts_of, verdicts_of_death
 from .worker import contained
 from .tally import FINDINGS, Tally
 
-__all__ = ["Run"]
-
 SUITE_NAME = "gridbuf-conformance"
 
 _REMARKS = {

@@ -18,8 +18,6 @@ from ..targets import shown
 from .driver import opened
 from .run import Run
 
-__all__ = ["Options", "patterns", "run_plans", "run_profile"]
-
 
 @dataclass(frozen=True)
 class Options:

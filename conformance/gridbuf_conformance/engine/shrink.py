@@ -17,8 +17,6 @@ from ..plan.profiles import Profile
 from .run import Run
 from .tally import Tally, weight
 
-__all__ = ["Batch", "ask_rounds", "drawn_batch", "shrink_all"]
-
 _RESET_BUDGET = 16
 
 _SHRINK_COST = {"crash": 4, "unstable": 8, "timeout": 40}

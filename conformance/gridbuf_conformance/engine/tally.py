@@ -12,8 +12,6 @@ from ..outcomes import FAILED, Outcome, Verdict, worst
 from ..plan import Plan
 from ..rules.catalogue import Rule
 
-__all__ = ["FINDINGS", "Tally", "weight"]
-
 FINDINGS = FAILED | {Outcome.FRAGILE, Outcome.ADVISORY, Outcome.ERROR}
 
 _SHOWN = 3

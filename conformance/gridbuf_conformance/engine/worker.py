@@ -36,17 +36,6 @@ from ..plan.producer import Capabilities, is_declined, python_view
 from ..targets import CannotLoad, Target, WrongSide, load, loading
 from .messages import receive, send
 
-__all__ = [
-    "answer",
-    "answer_all",
-    "connected",
-    "contained",
-    "describe",
-    "devices_of",
-    "serve",
-    "system",
-]
-
 _PR_SET_PDEATHSIG = 1
 
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-__all__ = ["tolerance_of", "values"]
-
 _TOKEN = re.compile(r"[\[\]]|[^\s,\[\]]+")
 _SHAPE = re.compile(r"\w\[[^\[\]]*\]")
 """Brackets directly behind a word have a shape: `float64[2, 3]`."""

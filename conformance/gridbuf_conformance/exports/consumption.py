@@ -20,8 +20,6 @@ from ..info import ArrayInfo, ConsumptionInfo, ErrorInfo, ExportInfo
 from ..plan import Plan
 from . import Export, expected_values
 
-__all__ = ["Consumption"]
-
 _UNCLEAN = {
     "SystemError": "an exception was lost on the way",
     "AssertionError": "an assertion is not an answer to a caller",

@@ -13,8 +13,6 @@ from typing import Any
 from ..plan import Plan
 from .export import PLAIN, Export, Interface, Variant, export_of
 
-__all__ = ["adapted", "drawn", "first_exports", "listed"]
-
 _FIRST_DTYPES = ("float64", "float32", "uint8")
 _LISTED_PLANS: tuple[dict[str, Any], ...] = (
     {},

@@ -13,8 +13,6 @@ from ..plan import Plan
 from . import Export
 from .array_repr import tolerance_of
 
-__all__ = ["can_be_compared", "mistake", "number"]
-
 _ELEMENTS_LIMIT = 256
 _PRINTED = "repr(x)"
 _SUM = "x + 0"

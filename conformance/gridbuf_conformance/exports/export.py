@@ -33,24 +33,6 @@ from ..plan.producer import Capabilities
 from . import plans
 from .memory import Block
 
-__all__ = [
-    "EXPECTATIONS",
-    "PLAIN",
-    "Export",
-    "Interface",
-    "ObservedExport",
-    "Variant",
-    "export_of",
-    "fits",
-    "interface_of",
-    "interfaces",
-    "plan_of_dict",
-    "strided",
-    "variant_of",
-    "variants_about",
-    "variants_of",
-]
-
 PLAIN = "plain"
 EXPECTATIONS = ("right", "right-or-error", "error")
 

@@ -21,16 +21,6 @@ from ..abi.libraries import c_function, python_api
 from ..abi.machine_code import MACHINE, call, code_pages, unless_zero, words
 from ..interfaces.buffer_protocol.pybuffer import PyBuffer
 
-__all__ = [
-    "IS_NATIVE",
-    "Frame",
-    "Ledger",
-    "ViewFrame",
-    "deleter_address",
-    "python_deleter_address",
-    "release_function",
-]
-
 ROOM_BYTES = 128
 
 

@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import Enum
 
-__all__ = ["SLOT_BYTES", "Stage", "current", "enter", "hold", "only", "read", "release", "share"]
-
 
 class Stage(Enum):
     """The first part of a step, up to its colon: an interface, or a part of the measurement."""

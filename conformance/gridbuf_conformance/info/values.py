@@ -14,8 +14,6 @@ from typing import Any
 
 from .arrays import NONE, ErrorInfo, Value
 
-__all__ = ["attempt", "describe", "error_info", "has", "text_of", "type_name"]
-
 _DEPTH_LIMIT = 8
 _LENGTH_LIMIT = 256
 _TEXT_LIMIT = 200

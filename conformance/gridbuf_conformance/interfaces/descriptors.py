@@ -8,8 +8,6 @@ from ..abi.descriptors import Descriptor, Rejected
 from ..info import ArrayInfo
 from . import modules
 
-__all__ = ["descriptors_of", "readers"]
-
 
 def descriptors_of(info: ArrayInfo) -> dict[str, Descriptor]:
     """The arrays that an object's interfaces describe, such as "AI" and "DL"; not the rejected ones."""

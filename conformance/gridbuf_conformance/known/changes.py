@@ -9,8 +9,6 @@ from ..text import clean, plural
 from .edit import Changes
 from .records import Known
 
-__all__ = ["print_changes"]
-
 
 def print_changes(changes: Changes, path: str, console: Console) -> None:
     """Prints one line for each removed, changed or added record, then the file and the remaining work."""

@@ -27,8 +27,6 @@ from ..targets import Target
 from .records import Known, KnownError, parse, plan_of
 from .replays import State
 
-__all__ = ["Changes", "changes_by", "edited", "update"]
-
 _MAX_ACTUAL_CHARS = 200
 _HEADER = re.compile(r"[ \t]*\[\[[ \t]*known[ \t]*\]\]")
 _NEW_FILE = """\

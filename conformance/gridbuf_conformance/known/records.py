@@ -57,20 +57,6 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-__all__ = [
-    "KEYS",
-    "OUTCOMES",
-    "SIDES",
-    "Known",
-    "KnownError",
-    "KnownFailures",
-    "alike",
-    "parse",
-    "plan_of",
-    "read",
-    "shipped",
-]
-
 KEYS = (
     *("rule", "producer", "consumer", "versions", "plan", "outcome", "actual", "reason", "link"),
 )

@@ -16,8 +16,6 @@ from ..render.report import Report
 from ..rules.catalogue import with_role
 from .records import Known, KnownError, KnownFailures, alike
 
-__all__ = ["Pinned", "State", "declined_error", "pinned_by_rule", "require_matches"]
-
 
 def _declines_late(rule: str) -> bool:
     """Whether its pinned plan is always declined: a capability that is never made is known only at the end."""

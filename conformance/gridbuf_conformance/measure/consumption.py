@@ -33,8 +33,6 @@ from .keywords import keywords_for
 from .observation import light_info
 from .racing import at_once
 
-__all__ = ["consume"]
-
 _CAUSES_LIMIT = 8
 _WAIT_S = 0.02
 _PATIENCE_S = [2.0]

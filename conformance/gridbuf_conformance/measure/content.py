@@ -16,8 +16,6 @@ from ..abi.memory import Memory
 from ..info import MappingInfo, PointerInfo, TensorInfo
 from ..info.steps import Stage, enter
 
-__all__ = ["mapping_info", "packed_content", "poke_info", "walk"]
-
 _PACKED_LIMIT_BYTES = 2**16
 
 

@@ -21,8 +21,6 @@ from ..info import LookInfo
 from ..info.steps import Stage, enter
 from .forks import CAN_FORK, run_fork
 
-__all__ = ["METHODS", "listed", "look"]
-
 _ELEMENTS_LIMIT = 256
 METHODS = ("tolist", "to_pylist", "numpy", "to_numpy", "__array__")
 _DEATHS = frozenset({"SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL"})

@@ -14,8 +14,6 @@ from typing import Any
 
 from ..info import wire
 
-__all__ = ["CAN_FORK", "run_fork"]
-
 CAN_FORK = hasattr(os, "fork")
 LIMIT_S = 2.0
 """How long a fork may take. The threads of a library do not exist in a fork, and a call that waits for them hangs."""

@@ -22,8 +22,6 @@ from .content import mapping_info, packed_content, poke_info, walk
 from ..interfaces.dlpack_exchange.measure import exchange_info
 from .interface import interface_info, probe_info, struct_info
 
-__all__ = ["TOUCH_LIMIT_BYTES", "Held", "hooks"]
-
 TOUCH_LIMIT_BYTES = 2**26
 
 

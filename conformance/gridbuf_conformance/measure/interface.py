@@ -17,15 +17,6 @@ from ..info.steps import Stage, enter
 from ..info.values import attempt, describe
 from ..interfaces.buffer_protocol.measure import simple_request
 
-__all__ = [
-    "PROBED",
-    "array_attribute_info",
-    "described",
-    "interface_info",
-    "probe_info",
-    "struct_info",
-]
-
 PROBED = (
     "__array_interface__",
     "__array_struct__",

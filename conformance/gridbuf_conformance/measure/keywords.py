@@ -13,8 +13,6 @@ from typing import Any
 
 from ..exports import PLAIN, Export
 
-__all__ = ["keywords_for"]
-
 _VALUES: dict[str, tuple[bool | str | None, ...]] = {
     "copy": (True, False, None),
     "device": (None, "cpu"),

@@ -44,8 +44,6 @@ from .held import Held, hooks
 from .interface import interface_info
 from .resizing import resize_info
 
-__all__ = ["life_info"]
-
 _LEAK_ITERATIONS = 24
 _IMMORTAL: list[Counter] = []
 """Counting deleters that a leaked capsule still points to: they must never be freed."""

@@ -25,8 +25,6 @@ from .held import TOUCH_LIMIT_BYTES, Held, hooks
 from .interface import array_attribute_info, interface_info
 from .racing import race_info
 
-__all__ = ["THREADS", "observe"]
-
 THREADS = "threads"
 """In the groups of a measurement, it asks several threads to export the object at the same time."""
 

@@ -22,8 +22,6 @@ from ..info.values import attempt
 from ..plan.producer import is_declined
 from .resizing import resize_info
 
-__all__ = ["at_once", "race_info"]
-
 THREADS = 8
 _REPEATS = 50
 _MEETING_S = 5.0

@@ -32,8 +32,6 @@ from ..interfaces.dlpack_protocol.measure import NEWEST, export
 from .forks import CAN_FORK, run_fork
 from .interface import interface_info
 
-__all__ = ["resize_info"]
-
 _M_MMAP_THRESHOLD = -3
 _MAPPING_THRESHOLD_BYTES = 2**17
 _GROWN_ELEMENTS = 2**17

@@ -27,8 +27,6 @@ import sys
 from dataclasses import dataclass
 from functools import lru_cache
 
-__all__ = ["DTYPES", "DType", "fill_bytes", "packed"]
-
 _PERIOD = 4093
 _SEED_STEP = 769
 _LONG_DOUBLE_BYTES = ctypes.sizeof(ctypes.c_longdouble)

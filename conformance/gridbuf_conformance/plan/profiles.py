@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["DEFAULT", "PLAN_LIMIT_S", "PROFILES", "Profile", "profile_names", "profile_of"]
-
 DEFAULT = "default"
 """The profile of a gate, from whichever entry point it starts."""
 PLAN_LIMIT_S = 10.0

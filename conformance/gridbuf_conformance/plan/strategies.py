@@ -37,19 +37,6 @@ from .plan import DTYPES, UNTOUCHED_FROM_BYTES, Plan
 from .producer import Capabilities
 from .views import ViewMap
 
-__all__ = [
-    "DRAWS_PER_PLAN",
-    "Declared",
-    "boundary_plans",
-    "declared_plans",
-    "general_plans",
-    "huge_plans",
-    "rank_plans",
-    "sample",
-    "simplest_plan",
-    "smallest",
-]
-
 _ELEMENT_LIMIT = 2048
 """Elements of a plan that is walked: few enough for a walk in pure Python."""
 _PADDED_LIMIT_BYTES = 2**26

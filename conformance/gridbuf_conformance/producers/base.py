@@ -14,17 +14,6 @@ from ..plan.consumer import version_of
 from ..producer import Capabilities, Producer, Unsupported, python_view
 from . import BUILT_IN
 
-__all__ = [
-    "INTEGERS",
-    "TOUCHED_BYTES",
-    "FlatBytesProducer",
-    "HostProducer",
-    "declined",
-    "flat_bytes",
-    "row_major",
-    "viewed",
-]
-
 INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (64, 32, 16, 8))
 TOUCHED_BYTES = 2**26
 """The most that is asked of a library that writes every byte it makes."""

@@ -18,8 +18,6 @@ from .. import libraries
 from ..abi.gpu import has_gpu
 from ..libraries import Library, plain
 
-__all__ = ["Entry", "Registry"]
-
 
 @dataclass(frozen=True)
 class Entry:

@@ -23,8 +23,6 @@ from ..plan import Plan
 from ..producer import Capabilities, Producer, Unsupported
 from .base import TOUCHED_BYTES
 
-__all__ = ["RULES", "SharedLibraryProducer", "suite_of"]
-
 RULES = "DL-*,GT-16,GT-17,GT-20,GT-22,GT-23,XA-08"
 """The rules on tensors, and on what a plan asks of them."""
 _ENTRY = "gridbuf_conformance_suites"

@@ -16,8 +16,6 @@ from ..outcomes import Outcome
 from ..text import clean, plural, shorten
 from .summary import Absent, ReportDict, conclusion, matrices
 
-__all__ = ["message_of", "render"]
-
 _LABEL = "conformance"
 _COLOURS = {
     "passed": "#2a7d3f",

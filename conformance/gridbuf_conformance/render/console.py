@@ -39,8 +39,6 @@ from .summary import (
     telling,
 )
 
-__all__ = ["Printer", "render", "render_rule", "render_survey"]
-
 _STYLES = {
     "failed": "bold red",
     "error": "bold magenta",

@@ -20,8 +20,6 @@ from typing import Any
 
 from ..text import clean, plural, shorten
 
-__all__ = ["Scene", "to_svg", "to_text"]
-
 _MAX_ELEMENTS_DRAWN = 256
 _MAX_MARKS_DRAWN = 6
 _MAX_LABEL_CHARS = 90

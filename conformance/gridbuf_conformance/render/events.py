@@ -23,8 +23,6 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-__all__ = ["Event", "EventLog", "Listener", "to_json_lines"]
-
 Event = dict[str, Any]
 Listener = Callable[[Event], None]
 

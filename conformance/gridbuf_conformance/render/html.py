@@ -35,8 +35,6 @@ from .summary import (
     side_of,
 )
 
-__all__ = ["environment", "render"]
-
 _TOLD = ("failed", "error", "known", "fragile", "advisory")
 _LETTERS = {kind: "r" if kind == "fragile" else kind[0] for kind in KINDS}
 _MANY_ROWS = 14

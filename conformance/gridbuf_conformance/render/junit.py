@@ -16,8 +16,6 @@ from ..text import clean, shorten
 from .drawing import to_text
 from .summary import group_of, kind_of, labels, rule_text
 
-__all__ = ["render"]
-
 _MAX_VALUE_CHARS = 20_000
 _MAX_MESSAGE_CHARS = 300
 

@@ -35,8 +35,6 @@ from .summary import (
     side_of_rule,
 )
 
-__all__ = ["block", "prose", "render", "span"]
-
 _LIMIT_CHARS = 60_000
 _MAX_VALUE_CHARS = 1_500
 _MAX_NOTE_CHARS = 300

@@ -12,19 +12,6 @@ from ..rules.catalogue import GROUPS, KINDS, Rule, Source
 from ..text import clean, plural
 from .console import Printer
 
-__all__ = [
-    "ORACLES",
-    "levels",
-    "print_consumers",
-    "print_exports",
-    "print_finding",
-    "print_findings",
-    "print_libraries",
-    "print_producers",
-    "print_rule",
-    "print_rules",
-]
-
 ORACLES = {
     "META": "types and grammar of the values that the interface returns",
     "ARITH": "arithmetic on shape, strides and item size",

@@ -22,8 +22,6 @@ from .. import render
 from ..outcomes import FAILED, ExitCode, Outcome, exit_code_of
 from .events import Event, to_json_lines
 
-__all__ = ["FORMATS", "SCHEMA", "Report"]
-
 SCHEMA = "gridbuf-conformance-report/2"
 
 

@@ -12,8 +12,6 @@ from ..text import plural
 from .markdown import block, prose
 from .reference import ORACLES, levels
 
-__all__ = ["page", "sections"]
-
 _INTRODUCTION = """\
 Every rule of the suite, as `gridbuf-conformance explain ID` prints it. An id never changes its meaning and is never reused.
 Each rule links the sentence that it rests on, with the modal verb of that sentence and what it says in our words. The verb `undefined`

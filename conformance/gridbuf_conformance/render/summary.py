@@ -18,29 +18,6 @@ from ..rules import catalogue
 from ..rules.catalogue import Rule
 from ..text import plural
 
-__all__ = [
-    "GROUPS",
-    "KINDS",
-    "Absent",
-    "Cell",
-    "Finding",
-    "Matrix",
-    "Row",
-    "RuleText",
-    "conclusion",
-    "findings",
-    "group_of",
-    "kind_of",
-    "labels",
-    "matrices",
-    "matrix",
-    "remedy",
-    "rule_text",
-    "side_of",
-    "side_of_rule",
-    "telling",
-]
-
 _MAX_IDS_LISTED = 8
 
 ReportDict = Mapping[str, Any]

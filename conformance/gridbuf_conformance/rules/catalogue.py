@@ -23,30 +23,6 @@ from ..info.steps import Stage
 from .registry import CHECKS, CONSUMER_CHECKS
 from ..tables import table
 
-__all__ = [
-    "BINDING",
-    "GROUPS",
-    "KINDS",
-    "LEVELS",
-    "PACKAGES",
-    "ROLES",
-    "SEVERITIES",
-    "VERBS",
-    "VERSION",
-    "Document",
-    "Group",
-    "Rule",
-    "Source",
-    "UnknownRule",
-    "digest",
-    "documents",
-    "load",
-    "matching",
-    "rule_of_step",
-    "select",
-    "with_role",
-]
-
 VERSION: str
 """The version of the catalogue: its `digest`. The package sets it when all checks are there."""
 

@@ -11,15 +11,6 @@ from ..plan import UNTOUCHED_FROM_BYTES
 from .subject import Subject
 from .verdicts import drawing_of, fail, ok, unsupported, untested
 
-__all__ = [
-    "hull_verdict",
-    "leaked",
-    "reach_verdict",
-    "readonly_verdict",
-    "resize_verdict",
-    "type_names",
-]
-
 _NAMES = {
     "AI": "the array interface",
     "AS": "the array struct",

@@ -6,8 +6,6 @@ from ..exports.consumption import Consumption
 from ..outcomes import Outcome, Verdict
 from .verdicts import fail, fragile, ok, unsupported
 
-__all__ = ["copied_as_told", "shared_as_told", "taken", "unclean_verdict"]
-
 
 def taken(c: Consumption, control: Consumption | None) -> Verdict:
     """Whether the consumer did with an export what its variant allows; the heart of most checks."""

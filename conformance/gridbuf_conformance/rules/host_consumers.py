@@ -14,8 +14,6 @@ from .consumer_common import taken
 from .registry import Decide, consumer_check
 from .verdicts import advise, fail, ok, unsupported
 
-__all__ = ["about", "judge_results", "lives_on", "writability"]
-
 _OF_STRIDES = {"array-interface": "AI-22", "array-struct": "AS-04", "buffer": "PB-32"}
 _MAY_BE_REFUSED = ("PB-07",)
 """No text says that a consumer must take such exports: a clean refusal is an advisory, a wrong result a failure."""

@@ -9,8 +9,6 @@ from ..exports.consumption import Consumption
 from ..outcomes import Verdict
 from .subject import Subject
 
-__all__ = ["CHECKS", "CONSUMER_CHECKS", "Check", "Decide", "check", "consumer_check"]
-
 Function = Callable[[Subject], Verdict]
 Decide = Callable[[Consumption, "Consumption | None"], Verdict]
 

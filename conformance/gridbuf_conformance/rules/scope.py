@@ -11,8 +11,6 @@ from typing import Protocol
 from ..info import Observation
 from ..tables import table
 
-__all__ = ["Scope", "UnknownEdition", "chosen", "editions", "speaks_gt4py"]
-
 _NOT_A_STORAGE = (
     "for arrays with GT4Py's attributes, and producers that declare layouts, alignment, dims or halo; "
     "ask for it with --storage (storage=True)"

@@ -33,9 +33,6 @@ from ..plan import Plan
 from ..plan.views import ViewMap
 from .scope import Scope
 
-__all__ = ["Subject", "overlap"]
-
-
 _T = TypeVar("_T")
 
 

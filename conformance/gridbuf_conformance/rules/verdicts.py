@@ -7,8 +7,6 @@ from typing import Any
 from ..abi.descriptors import Descriptor
 from ..outcomes import Outcome, Verdict
 
-__all__ = ["advise", "drawing_of", "fail", "fragile", "ok", "unsupported", "untested"]
-
 
 def ok(note: str = "") -> Verdict:
     """The rule holds."""

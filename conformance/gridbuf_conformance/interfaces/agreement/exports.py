@@ -27,8 +27,6 @@ from ...exports.export import (
 )
 from ...exports.memory import Block
 
-__all__ = ["INTERFACES", "ObservedSeveral"]
-
 _PARTS = ("buffer", "array-interface", "dlpack")
 
 

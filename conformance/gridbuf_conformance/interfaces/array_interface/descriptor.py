@@ -12,8 +12,6 @@ from ...info import NONE, ArrayInfo, InterfaceInfo, RequestInfo, Value
 from ..buffer_protocol.descriptor import simple_view
 from . import typestr
 
-__all__ = ["DictRules", "address_and_flag", "of_array_interface", "of_fields", "present", "readers"]
-
 
 def of_array_interface(info: InterfaceInfo, buffer: Mapping[str, RequestInfo] | None) -> Descriptor:
     """The descriptor of an `__array_interface__` dict; `buffer` holds the info on the object's own buffer.

@@ -15,19 +15,6 @@ from ...outcomes import Verdict
 from ...rules.subject import Subject
 from ...rules.verdicts import advise, fail, ok, unsupported
 
-__all__ = [
-    "byte_order_verdict",
-    "descr_verdict",
-    "is_dict_verdict",
-    "keys_verdict",
-    "mask_verdict",
-    "shape_verdict",
-    "shown",
-    "size_verdict",
-    "strides_verdict",
-    "typestr_verdict",
-]
-
 
 def shown(value: Value | None) -> str:
     """A described value as a reader would write it."""

@@ -31,16 +31,6 @@ from ...exports.export import (
 )
 from ...exports.memory import Block
 
-__all__ = [
-    "INTERFACES",
-    "ObservedArrayInterface",
-    "DictVariant",
-    "explicit_strides",
-    "record_fields",
-    "typestr_of",
-    "without",
-]
-
 _ROOM_BYTES = 64
 
 

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from ...info import Value
 from ...abi.memory import POINTER_BYTES
 
-__all__ = ["BadTypestr", "Typestr", "descr_bytes", "legal_sizes", "parse"]
-
 _GRAMMAR = re.compile(r"([<>|])([tbiufcmMOSUV])([0-9]{1,18})(\[[0-9]*[a-zA-Zμ]+\])?")
 
 

@@ -9,8 +9,6 @@ from ...abi.descriptors import Descriptor, Rejected, entries_of
 from ...abi.elements import Element
 from ...info import ArrayInfo, StructInfo
 
-__all__ = ["of_array_struct", "readers"]
-
 
 def of_array_struct(info: StructInfo) -> Descriptor:
     """The descriptor of a `PyArrayInterface`; raises `Rejected` naming the AS rule that it breaks."""

@@ -35,8 +35,6 @@ from ...exports.export import (
 )
 from ...exports.memory import Block
 
-__all__ = ["INTERFACES", "ObservedArrayStruct", "Struct", "StructVariant"]
-
 C_ORDER, F_ORDER, ALIGNED, NATIVE, WRITABLE, HAS_DESCR = 0x1, 0x2, 0x100, 0x200, 0x400, 0x800
 _DESTRUCTOR = ctypes.PYFUNCTYPE(None, c_void_p)
 

@@ -10,8 +10,6 @@ from ...info import StructInfo
 from ...abi.capsule import capsule_name, capsule_pointer, is_capsule
 from ...abi.memory import POINTER_BYTES, Memory
 
-__all__ = ["FLAG_NAMES", "ArrayStruct", "announced_descr", "read_array_struct"]
-
 FLAG_NAMES = {
     0x1: "C-contiguous",
     0x2: "F-contiguous",

@@ -28,17 +28,6 @@ from ...exports.export import Export, ObservedExport, Variant
 from ...exports.memory import Block
 from ...exports.native import Ledger, ViewFrame, release_function
 
-__all__ = [
-    "INDIRECT",
-    "POINTER_BYTES",
-    "Answer",
-    "BufferVariant",
-    "BytesExporter",
-    "MethodVariant",
-    "ObservedBuffer",
-    "WrongMethodExporter",
-]
-
 WRITABLE, FORMAT, ND, STRIDES, INDIRECT = 0x1, 0x4, 0x8, 0x18, 0x118
 _ORDERS = {
     "row-major memory": (0x38, "C"),

@@ -11,8 +11,6 @@ from ...abi.elements import Element
 from ...info import ArrayInfo, RequestInfo, ViewInfo
 from . import pep3118
 
-__all__ = ["best_buffer", "of_buffer", "readers", "simple_view"]
-
 _BEST_FIRST = ("FULL_RO", "RECORDS_RO", "INDIRECT", "STRIDES", "ND|FORMAT", "ND", "SIMPLE")
 
 

@@ -22,8 +22,6 @@ from .answers import (
 from ...exports.export import PLAIN, Interface, Variant, strided, variants_of
 from ...exports.memory import Block
 
-__all__ = ["INTERFACES"]
-
 
 def _wrapped(ndim: int) -> Callable[[Answer, Block], None]:
     """Leading axes of extent 1 up to so many dimensions."""

@@ -14,8 +14,6 @@ from ...info import MethodInfo, PythonBufferInfo, ReleaseInfo, RequestInfo
 from ...info.steps import Stage, enter
 from ...info.values import attempt, describe, error_info
 
-__all__ = ["MAIN_REQUESTS", "buffer_info", "hold_buffer", "python_level_info", "simple_request"]
-
 MAIN_REQUESTS = ("FULL_RO", "RECORDS_RO", "STRIDES", "ND", "SIMPLE")
 """The requests that are tried, in this order, where any description of the buffer will do."""
 

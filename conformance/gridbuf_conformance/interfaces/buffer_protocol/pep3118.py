@@ -15,8 +15,6 @@ import sys
 from dataclasses import dataclass
 from functools import lru_cache
 
-__all__ = ["BadFormat", "Format", "parse"]
-
 _NATIVE_ORDER = "<" if sys.byteorder == "little" else ">"
 _LONG_DOUBLE_BYTES = ctypes.sizeof(ctypes.c_longdouble)
 _KINDS = {

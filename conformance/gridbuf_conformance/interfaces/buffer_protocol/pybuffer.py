@@ -15,8 +15,6 @@ from ...info import ViewInfo
 from ...abi.libraries import python_api
 from ...abi.memory import Memory
 
-__all__ = ["REQUESTS", "HeldBuffer", "PyBuffer", "RefusedRequest", "request"]
-
 SIMPLE, WRITABLE, FORMAT, ND, STRIDES = 0x0, 0x1, 0x4, 0x8, 0x18
 C_CONTIGUOUS, F_CONTIGUOUS, ANY_CONTIGUOUS, INDIRECT = 0x38, 0x58, 0x98, 0x118
 

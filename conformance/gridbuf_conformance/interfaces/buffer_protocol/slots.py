@@ -33,8 +33,6 @@ from typing import TYPE_CHECKING, Any
 from ...abi.libraries import python_api
 from .pybuffer import PyBuffer
 
-__all__ = ["BufferExporter", "answering_type", "failure", "own", "retained", "static_text"]
-
 
 class _Slot(Structure):
     _fields_ = [("slot", c_int), ("pfunc", c_void_p)]

@@ -24,8 +24,6 @@ from ..dlpack_protocol.exporter import CountedTensor, Exporter, ObservedDLPack
 from ...exports.export import PLAIN, Export, Interface, Variant
 from ...exports.memory import Block
 
-__all__ = ["INTERFACES", "ObservedExchange"]
-
 _NAME = b"dlpack_exchange_api"
 _FROM_OBJECT = PYFUNCTYPE(c_int, c_void_p, ctypes.POINTER(c_void_p))
 _TO_OBJECT = PYFUNCTYPE(c_int, c_void_p, ctypes.POINTER(c_void_p))

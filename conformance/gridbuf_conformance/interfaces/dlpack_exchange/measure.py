@@ -24,8 +24,6 @@ from ...info import CapsuleInfo, ExchangeInfo, TableLookInfo
 from ...info.steps import Stage, enter
 from ...info.values import attempt, error_info, type_name
 
-__all__ = ["exchange_info", "exchange_table"]
-
 _REPEATS = 8
 _JUNK_ADDRESS, _JUNK_OFFSET = 8, 2**40 + 1
 _NEW_SHAPE = (2, 3)

@@ -21,8 +21,6 @@ from ..dlpack_structs.structs import Tensor
 from ...abi.libraries import python_api
 from ...abi.memory import POINTER_BYTES, Memory
 
-__all__ = ["ATTRIBUTE", "ENTRIES", "Answer", "ExchangeTable", "read_table", "read_header"]
-
 ATTRIBUTE = "__dlpack_c_exchange_api__"
 ENTRIES = (
     "managed_tensor_allocator",

@@ -24,15 +24,6 @@ from ...exports.export import Export, ObservedExport, Variant
 from ...exports.memory import Block
 from ...exports.native import IS_NATIVE, Frame, deleter_address, python_deleter_address
 
-__all__ = [
-    "CountedTensor",
-    "DLPackVariant",
-    "Exporter",
-    "MeetingExporter",
-    "ObservedDLPack",
-    "ObservedLegacyDLPack",
-]
-
 VERSION = (1, 1)
 """What a versioned capsule is stamped with: before 1.2, where NULL strides are legal."""
 _MEETING_S = 0.5

@@ -28,8 +28,6 @@ from .exporter import (
 )
 from ...exports.export import PLAIN, Interface, Variant
 
-__all__ = ["INTERFACES", "NULL_STRIDES_1_2", "PLAIN_CAPABILITIES"]
-
 _BYTE_OFFSET = 64
 _MANY_DIMENSIONS = 65
 _LANES = 4

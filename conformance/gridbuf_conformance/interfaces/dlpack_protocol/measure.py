@@ -12,8 +12,6 @@ from ...info import CapsuleInfo, DeviceInfo
 from ...info.steps import Stage, enter
 from ...info.values import attempt, describe
 
-__all__ = ["call_info", "device_info", "export", "every_call_info"]
-
 VERSION_CALLS: dict[str, dict[str, Any]] = {
     "legacy": {},
     "max_version=None": {"max_version": None},

@@ -10,8 +10,6 @@ from ...abi.descriptors import Descriptor, Rejected, c_strides, entries_of
 from ...info import ArrayInfo, CapsuleInfo, TensorInfo
 from .structs import FLAG_COPIED, FLAG_READONLY, NARROW_CODES
 
-__all__ = ["of_dlpack", "of_tensor", "readers"]
-
 
 def of_dlpack(info: CapsuleInfo) -> Descriptor:
     """The descriptor of one capsule; raises `Rejected` naming the DL or DP rule that it breaks."""

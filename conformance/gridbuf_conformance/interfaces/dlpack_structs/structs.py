@@ -25,30 +25,6 @@ from ...abi.capsule import (
 from ...abi.libraries import c_function
 from ...abi.memory import POINTER_BYTES, Memory
 
-__all__ = [
-    "CPU",
-    "CUDA",
-    "CUDA_HOST",
-    "CUDA_MANAGED",
-    "DEVICE_TYPES",
-    "FLAG_COPIED",
-    "FLAG_PADDED",
-    "FLAG_READONLY",
-    "HOST_READABLE",
-    "NARROW_CODES",
-    "ROCM",
-    "TYPE_CODES",
-    "Counter",
-    "Exported",
-    "Managed",
-    "Tensor",
-    "VersionedManaged",
-    "callable_deleter",
-    "count_deletions",
-    "read_managed",
-    "read_tensor",
-]
-
 CPU, CUDA, CUDA_HOST, ROCM, CUDA_MANAGED = 1, 2, 3, 10, 13
 HOST_READABLE = frozenset({CPU, CUDA_HOST, 11, CUDA_MANAGED})
 """The device types whose memory the host can read as well."""

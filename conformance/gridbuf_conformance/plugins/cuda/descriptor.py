@@ -11,9 +11,6 @@ from ...info import NONE, ArrayInfo, InterfaceInfo
 from ...interfaces.array_interface.descriptor import DictRules, address_and_flag, of_fields, present
 from ...interfaces.dlpack_structs.structs import CUDA
 
-__all__ = ["of_cuda_interface", "readers"]
-
-
 _CAI = DictRules(
     *("CAI-01", "CAI-02", "CAI-03", "CAI-04", "CAI-04"),
     *("CAI-04", "CAI-12", "CAI-11", "CAI-05", "CAI-07"),

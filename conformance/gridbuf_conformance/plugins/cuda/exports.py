@@ -32,8 +32,6 @@ from ...exports.export import (
 )
 from ...exports.memory import Block
 
-__all__ = ["INTERFACES", "PENDING_BYTE", "ObservedCudaInterface", "unavailable"]
-
 PENDING_BYTE = 0x2A
 """What the elements hold when the work that is pending on the exported stream is done."""
 _PENDING_MILLISECONDS = 200

@@ -29,8 +29,6 @@ from ...interfaces.dlpack_exchange.measure import exchange_table
 from ...measure.held import Held
 from ...measure.interface import interface_info
 
-__all__ = ["add_streams", "add_life", "add_light", "add_metadata", "add_attributes", "add_pending"]
-
 _SLOW_MILLISECONDS = 20
 
 

@@ -10,8 +10,6 @@ from ...info import NONE, EntryInfo
 from ...interfaces.array_interface.descriptor import DictRules, address_and_flag, of_fields, present
 from ...interfaces.dlpack_structs.structs import CUDA
 
-__all__ = ["of_entry"]
-
 _GT = DictRules("GT-01", *("GT-02",) * 9)
 
 

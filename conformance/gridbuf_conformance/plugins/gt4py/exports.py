@@ -22,8 +22,6 @@ from ...interfaces.array_interface.exports import typestr_of
 from ...exports.export import PLAIN, Export, Interface, ObservedExport, Variant, variants_of
 from ...exports.memory import Block
 
-__all__ = ["INTERFACES", "ObservedDataInterface", "EntriesVariant"]
-
 _HOOKS = ("acquire", "touch", "release")
 
 

@@ -34,8 +34,6 @@ from ...measure.content import walk
 from ...measure.held import Held
 from ...measure.interface import described
 
-__all__ = ["HOOKS", "add_content", "data_interface_info", "add_metadata", "add_attributes"]
-
 _SLOW_MILLISECONDS = 5
 
 

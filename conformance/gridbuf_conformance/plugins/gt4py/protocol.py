@@ -15,8 +15,6 @@ from ...rules.registry import check
 from ...rules.subject import Subject, overlap
 from ...rules.verdicts import advise, fail, ok, unsupported, untested
 
-__all__ = ["arrays_of", "entries_of", "is_cartesian", "names_of", "names_of_entries", "pair_of"]
-
 
 def arrays_of(s: Subject) -> dict[str, Descriptor]:
     """The descriptors whose place and layout can be held against the plan; a buffer of bytes may be a fresh one each time."""

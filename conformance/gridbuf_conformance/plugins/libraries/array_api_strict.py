@@ -16,8 +16,6 @@ from ...producer import Capabilities, Unsupported
 from ...producers.base import INTEGERS, HostProducer, viewed
 from .numpy import NumPyProducer
 
-__all__ = ["DeviceProducer", "StrictProducer"]
-
 _NUMPY = NumPyProducer()
 _DTYPES = ("float64", "float32", *INTEGERS, "bool", "complex64", "complex128")
 

@@ -16,8 +16,6 @@ from ...producer import Capabilities, Unsupported
 from ...producers.base import TOUCHED_BYTES, HostProducer
 from .numpy import numpy_dtype
 
-__all__ = ["PlaneProducer"]
-
 
 class PlaneProducer(HostProducer):
     """The plane of a grey `VideoFrame`: height x width through DLPack, raw bytes through the buffer."""

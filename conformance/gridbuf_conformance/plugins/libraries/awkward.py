@@ -15,8 +15,6 @@ from ...producer import Unsupported
 from ...producers.base import HostProducer, row_major, viewed
 from .numpy import NumPyProducer
 
-__all__ = ["IndexProducer"]
-
 _NUMPY = NumPyProducer()
 _DTYPES = ("int64", "int32", "uint32", "int8", "uint8")
 

@@ -7,8 +7,6 @@ import bitarray
 from ...plan import Plan
 from ...producers.base import FlatBytesProducer, flat_bytes
 
-__all__ = ["BitarrayProducer"]
-
 
 class BitarrayProducer(FlatBytesProducer):
     """`bitarray.bitarray`, for read-only plans `bitarray.frozenbitarray`."""

@@ -9,8 +9,6 @@ from ...plan import Plan
 from ...producers.base import HostProducer, row_major
 from .numpy import NumPyProducer, numpy_dtype
 
-__all__ = ["Blosc2Producer"]
-
 _DTYPES = tuple(
     name
     for name in NumPyProducer.capabilities.dtypes or ()

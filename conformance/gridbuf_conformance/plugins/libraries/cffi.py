@@ -11,8 +11,6 @@ from ...producer import Unsupported
 from ...producers.base import FlatBytesProducer, flat_bytes
 from .standard import MmapProducer
 
-__all__ = ["CffiProducer", "ReadOnlyProducer"]
-
 
 class CffiProducer(FlatBytesProducer):
     """`ffi.buffer` over an array that `ffi.new` made; the buffer keeps the array."""

@@ -7,8 +7,6 @@ import cramjam
 from ...plan import Plan
 from ...producers.base import FlatBytesProducer, flat_bytes
 
-__all__ = ["CramjamProducer"]
-
 
 class CramjamProducer(FlatBytesProducer):
     """`cramjam.Buffer` of a copy; it exports read-only memory only."""

@@ -11,8 +11,6 @@ from ...plan import Plan
 from ...producers.base import HostProducer, row_major
 from .numpy import numpy_dtype
 
-__all__ = ["StorageViewProducer"]
-
 _DTYPES = ("float32", "float16", "int32", "int16", "int8", "bfloat16")
 
 

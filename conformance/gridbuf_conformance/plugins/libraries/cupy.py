@@ -13,8 +13,6 @@ from ...producer import Capabilities
 from ...producers.base import INTEGERS, HostProducer, viewed
 from .numpy import numpy_dtype
 
-__all__ = ["CuPyProducer"]
-
 _DTYPES = ("float64", "float32", "float16", *INTEGERS, "bool", "complex64", "complex128")
 
 

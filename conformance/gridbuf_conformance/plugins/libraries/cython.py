@@ -17,8 +17,6 @@ from ...producer import Unsupported, python_view
 from ...producers.base import HostProducer, row_major
 from .numpy import numpy_dtype
 
-__all__ = ["CythonProducer"]
-
 
 class CythonProducer(HostProducer):
     """A typed memoryview of two dimensions of float64, with slices and transposition."""

@@ -11,8 +11,6 @@ from ...plan import Plan
 from ...producers.base import HostProducer, row_major
 from .numpy import numpy_dtype
 
-__all__ = ["DrJitProducer"]
-
 _NAMES = {
     "float64": "TensorXf64",
     "float32": "TensorXf",

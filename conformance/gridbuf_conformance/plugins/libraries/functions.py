@@ -13,30 +13,6 @@ from importlib import import_module
 from operator import attrgetter
 from typing import Any
 
-__all__ = [
-    "bytearray_of",
-    "bytes_of",
-    "cffi_from_buffer",
-    "cramjam_zlib",
-    "ctypes_from_buffer",
-    "jax_asarray",
-    "jax_from_dlpack",
-    "mlx_asarray",
-    "mpi4py_memory",
-    "numpy_frombuffer",
-    "paddle_from_dlpack",
-    "pyarrow_py_buffer",
-    "pyarrow_readinto",
-    "pyqt6_bytearray",
-    "pyside6_bytearray",
-    "pyzmq_frame",
-    "tensorflow_constant",
-    "tensorflow_from_dlpack",
-    "torch_frombuffer",
-    "warp_from_dlpack",
-    "zstandard_compress",
-]
-
 
 def gives_bytes(function: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """Marks a consumer whose result is one dimension of elements or bytes, in row-major order."""

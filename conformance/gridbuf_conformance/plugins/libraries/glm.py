@@ -10,8 +10,6 @@ from ...plan import Plan
 from ...producer import Capabilities, Unsupported
 from ...producers.base import HostProducer, row_major
 
-__all__ = ["ArrayProducer", "MatrixProducer"]
-
 _PREFIXES = {
     **{"float64": "d", "float32": "", "int32": "i", "uint32": "u", "int64": "i64"},
     **{"uint64": "u64", "int16": "i16", "uint16": "u16", "int8": "i8", "uint8": "u8"},

@@ -21,16 +21,6 @@ from ...producer import Capabilities
 from ...producers.base import HostProducer, viewed
 from .numpy import NumPyProducer, numpy_dtype, write_content
 
-__all__ = [
-    "BufferProducer",
-    "DeviceProducer",
-    "ManagedProducer",
-    "OnDevice",
-    "PinnedProducer",
-    "PlainProducer",
-    "keywords",
-]
-
 _KEYS = frozenset({"layout", "alignment_size", "aligned_index", "dims"})
 
 

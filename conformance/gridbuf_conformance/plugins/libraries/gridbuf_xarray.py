@@ -15,8 +15,6 @@ from ...plan import Plan
 from ...producer import Unsupported
 from .storages import CpuStorageProducer
 
-__all__ = ["XarrayOfStorageProducer"]
-
 
 class XarrayOfStorageProducer(CpuStorageProducer):
     """`DataArray(storage, dims=storage.dims)`."""

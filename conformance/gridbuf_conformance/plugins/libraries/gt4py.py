@@ -19,8 +19,6 @@ from ...producer import Capabilities, Unsupported
 from ...producers.base import INTEGERS, HostProducer
 from .numpy import NumPyProducer, numpy_dtype, write_content
 
-__all__ = ["GT4PyProducer"]
-
 _DTYPES = ("float64", "float32", *INTEGERS, "bool")
 _PRESET = "gridbuf-conformance"
 

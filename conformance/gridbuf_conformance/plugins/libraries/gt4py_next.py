@@ -23,8 +23,6 @@ from ...producer import Capabilities, Unsupported
 from ...producers.base import INTEGERS, HostProducer
 from .numpy import NumPyProducer, numpy_dtype, write_content
 
-__all__ = ["AllocatorProducer", "FieldProducer", "GT4PyNextProducer", "GridbufNextProducer"]
-
 LayoutMapper = Callable[[Sequence[gtx.Dimension]], Any]
 _DTYPES = ("float64", "float32", *INTEGERS, "bool")
 

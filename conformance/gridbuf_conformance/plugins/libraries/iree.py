@@ -11,8 +11,6 @@ from ...plan import Plan
 from ...producer import Unsupported
 from ...producers.base import FlatBytesProducer, flat_bytes
 
-__all__ = ["IreeProducer"]
-
 
 @cache
 def _device() -> iree.runtime.HalDevice:

@@ -10,8 +10,6 @@ from ...plan import Plan
 from ...producers.base import INTEGERS, HostProducer, row_major
 from .numpy import numpy_dtype
 
-__all__ = ["DeletedProducer", "JaxProducer", "KeysProducer", "TracedProducer"]
-
 _SPECIAL = tuple(
     name
     for name in ("bfloat16", "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn")

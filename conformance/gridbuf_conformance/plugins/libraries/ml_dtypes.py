@@ -12,8 +12,6 @@ from ...plan import Plan
 from ...producers.base import HostProducer, row_major
 from .numpy import NumPyProducer
 
-__all__ = ["MlDtypesProducer"]
-
 _DTYPES = ("bfloat16", "float8_e4m3fn", "float8_e5m2")
 
 

@@ -13,8 +13,6 @@ from ...producer import Capabilities
 from ...producers.base import TOUCHED_BYTES, HostProducer
 from .numpy import numpy_dtype
 
-__all__ = ["DenseElementsProducer"]
-
 _DTYPES = ("float64", "float32", "float16", "int64", "int32", "int16")
 
 

@@ -14,8 +14,6 @@ from ...producer import Capabilities, Unsupported
 from ...producers.base import TOUCHED_BYTES, HostProducer, viewed
 from .numpy import numpy_dtype
 
-__all__ = ["MlxProducer"]
-
 mx.set_default_device(mx.cpu)
 
 _DTYPES = (

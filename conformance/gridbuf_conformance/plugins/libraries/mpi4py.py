@@ -7,8 +7,6 @@ import mpi4py
 from ...plan import Plan
 from ...producers.base import FlatBytesProducer, flat_bytes
 
-__all__ = ["Mpi4pyProducer"]
-
 # Memory needs neither of them, and a test of memory must not start MPI.
 mpi4py.rc.initialize = False
 mpi4py.rc.finalize = False

@@ -12,8 +12,6 @@ from ...plan import Plan
 from ...producers.base import FlatBytesProducer, HostProducer, row_major
 from .numpy import numpy_dtype
 
-__all__ = ["BuilderProducer", "NanoarrowProducer"]
-
 _TYPES = {
     **{"float64": nanoarrow.float64, "float32": nanoarrow.float32, "float16": nanoarrow.float16},
     **{

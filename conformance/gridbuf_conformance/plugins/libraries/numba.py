@@ -13,8 +13,6 @@ from ...producer import Capabilities, Unsupported
 from ...producers.base import INTEGERS, HostProducer, viewed
 from .numpy import numpy_dtype
 
-__all__ = ["NumbaProducer"]
-
 _DTYPES = ("float64", "float32", *INTEGERS, "complex64", "complex128")
 
 

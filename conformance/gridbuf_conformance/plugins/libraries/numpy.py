@@ -14,17 +14,6 @@ from ...plan.dtypes import DType
 from ...producer import Capabilities, Unsupported
 from ...producers.base import HostProducer, row_major, viewed
 
-__all__ = [
-    "MAX_NDIM",
-    "FieldProducer",
-    "MappedProducer",
-    "NumPyProducer",
-    "ReferencesProducer",
-    "ScalarProducer",
-    "numpy_dtype",
-    "write_content",
-]
-
 MAX_NDIM = 64 if int(np.__version__.partition(".")[0]) >= 2 else 32
 """The most dimensions that this NumPy's arrays have."""
 _STRINGS: Any = getattr(getattr(np, "dtypes", None), "StringDType", None)

@@ -10,8 +10,6 @@ from ...plan import Plan
 from ...producers.base import INTEGERS, HostProducer, row_major
 from .numpy import NumPyProducer
 
-__all__ = ["OrtValueProducer"]
-
 _DTYPES = ("float64", "float32", "float16", *INTEGERS, "bool")
 
 

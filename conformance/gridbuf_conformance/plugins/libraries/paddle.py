@@ -13,8 +13,6 @@ from ...producer import Capabilities, Unsupported
 from ...producers.base import TOUCHED_BYTES, HostProducer, viewed
 from .numpy import numpy_dtype
 
-__all__ = ["PaddleProducer"]
-
 _DTYPES = (
     *("float64", "float32", "float16", "int64", "int32", "int16", "int8", "uint8", "bool"),
     *("complex64", "complex128", "bfloat16"),

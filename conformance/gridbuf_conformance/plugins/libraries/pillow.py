@@ -7,8 +7,6 @@ from PIL import Image
 from ...plan import Plan
 from ...producers.base import HostProducer, row_major
 
-__all__ = ["PillowProducer"]
-
 _MODES = {"uint8": "L", "int32": "I", "float32": "F", "uint16": "I;16"}
 
 

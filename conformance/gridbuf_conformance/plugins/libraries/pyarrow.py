@@ -13,8 +13,6 @@ from ...producer import Capabilities, Unsupported
 from ...producers.base import INTEGERS, TOUCHED_BYTES, HostProducer, flat_bytes, row_major
 from .numpy import MAX_NDIM, NumPyProducer, numpy_dtype
 
-__all__ = ["ArrayProducer", "BufferProducer", "NullsProducer", "TensorProducer"]
-
 _DTYPES = ("float64", "float32", "float16", *INTEGERS)
 
 

@@ -23,8 +23,6 @@ from ...producer import Capabilities, Unsupported  # noqa: E402
 from ...producers.base import TOUCHED_BYTES, HostProducer, row_major  # noqa: E402
 from .numpy import NumPyProducer, write_content  # noqa: E402
 
-__all__ = ["PixelArrayProducer", "ProxyProducer", "SoundProducer", "SurfaceProducer"]
-
 _DEPTHS = {"uint32": 32, "uint16": 16, "uint8": 8}
 
 

@@ -11,8 +11,6 @@ from PyQt6.QtCore import PYQT_VERSION_STR, QByteArray
 from ...plan import Plan
 from ...producers.base import FlatBytesProducer
 
-__all__ = ["ByteArrayProducer"]
-
 
 class ByteArrayProducer(FlatBytesProducer):
     """`QByteArray` of a copy."""

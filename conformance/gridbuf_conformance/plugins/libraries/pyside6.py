@@ -10,8 +10,6 @@ from PySide6.QtCore import QByteArray
 from ...plan import Plan
 from ...producers.base import FlatBytesProducer
 
-__all__ = ["ByteArrayProducer"]
-
 
 class ByteArrayProducer(FlatBytesProducer):
     """`QByteArray` of a copy."""

@@ -9,8 +9,6 @@ from ...producer import Unsupported
 from ...producers.base import FlatBytesProducer, flat_bytes
 from .standard import MmapProducer
 
-__all__ = ["FrameProducer"]
-
 _READONLY = MmapProducer()
 
 

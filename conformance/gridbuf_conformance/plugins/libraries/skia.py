@@ -12,8 +12,6 @@ from ...producer import Unsupported
 from ...producers.base import HostProducer, row_major
 from .numpy import numpy_dtype
 
-__all__ = ["BitmapProducer"]
-
 
 class BitmapProducer(HostProducer):
     """`skia.Bitmap` of height x width bytes."""

@@ -22,16 +22,6 @@ from ...plan import UNTOUCHED_FROM_BYTES, Plan
 from ...producer import Capabilities, Unsupported
 from ...producers.base import HostProducer
 
-__all__ = [
-    "ArrayProducer",
-    "ByteArrayProducer",
-    "BytesProducer",
-    "CtypesProducer",
-    "CtypesSpecialProducer",
-    "MemoryViewProducer",
-    "MmapProducer",
-]
-
 _TOUCHED_BYTES = (
     UNTOUCHED_FROM_BYTES - 1
 )  # the most a type can make that writes every byte it makes

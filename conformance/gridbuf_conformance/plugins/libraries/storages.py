@@ -20,15 +20,6 @@ from ...producer import python_view
 from .gridbuf import BufferProducer, OnDevice, keywords
 from .numpy import numpy_dtype, write_content
 
-__all__ = [
-    "CpuStorageProducer",
-    "GpuStorageProducer",
-    "ManagedStorageProducer",
-    "StorageProducer",
-    "SyncedStorageProducer",
-    "TwoLayoutsProducer",
-]
-
 _BUFFERS = BufferProducer.capabilities
 _KEYS = replace(_BUFFERS, halo=True, declares=_BUFFERS.declares | {"halo"})
 

@@ -14,8 +14,6 @@ from ...plan import Plan  # noqa: E402
 from ...producers.base import INTEGERS, HostProducer, row_major  # noqa: E402
 from .numpy import numpy_dtype  # noqa: E402
 
-__all__ = ["StringProducer", "TensorFlowProducer"]
-
 _DTYPES = (
     "float64",
     "float32",

@@ -14,18 +14,6 @@ from ...producer import Capabilities, Unsupported
 from ...producers.base import HostProducer, viewed
 from .standard import MmapProducer
 
-__all__ = [
-    "FakeProducer",
-    "FreedProducer",
-    "MetaProducer",
-    "NegativeProducer",
-    "OpaqueProducer",
-    "ReadOnlyProducer",
-    "SparseProducer",
-    "StridedProducer",
-    "TorchProducer",
-]
-
 _NAMES = (
     *("float64", "float32", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     *("bool", "complex64", "complex128", "float8_e4m3fn", "float8_e5m2"),

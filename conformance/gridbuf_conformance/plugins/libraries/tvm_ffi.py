@@ -15,8 +15,6 @@ from ...producer import Capabilities
 from ...producers.base import INTEGERS, HostProducer
 from .numpy import NumPyProducer
 
-__all__ = ["TvmFfiProducer"]
-
 _NUMPY = NumPyProducer()
 _DTYPES = ("float64", "float32", "float16", *INTEGERS, "bool")
 

@@ -11,8 +11,6 @@ from ...plan import Plan
 from ...producers.base import HostProducer, row_major
 from .numpy import numpy_dtype
 
-__all__ = ["VtProducer"]
-
 _ARRAYS = {
     **{"float64": "DoubleArray", "float32": "FloatArray", "float16": "HalfArray"},
     **{"int64": "Int64Array", "int32": "IntArray", "int16": "ShortArray"},

@@ -14,8 +14,6 @@ from ...producers.base import INTEGERS, HostProducer, row_major
 from .numpy import numpy_dtype
 from .standard import MmapProducer
 
-__all__ = ["AosProducer", "ReadOnlyProducer", "SoaProducer"]
-
 _DTYPES = ("float64", "float32", *INTEGERS)
 
 

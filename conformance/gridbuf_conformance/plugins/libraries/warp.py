@@ -12,8 +12,6 @@ from ...plan import Plan
 from ...producer import Unsupported
 from ...producers.base import HostProducer, row_major, viewed
 
-__all__ = ["WarpProducer"]
-
 warp.config.quiet = True  # the worker's answers are on the standard output
 
 _DTYPES = {

@@ -12,8 +12,6 @@ from ...producer import Unsupported
 from ...producers.base import HostProducer
 from .numpy import NumPyProducer
 
-__all__ = ["XarrayProducer"]
-
 _NUMPY = NumPyProducer()
 
 

@@ -9,8 +9,6 @@ import zstandard
 from ...plan import Plan
 from ...producers.base import FlatBytesProducer, flat_bytes
 
-__all__ = ["ZstandardProducer"]
-
 
 class ZstandardProducer(FlatBytesProducer):
     """`BufferWithSegments(content, segments)[0]`: a `BufferSegment`, read-only."""

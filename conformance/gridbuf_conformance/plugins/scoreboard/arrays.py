@@ -13,8 +13,6 @@ from typing import Any
 
 from ...plan import Plan
 
-__all__ = ["ARRAYS", "VERSION", "Array"]
-
 VERSION = 1
 
 

@@ -39,8 +39,6 @@ from ...targets import CannotLoad, Target, load
 from ...text import clean, shorten
 from .arrays import ARRAYS
 
-__all__ = ["make", "serve", "shown"]
-
 _NUMBERS = "biufcMm"
 _MAX_CHARS = 200
 _OTHERS = 4

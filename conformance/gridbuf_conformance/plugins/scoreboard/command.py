@@ -18,8 +18,6 @@ from . import page
 if TYPE_CHECKING:
     from ...cli.arguments import Commands
 
-__all__ = ["add", "run"]
-
 _EPILOG = """\
 Each cell is a producer, a consumer and 66 arrays. Two libraries share a process; a crash or a hang is an outcome.
 Without --compare the exit code is 0 whatever the libraries do; with it, 1 says that a cell changed.

@@ -30,8 +30,6 @@ from .records import (
 from ...render.html import environment
 from ...text import one_line
 
-__all__ = ["on_console", "render"]
-
 _FEATURES = tuple(dict.fromkeys(array.feature for array in ARRAYS.values()))
 _HARM = {name for name, (letter, _) in OUTCOMES.items() if letter in HARM}
 

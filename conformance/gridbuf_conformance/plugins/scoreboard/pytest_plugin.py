@@ -9,8 +9,6 @@ import pytest
 from ...pytest_plugin import settings_of
 from . import Selection, differences, load, run
 
-__all__ = ["pytest_runtest_setup"]
-
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Compares the scoreboard with the record of each marker `gridbuf_interop`."""

@@ -19,25 +19,6 @@ from ... import libraries
 from ...version import __version__
 from .arrays import ARRAYS, VERSION
 
-__all__ = [
-    "HARM",
-    "MEMORY",
-    "OUTCOMES",
-    "RIGHT",
-    "SCHEMA",
-    "Cell",
-    "Pair",
-    "Record",
-    "RecordError",
-    "differences",
-    "features",
-    "load",
-    "pairs",
-    "save",
-    "scores",
-    "standalone",
-]
-
 SCHEMA = "gridbuf-conformance-interop/1"
 
 OUTCOMES = {

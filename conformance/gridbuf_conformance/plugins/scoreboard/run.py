@@ -15,8 +15,6 @@ from ...targets import CannotLoad, Target, canonical, is_path
 from .arrays import ARRAYS
 from .records import RIGHT, Cell, Record
 
-__all__ = ["Selection", "library_of", "run"]
-
 _ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 
