@@ -1,4 +1,6 @@
-"""More consumers that only the zoo uses: entry points of libraries that take a buffer or DLPack themselves."""
+"""More consumers that only the zoo uses: entry points of libraries that take a buffer or DLPack
+themselves.
+"""
 
 from __future__ import annotations
 
@@ -100,7 +102,9 @@ def skia_frombytes(exporter: Any) -> Any:
 
 @gives_bytes
 def soundfile_buffer_written(exporter: Any) -> Any:
-    """The plain bytes of samples of float32 as python-soundfile writes them to a file without a header."""
+    """The plain bytes of samples of float32 as python-soundfile writes them to a file without a
+    header.
+    """
     import io
 
     import soundfile

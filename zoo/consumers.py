@@ -1,7 +1,8 @@
-"""Consumers that only the zoo uses: functions of one exporter, each around one documented import of a library.
+"""Consumers that only the zoo uses: functions of one exporter, each around one documented import of
+a library.
 
-A target names the file, relative to the folder `conformance`: `zoo/consumers.py:cuda_core_view`. Each function imports
-its library, because no environment has them all.
+A target names the file, relative to the folder `conformance`: `zoo/consumers.py:cuda_core_view`.
+Each function imports its library, because no environment has them all.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ NUMBERS = "float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64"
 
 
 def cuda_core_view(exporter: Any) -> Any:
-    """`cuda.core`'s view of host memory; -1 asks for no synchronization. 0.3 has only the constructor."""
+    """`cuda.core`'s view of host memory; -1 asks for no synchronization. 0.3 has only the
+    constructor.
+    """
     try:
         from cuda.core.utils import StridedMemoryView
     except ImportError:
@@ -106,7 +109,8 @@ def xgboost_data(exporter: Any) -> Any:
     return kept.toarray().astype("float32", copy=False)
 
 
-# Consumers of numbers of some types -----------------------------------------------------------------------------------
+# Consumers of numbers of some types
+# -----------------------------------------------------------------------------------
 
 
 _KINDS = {
@@ -118,7 +122,9 @@ _KINDS = {
 
 
 def taken(exporter: Any, dtypes: str, *ndims: int) -> tuple[str, tuple[int, ...]]:
-    """The name of the type and the shape, by the description alone; TypeError unless a function takes them."""
+    """The name of the type and the shape, by the description alone; TypeError unless a function
+    takes them.
+    """
     if hasattr(exporter, "__array_interface__"):
         described = exporter.__array_interface__
         code, itemsize = described["typestr"][1], int(described["typestr"][2:])
@@ -147,11 +153,14 @@ def _numbers(content: Any, dtype: str, shape: tuple[int, ...]) -> Any:
     return np.frombuffer(content, dtype).reshape(shape)
 
 
-# Consumers of NumPy's arrays ------------------------------------------------------------------------------------------
+# Consumers of NumPy's arrays
+# ------------------------------------------------------------------------------------------
 
 
 def _array(exporter: Any) -> Any:
-    """NumPy's array of an exporter, by the interfaces that NumPy reads correctly. `numpy.asarray` is a separate target."""
+    """NumPy's array of an exporter, by the interfaces that NumPy reads correctly. `numpy.asarray`
+    is a separate target.
+    """
     import numpy as np
 
     if isinstance(getattr(exporter, "__array_interface__", {}).get("data"), tuple):
@@ -160,7 +169,9 @@ def _array(exporter: Any) -> Any:
 
 
 def _array_of(exporter: Any, dtypes: str, *ndims: int) -> Any:
-    """The array, if it has one of these types and numbers of dimensions, and elements; else TypeError."""
+    """The array, if it has one of these types and numbers of dimensions, and elements; else
+    TypeError.
+    """
     array = _array(exporter)
     if (
         array.dtype.name not in dtypes.split()
@@ -174,7 +185,9 @@ def _array_of(exporter: Any, dtypes: str, *ndims: int) -> Any:
 
 
 def nbytes(exporter: Any) -> int:
-    """The size of a row-major buffer; BufferError for others. Functions that take plain bytes take them in that order."""
+    """The size of a row-major buffer; BufferError for others. Functions that take plain bytes take
+    them in that order.
+    """
     with memoryview(exporter) as view:
         if not view.c_contiguous or not view.nbytes:
             raise BufferError("not plain bytes in row-major order")
@@ -533,7 +546,9 @@ def skia_data(exporter: Any) -> Any:
 
 
 def skia_image(exporter: Any) -> Any:
-    """The pixels of an image of Skia that is made of a NumPy array, which gives each of its four channels."""
+    """The pixels of an image of Skia that is made of a NumPy array, which gives each of its four
+    channels.
+    """
     import numpy as np
     import skia
 
@@ -561,7 +576,9 @@ def tiledb_array(exporter: Any) -> Any:
 
 
 def tinygrad_tensor(exporter: Any) -> Any:
-    """The numbers of a tensor of tinygrad, on the device that needs no compiler, made of a NumPy array."""
+    """The numbers of a tensor of tinygrad, on the device that needs no compiler, made of a NumPy
+    array.
+    """
     import tinygrad
 
     return tinygrad.Tensor(_array_of(exporter, NUMBERS), device="PYTHON").numpy()

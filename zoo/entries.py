@@ -117,7 +117,9 @@ class Entry:
 
     @property
     def runs(self) -> list[dict[str, Any]]:
-        """The runs of its script, the recorded version first. A version says what carries the library."""
+        """The runs of its script, the recorded version first. A version says what carries the
+        library.
+        """
         return [
             {"exit": None, **self.finding.runs[e.name], "python": e.python, "version": e.shown}
             for e in scripts.environments(self.finding, self.zoo)
@@ -131,10 +133,11 @@ def entries(zoo: Zoo) -> list[Entry]:
 
 
 def elsewhere(zoo: Zoo) -> frozenset[tuple[str, str, str]]:
-    """The failures in the records, as (side, target, rule), that belong to the library that reads for the target.
+    """The failures in the records, as (side, target, rule), that belong to the library that reads
+    for the target.
 
-    Some libraries leave the reading of an exporter to another one (`through`), as most do to NumPy. A rule that the other
-    library fails too on that side is the other library's.
+    Some libraries leave the reading of an exporter to another one (`through`), as most do to NumPy.
+    A rule that the other library fails too on that side is the other library's.
     """
     readers = {(p.side, target): p.through for p in zoo.points for target in p.targets}
     failures = [

@@ -1,4 +1,6 @@
-"""The zoo's consumer for gt4py.next. It is a separate file because the import is slow, and a file has a longer time limit."""
+"""The zoo's consumer for gt4py.next. It is a separate file because the import is slow, and a file
+has a longer time limit.
+"""
 
 from __future__ import annotations
 

@@ -1,12 +1,14 @@
-"""The scoreboard of released libraries: makes the settings of scoreboard/, runs their pairs, and compares.
+"""The scoreboard of released libraries: makes the settings of scoreboard/, runs their pairs, and
+compares.
 
-python zoo/interop.py lock [NAME…] [--again]  write into scoreboard/NAME.toml what a setting installs, with hashes
-python zoo/interop.py run [NAME…] [--again]   write scoreboard/NAME.json.gz; resumes
-python zoo/interop.py defects                 what trackers describe, and what the records show
-python zoo/interop.py page FILE.html          the page of all records
+python zoo/interop.py lock [NAME…] [--again]  write into scoreboard/NAME.toml what a setting
+installs, with hashes python zoo/interop.py run [NAME…] [--again]   write scoreboard/NAME.json.gz;
+resumes python zoo/interop.py defects                 what trackers describe, and what the records
+show python zoo/interop.py page FILE.html          the page of all records
 
-`lock` keeps the versions that are locked already, and `run NAME` the cells that are there. So a library that is added to a
-setting runs its own pairs only. `--again` chooses all versions again, and runs all pairs.
+`lock` keeps the versions that are locked already, and `run NAME` the cells that are there. So a
+library that is added to a setting runs its own pairs only. `--again` chooses all versions again,
+and runs all pairs.
 """
 
 from __future__ import annotations
@@ -38,9 +40,11 @@ _LOCK = "# Written by `interop.py lock`: all packages, with hashes.\n"
 
 @dataclass(frozen=True)
 class Setting:
-    """An environment of several libraries, further consumers, and the libraries that its pairs are limited to.
+    """An environment of several libraries, further consumers, and the libraries that its pairs are
+    limited to.
 
-    A further consumer is a function that takes an array and is not in the suite's list; its library is the module.
+    A further consumer is a function that takes an array and is not in the suite's list; its library
+    is the module.
     """
 
     environment: Environment
@@ -71,7 +75,9 @@ def _setting(name: str, path: Path) -> Setting:
 
 
 def lock(name: str, again: bool) -> None:
-    """Writes what the setting installs into its file; raises CannotMake if pip finds no versions that fit."""
+    """Writes what the setting installs into its file; raises CannotMake if pip finds no versions
+    that fit.
+    """
     setting = settings()[name]
     environment = replace(setting.environment, locked="") if again else setting.environment
     by_hand = setting.path.read_text("utf-8").partition(_LOCK)[0].rstrip()
@@ -113,7 +119,9 @@ def run(name: str, again: bool, folder: Path) -> int:
 
 
 def moved(record: records.Record, setting: Setting) -> Iterator[str]:
-    """The libraries of a record that have another version in the lock: their cells are not of this setting."""
+    """The libraries of a record that have another version in the lock: their cells are not of this
+    setting.
+    """
     locked = dict(re.findall(r"^(\S+)==(\S+) ", setting.environment.locked, re.MULTILINE))
     for name, version in record.libraries.items():
         wanted = locked.get(name.replace("_", "-"), version)
@@ -136,7 +144,9 @@ def _libraries(python: Path) -> list[str]:
 
 
 def compared() -> list[tuple[dict, str, str, str]]:
-    """For each defect and setting: the row, the setting, what is expected ("found" or "absent"), and the outcome there."""
+    """For each defect and setting: the row, the setting, what is expected ("found" or "absent"),
+    and the outcome there.
+    """
     rows = tomllib.loads((FOLDER / "interop_defects.toml").read_text("utf-8"))["defect"]
     known, result = settings(), []
     for row in rows:

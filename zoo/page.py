@@ -34,7 +34,9 @@ _COLORS = {
 
 
 def write(zoo: Zoo, folder: Path) -> None:
-    """Writes zoo.md, images/zoo.svg, and zoo/ with a page for each library. Links are those of a page in docs/."""
+    """Writes zoo.md, images/zoo.svg, and zoo/ with a page for each library. Links are those of a
+    page in docs/.
+    """
     pages = {"zoo.md": render(zoo), **{f"zoo/{name}": t for name, t in libraries(zoo).items()}}
     for name, text in pages.items():
         path = folder / name
@@ -78,7 +80,9 @@ def _points(zoo: Zoo) -> dict[str, Any]:
 
 
 def _ages(zoo: Zoo) -> list[dict[str, Any]]:
-    """Which catalogues judged, with the rules that are newer: the records by both, most records first."""
+    """Which catalogues judged, with the rules that are newer: the records by both, most records
+    first.
+    """
     found: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for environment in _in_order(zoo):
         if record := read_json(RESULTS / f"{environment.name}.json"):
@@ -97,7 +101,9 @@ def _ages(zoo: Zoo) -> list[dict[str, Any]]:
 def _unexplained(
     zoo: Zoo, failures: frozenset[tuple[str, str, str]]
 ) -> list[tuple[Environment, str, str]]:
-    """The failures of the records that are neither findings, nor those of another library, nor remarked."""
+    """The failures of the records that are neither findings, nor those of another library, nor
+    remarked.
+    """
     remarked = {(remark.library, remark.side, remark.rule) for remark in zoo.remarks}
     return [
         (environment, ran["target"], rule)
@@ -170,7 +176,9 @@ def counts(zoo: Zoo) -> dict[str, Any]:
 
 
 def chart_data(zoo: Zoo) -> dict[str, dict[str, int]]:
-    """For each interface, how many findings of each severity there are; contested ones are left out."""
+    """For each interface, how many findings of each severity there are; contested ones are left
+    out.
+    """
     data: dict[str, dict[str, int]] = {}
     for entry in entries(zoo):
         if not entry.finding.is_contested:
@@ -180,7 +188,9 @@ def chart_data(zoo: Zoo) -> dict[str, dict[str, int]]:
 
 
 def _draw(zoo: Zoo, path: Path) -> None:
-    """Draws the chart; if the committed one has the same data, a copy of it (matplotlib's versions draw differently)."""
+    """Draws the chart; if the committed one has the same data, a copy of it (matplotlib's versions
+    draw differently).
+    """
     data = chart_data(zoo)
     description = json.dumps(data, sort_keys=True)
     path.parent.mkdir(parents=True, exist_ok=True)

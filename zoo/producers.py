@@ -64,7 +64,9 @@ class CvxoptProducer(HostProducer):
 
 
 class _FrameProducer(HostProducer):
-    """The data buffer of a column of a data frame, by `__dataframe__`: DLPack, without a type or a shape."""
+    """The data buffer of a column of a data frame, by `__dataframe__`: DLPack, without a type or a
+    shape.
+    """
 
     no_views = "a buffer has no views"
     capabilities = row_major(
@@ -111,7 +113,9 @@ class PyArrowFrameProducer(_FrameProducer):
 
 
 class NanobindProducer(HostProducer):
-    """`nb::ndarray<nb::array_api>` with an owner, and `nb::ro` for read-only plans, as the suite's extension returns it."""
+    """`nb::ndarray<nb::array_api>` with an owner, and `nb::ro` for read-only plans, as the suite's
+    extension returns it.
+    """
 
     name = "nanobind"
     no_views = "an nb::ndarray has no views in Python"
@@ -141,14 +145,18 @@ class NanobindProducer(HostProducer):
 
 
 class UnownedNanobindProducer(NanobindProducer):
-    """`nb::ndarray<nb::array_api>` without an owner, returned with `rv_policy::reference` over memory that stays."""
+    """`nb::ndarray<nb::array_api>` without an owner, returned with `rv_policy::reference` over
+    memory that stays.
+    """
 
     name = "nanobind.unowned"
     owned = False
 
 
 class Pybind11Producer(HostProducer):
-    """A class of pybind11 with `def_buffer`, over a memoryview: the suite's extension exports its argument again."""
+    """A class of pybind11 with `def_buffer`, over a memoryview: the suite's extension exports its
+    argument again.
+    """
 
     name = "pybind11"
     capabilities = Capabilities(

@@ -1,6 +1,8 @@
-"""The findings as the suite ships them, for `reproduce` and `issue`: `published.py FILE` writes them as JSON.
+"""The findings as the suite ships them, for `reproduce` and `issue`: `published.py FILE` writes
+them as JSON.
 
-Wheels and source distributions have the file as `gridbuf_conformance/findings.json` (hatch_build.py); Bazel makes it, too.
+Wheels and source distributions have the file as `gridbuf_conformance/findings.json`
+(hatch_build.py); Bazel makes it, too.
 """
 
 from __future__ import annotations

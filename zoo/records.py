@@ -1,10 +1,12 @@
 """The zoo's data: the libraries, the findings in them, and the records of runs.
 
-`libraries/NAME.toml` has the releases of a library that are judged, its documented entry points with the targets that drive
-them, where its project takes issues, and remarks. `findings/ID.py` is a finding: a script that shows the defect without the
-suite. Its header is inline script metadata (PEP 723): its dependencies are those of an environment, and the table
-`tool.gridbuf-finding` has the record. These are written by hand, so this module checks them. `zoo.py` writes the rest:
-`results/NAME.json` is a run of one environment; the last tables of a header are the runs of that finding.
+`libraries/NAME.toml` has the releases of a library that are judged, its documented entry points
+with the targets that drive them, where its project takes issues, and remarks. `findings/ID.py` is a
+finding: a script that shows the defect without the suite. Its header is inline script metadata (PEP
+723): its dependencies are those of an environment, and the table `tool.gridbuf-finding` has the
+record. These are written by hand, so this module checks them. `zoo.py` writes the rest:
+`results/NAME.json` is a run of one environment; the last tables of a header are the runs of that
+finding.
 """
 
 from __future__ import annotations
@@ -34,7 +36,9 @@ RESULTS = FOLDER / "results"
 SIDES = ("producer", "consumer")
 AGES = ("newest", "old")
 STATUSES = ("new", "reported", "acknowledged", "fixed")
-"""`new`: a search did not find it in a tracker. The others have a link to a tracker; `fixed` has a version too."""
+"""`new`: a search did not find it in a tracker. The others have a link to a tracker; `fixed` has a
+version too.
+"""
 GROUPS = tuple(summary.GROUPS)
 """The rule groups, in the order of the reports."""
 
@@ -51,13 +55,16 @@ _Record = TypeVar("_Record")
 
 @dataclass(frozen=True)
 class Environment:
-    """One library at one version under one Python: a virtual environment, and the targets that are judged in it.
+    """One library at one version under one Python: a virtual environment, and the targets that are
+    judged in it.
 
-    `name` and `version` are those of the first requirement, unless the file has others. `python` is a minor version
-    ("3.13"), or a full one where the interpreter itself is the library. `age` is "newest" if the version was its library's
-    newest release on the day of the run, else "old". `extensions` says that the suite's C++ extensions are built there,
-    against the installed pybind11 and nanobind; `sources` names what its project publishes without wheels. `carrier` is
-    the package and version that has the library compiled in. `locked` has all packages with hashes, a line each.
+    `name` and `version` are those of the first requirement, unless the file has others. `python` is
+    a minor version ("3.13"), or a full one where the interpreter itself is the library. `age` is
+    "newest" if the version was its library's newest release on the day of the run, else "old".
+    `extensions` says that the suite's C++ extensions are built there, against the installed
+    pybind11 and nanobind; `sources` names what its project publishes without wheels. `carrier` is
+    the package and version that has the library compiled in. `locked` has all packages with hashes,
+    a line each.
     """
 
     name: str
@@ -89,7 +96,8 @@ class Environment:
 class EntryPoint:
     """One documented entry point: the targets that drive it, or the reason why none does.
 
-    `through` is the library that reads the exporter, or makes the array. A failure that it has too belongs to it.
+    `through` is the library that reads the exporter, or makes the array. A failure that it has too
+    belongs to it.
     """
 
     library: str
@@ -113,10 +121,11 @@ class Remark:
 
 @dataclass(frozen=True)
 class Library:
-    """A library, and where it takes issues and reports of vulnerabilities (`security`), if it has a policy for them.
+    """A library, and where it takes issues and reports of vulnerabilities (`security`), if it has a
+    policy for them.
 
-    `compared`: the entry points were compared with the documentation, or with the public names of the package. Without
-    it the list has what the targets drive, and what else is known.
+    `compared`: the entry points were compared with the documentation, or with the public names of
+    the package. Without it the list has what the targets drive, and what else is known.
     """
 
     name: str
@@ -130,25 +139,30 @@ class Library:
 
 @dataclass(frozen=True)
 class Finding:
-    """One cause in one library: what one change of the library would repair, with every rule that it breaks.
+    """One cause in one library: what one change of the library would repair, with every rule that
+    it breaks.
 
-    `script` shows it: exit code 1 while the defect is there, 0 when it is gone. Its docstring is the title, its header has
-    the other fields, and the name of the file is the id. `affected` is the environment in which the replay fails. It is
-    the environment that judges the target and has the Python and the requirements of the header.
+    `script` shows it: exit code 1 while the defect is there, 0 when it is gone. Its docstring is
+    the title, its header has the other fields, and the name of the file is the id. `affected` is
+    the environment in which the replay fails. It is the environment that judges the target and has
+    the Python and the requirements of the header.
 
-    `rule` and `plan` are the replay that shows it, `also_rules` the other rules that the cause breaks. `passes` is an
-    environment in which the same plan passes: a fixed version, or another released library; without one it is empty.
+    `rule` and `plan` are the replay that shows it, `also_rules` the other rules that the cause
+    breaks. `passes` is an environment in which the same plan passes: a fixed version, or another
+    released library; without one it is empty.
 
-    `severity` is what the script shows, not what the rule could lead to. `expected`, `impact` and `fix` are the texts of an
-    issue; what was observed is the line that the script prints. `source` is the sentence that binds this library, with a
-    link, where it is not the source of the rule.
+    `severity` is what the script shows, not what the rule could lead to. `expected`, `impact` and
+    `fix` are the texts of an issue; what was observed is the line that the script prints. `source`
+    is the sentence that binds this library, with a link, where it is not the source of the rule.
 
-    `replayed_as` is the rule of the replay if it is not `rule`: only a rule of this suite judges the requirement at such
-    sizes. `searched` says when, where and for which words a tracker was searched for a `new` finding. `counter` is the
-    argument against a contested finding, with a link. `picture` is a drawing of the memory.
+    `replayed_as` is the rule of the replay if it is not `rule`: only a rule of this suite judges
+    the requirement at such sizes. `searched` says when, where and for which words a tracker was
+    searched for a `new` finding. `counter` is the argument against a contested finding, with a
+    link. `picture` is a drawing of the memory.
 
-    `replays`, `runs` and `releases` are what `zoo.py` found: the replays on `affected` and `passes`, the runs of the script
-    by environment, and the other releases that the script was tried on, by state.
+    `replays`, `runs` and `releases` are what `zoo.py` found: the replays on `affected` and
+    `passes`, the runs of the script by environment, and the other releases that the script was
+    tried on, by state.
     """
 
     id: str
@@ -266,7 +280,9 @@ class Zoo:
 
 
 def load(folder: Path = FOLDER) -> Zoo:
-    """Reads the libraries and the scripts. Raises ValueError, naming the record, for what does not fit together."""
+    """Reads the libraries and the scripts. Raises ValueError, naming the record, for what does not
+    fit together.
+    """
     tables = tomllib.loads((folder / "zoo.toml").read_text("utf-8"))
     read = [_library(path) for path in sorted((folder / "libraries").glob("*.toml"))]
     read.sort(key=lambda library: library.name.lower())
@@ -291,7 +307,9 @@ def load(folder: Path = FOLDER) -> Zoo:
 
 
 def slug(library: str) -> str:
-    """The name of the files of a library: "python-soundfile" for python-soundfile, "dr-jit" for Dr.Jit."""
+    """The name of the files of a library: "python-soundfile" for python-soundfile, "dr-jit" for
+    Dr.Jit.
+    """
     return re.sub(r"[^a-z0-9]+", "-", library.lower()).strip("-")
 
 
@@ -306,13 +324,17 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def write_json(path: Path, data: Mapping[str, Any]) -> None:
-    """Writes a result file: a line for each failure, so that a diff shows what changed. Keys are sorted."""
+    """Writes a result file: a line for each failure, so that a diff shows what changed. Keys are
+    sorted.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(_compact(data) + "\n", "utf-8")
 
 
 def _compact(value: Any, depth: int = 0) -> str:
-    """JSON with a line for each entry, except in what has only plain values or is on the fourth level."""
+    """JSON with a line for each entry, except in what has only plain values or is on the fourth
+    level.
+    """
     is_table = isinstance(value, dict)
     inner = value.values() if is_table else value if isinstance(value, list) else ()
     if depth == _LEVELS or not any(isinstance(entry, (dict, list)) for entry in inner):
@@ -416,7 +438,9 @@ def _library(path: Path) -> Library:
 
 
 def _environment(library: str, row: Mapping[str, Any]) -> Environment:
-    """An environment; its name and its version are those of its first requirement, unless it says them."""
+    """An environment; its name and its version are those of its first requirement, unless it says
+    them.
+    """
     package, _, version = (*row.get("requirements", ()), "")[0].partition("==")
     short = {"name": f"{package.partition('[')[0].lower()}-{version}", "version": version}
     made = _record(Environment, {**short, **row, "library": library})

@@ -1,8 +1,9 @@
 """The results of runs: reports reduced to what the zoo keeps, and the two replays of a finding.
 
-A reduced report has every rule with its outcome, and for each that failed the smallest plan with expected and found values.
-Everything that may differ between two runs of the same versions (timing) is left out. A record has the digest of the
-catalogue that judged. `zoo.py run --rule` judges some rules again: their part of the record has its own digest (`alone`).
+A reduced report has every rule with its outcome, and for each that failed the smallest plan with
+expected and found values. Everything that may differ between two runs of the same versions (timing)
+is left out. A record has the digest of the catalogue that judged. `zoo.py run --rule` judges some
+rules again: their part of the record has its own digest (`alone`).
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ def checked(environment: Environment, folder: Path) -> dict[str, Any]:
 def refreshed(
     record: Mapping[str, Any], environment: Environment, folder: Path, rules: str
 ) -> dict[str, Any]:
-    """The record with these rules judged again, on the plans of these rules only; raises CannotMake."""
+    """The record with these rules judged again, on the plans of these rules only; raises
+    CannotMake.
+    """
     python = venvs.make(environment, folder)
     targets = []
     for ran in record["targets"]:
@@ -141,7 +144,9 @@ def listed(text: str) -> list[str]:
 
 
 def verified(finding: Finding, zoo: Zoo, folder: Path) -> dict[str, Any]:
-    """The finding's plan, replayed on the affected version and, if the record names one, on the peer."""
+    """The finding's plan, replayed on the affected version and, if the record names one, on the
+    peer.
+    """
     passes, target = finding.peer
     replays = {"affected": _replayed(finding, zoo.environments[finding.affected], folder)}
     if passes:
@@ -150,7 +155,9 @@ def verified(finding: Finding, zoo: Zoo, folder: Path) -> dict[str, Any]:
 
 
 def is_verified(result: Mapping[str, Any]) -> bool:
-    """Whether the affected version fails and its peer, if there is one, passes: a note is not enough."""
+    """Whether the affected version fails and its peer, if there is one, passes: a note is not
+    enough.
+    """
     failed = result.get("affected", {}).get("outcome") in _FAILING
     return failed and ("passes" not in result or bool(result["passes"]["outcome"] == "PASS"))
 

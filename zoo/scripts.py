@@ -1,7 +1,8 @@
 """The scripts of the findings: a program for each that needs the library and not the suite.
 
-A script ends with exit code 1 and a line `defect: …` while the defect is there, and with 0 when it is gone. Any
-other end (a traceback, which is exit code 1 without that line) says nothing about the defect.
+A script ends with exit code 1 and a line `defect: …` while the defect is there, and with 0 when it
+is gone. Any other end (a traceback, which is exit code 1 without that line) says nothing about the
+defect.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ _MAX_CHARS = 300
 
 
 def environments(finding: Finding, zoo: Zoo) -> list[Environment]:
-    """Where its script is run: every version in which the defect is recorded, and the newest one that has a fix."""
+    """Where its script is run: every version in which the defect is recorded, and the newest one
+    that has a fix.
+    """
     own = [zoo.environments[name] for name in finding.environments]
     passes = zoo.environments.get(finding.passes)
     if passes and passes.library == finding.library and passes not in own:
@@ -39,7 +42,9 @@ def _has_fix(finding: Finding, environment: Environment) -> bool:
 
 
 def run(finding: Finding, python: Path) -> dict[str, Any]:
-    """Runs a script with the Python of an environment, without the suite. `told` is its line on the defect, or its last line."""
+    """Runs a script with the Python of an environment, without the suite. `told` is its line on the
+    defect, or its last line.
+    """
     around = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     with tempfile.TemporaryDirectory() as folder:
         try:

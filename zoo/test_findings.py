@@ -1,4 +1,6 @@
-"""The findings as the suite ships them: the texts of issues against what the scripts show, and known failures that name them."""
+"""The findings as the suite ships them: the texts of issues against what the scripts show, and
+known failures that name them.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +44,8 @@ def _part(text, name):
     return text.partition(f"## {name}\n")[2].partition("\n## ")[0]
 
 
-# An issue against its script ---------------------------------------------------------------------------------
+# An issue against its script
+# ---------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("finding", ALL, ids=lambda finding: finding.id)

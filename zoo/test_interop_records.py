@@ -1,4 +1,6 @@
-"""The settings and records of the scoreboard are well formed, and a setting runs only the pairs that it does not have."""
+"""The settings and records of the scoreboard are well formed, and a setting runs only the pairs
+that it does not have.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +54,8 @@ def test_the_page_of_all_records_is_the_same_twice():
     assert page.render([*RECORDED.values()]) == page.render([*RECORDED.values()])
 
 
-# A setting that grows ---------------------------------------------------------------------------------------
+# A setting that grows
+# ---------------------------------------------------------------------------------------
 
 SETTING = """\
 python = "3.12"
@@ -63,7 +66,9 @@ against = ["numpy"]
 
 @pytest.fixture
 def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """A setting in a folder. Its suite runs the libraries that are installed, and notes which cells it ran."""
+    """A setting in a folder. Its suite runs the libraries that are installed, and notes which cells
+    it ran.
+    """
     ran: list[str] = []
 
     def suite(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:

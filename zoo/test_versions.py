@@ -1,4 +1,6 @@
-"""Bisection over releases: on lists, and on wheels of a small package, whose second to fourth release have a defect."""
+"""Bisection over releases: on lists, and on wheels of a small package, whose second to fourth
+release have a defect.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +87,8 @@ def test_releases_that_were_tried_are_in_the_order_of_versions() -> None:
     assert list(versions.tried(record)) == ["0.5.1", "0.12.0.1", "1.9", "1.9.post2", "1.10"]
 
 
-# The ranges that are on record ------------------------------------------------------------------------------
+# The ranges that are on record
+# ------------------------------------------------------------------------------
 
 ZOO = records.load()
 RANGES = [f for f in ZOO.findings if "listed" in f.releases]

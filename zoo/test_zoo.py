@@ -1,4 +1,6 @@
-"""The zoo's files are well formed, its findings are proved, and the pages show all of it. Nothing is installed here."""
+"""The zoo's files are well formed, its findings are proved, and the pages show all of it. Nothing
+is installed here.
+"""
 
 from __future__ import annotations
 
@@ -78,7 +80,9 @@ def test_the_texts_of_a_finding_are_sentences(finding: Finding):
 
 
 READERS = {"NumPy", "CTranslate2", "XGBoost"}
-"""Consumers that read `__array_interface__` themselves. Others take a NumPy array, so NumPy's C API binds them."""
+"""Consumers that read `__array_interface__` themselves. Others take a NumPy array, so NumPy's C API
+binds them.
+"""
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=_of_entry)
@@ -89,7 +93,8 @@ def test_a_finding_cites_what_binds_its_library(entry: Entry):
         assert entry.finding.library in READERS
 
 
-# The scripts ------------------------------------------------------------------------------------------------
+# The scripts
+# ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("finding", ZOO.findings, ids=_ids(ZOO.findings))
@@ -117,7 +122,9 @@ def test_a_script_ran_where_the_defect_is_and_where_it_is_not(finding: Finding):
 
 
 def _installed(finding: Finding) -> str:
-    """The environment of the zoo that this process is like, for libraries that the tests have anyway."""
+    """The environment of the zoo that this process is like, for libraries that the tests have
+    anyway.
+    """
     for environment in scripts.environments(finding, ZOO):
         here = {"CPython": platform.python_version, "NumPy": lambda: metadata.version("numpy")}
         version = here.get(finding.library)
@@ -148,7 +155,8 @@ def test_only_a_marked_line_shows_a_defect(code: int, told: str, outcome: str):
     assert scripts.outcome({"exit": code, "told": told}) == outcome
 
 
-# Severity ---------------------------------------------------------------------------------------------------
+# Severity
+# ---------------------------------------------------------------------------------------------------
 
 SHOWS = {
     "memory": r"died of signal|freed|moved under|memory is gone|no memory|other memory|deleted",
@@ -157,7 +165,9 @@ SHOWS = {
     "refusal": r"Invalid|Only contiguous|only supports|does not support|construction from null",
     "form": "",
 }
-"""What the line of a script says if the finding is of a severity. That of form may say anything else."""
+"""What the line of a script says if the finding is of a severity. That of form may say anything
+else.
+"""
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=_of_entry)
@@ -168,7 +178,8 @@ def test_the_severity_is_what_the_script_shows(entry: Entry):
     assert entry.severity == "memory" or not entry.crashed
 
 
-# The whole --------------------------------------------------------------------------------------------------
+# The whole
+# --------------------------------------------------------------------------------------------------
 
 
 def test_form_and_contested_findings_are_not_in_the_headline():
@@ -194,7 +205,9 @@ GROUPS = {rule.partition("-")[0] for rule in catalogue.load()}
 
 @pytest.mark.parametrize("environment", RECORDED, ids=lambda e: e.name)
 def test_a_record_is_well_formed(environment: Environment):
-    """Which catalogue judged does not matter: a rule that is new has no outcome here, and the page says so."""
+    """Which catalogue judged does not matter: a rule that is new has no outcome here, and the page
+    says so.
+    """
     result = read_json(RESULTS / f"{environment.name}.json")
     keys = {key: result.pop(key) for key in ("library", "version", "python")}
     assert keys == {key: getattr(environment, key) for key in keys}
@@ -224,7 +237,8 @@ def test_a_failure_that_the_reading_library_has_too_is_its_own():
     assert ("consumer", "zoo/consumers.py:opencv_copied", "AI-34") not in failures
 
 
-# The pages --------------------------------------------------------------------------------------------------
+# The pages
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
@@ -327,7 +341,8 @@ def test_the_chart_has_the_data_of_the_records(
     assert json.dumps(page.chart_data(ZOO), sort_keys=True) in drawn
 
 
-# The machinery ----------------------------------------------------------------------------------------------
+# The machinery
+# ----------------------------------------------------------------------------------------------
 
 
 def test_reduced_reports_keep_failures_and_nothing_that_varies():
@@ -370,12 +385,15 @@ def test_ids_of_rules_become_a_short_text(rules: str, text: str):
     assert sorted(runs.listed(text)) == sorted(rules.split())
 
 
-# One library, one rule ---------------------------------------------------------------------------------------
+# One library, one rule
+# ---------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
-    """What is asked of the suite, which answers that PB-24 fails and all else passes; records go to a folder."""
+    """What is asked of the suite, which answers that PB-24 fails and all else passes; records go to
+    a folder.
+    """
     asked: list[tuple[str, ...]] = []
 
     def suite(python: Path, command: str, side: str, target: str, *arguments: str) -> Any:
@@ -580,7 +598,9 @@ def test_a_record_without_a_key_is_refused(missing: str, tmp_path: Path):
 def test_verify_writes_into_the_script_and_removes_what_it_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ):
-    """Two findings need the environments, and each is removed after the last one. A third cannot be made."""
+    """Two findings need the environments, and each is removed after the last one. A third cannot be
+    made.
+    """
     _write(tmp_path, _GOOD)
     script = tmp_path / "findings/demo-wrong.py"
     (tmp_path / "findings/demo-again.py").write_text(script.read_text())

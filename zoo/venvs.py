@@ -1,7 +1,8 @@
 """Virtual environments with one library each, and the suite's command run inside them.
 
-The suite is not installed there: PYTHONPATH names the working tree. The packages that its command needs (`TOOLS`) are
-installed at fixed versions, because the plans that Hypothesis draws are part of the result.
+The suite is not installed there: PYTHONPATH names the working tree. The packages that its command
+needs (`TOOLS`) are installed at fixed versions, because the plans that Hypothesis draws are part of
+the result.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ TOOLS = (
     *("hypothesis==6.155.2", "jinja2==3.1.6", "packaging", "rich==14.1.0"),
     *("tomli==2.2.1", "tomlkit==0.13.3"),
 )
-"""The dependencies of the suite. `packaging` has no fixed version, because some libraries fix it."""
+"""The dependencies of the suite. `packaging` has no fixed version, because some libraries fix it.
+"""
 PIP = (sys.executable, "-m", "pip", "--python")
 """The pip of this Python, for another one, whose path comes next. Debian's Python has no pip."""
 _STAMP = "zoo-requirements.txt"
@@ -43,7 +45,8 @@ class CannotMake(Exception):
 
 
 def make(environment: Environment, folder: Path, tools: Sequence[str] = TOOLS) -> Path:
-    """The environment's Python; installs the pinned packages, from wheels only, unless they are installed.
+    """The environment's Python; installs the pinned packages, from wheels only, unless they are
+    installed.
 
     If the environment is locked, these are its packages.
 
@@ -72,7 +75,8 @@ def make(environment: Environment, folder: Path, tools: Sequence[str] = TOOLS) -
 
 
 def lock(environment: Environment, tools: Sequence[str] = TOOLS) -> str:
-    """All packages with versions and hashes, a line each, as pip chooses them today. Raises CannotMake as `make`.
+    """All packages with versions and hashes, a line each, as pip chooses them today. Raises
+    CannotMake as `make`.
 
     Packages that are locked already keep their versions.
     """
@@ -97,7 +101,9 @@ def discard(environment: Environment, folder: Path) -> None:
 
 
 def suite(python: Path, command: str, side: str, target: str, *arguments: str) -> dict[str, Any]:
-    """The JSON report of one command (`check` or `replay`); empty if the target could not be loaded."""
+    """The JSON report of one command (`check` or `replay`); empty if the target could not be
+    loaded.
+    """
     chosen = ("--consumer", target) if side == "consumer" else (target,)
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder, "report.json")

@@ -1,10 +1,13 @@
-"""Since when, and until when: the script of each finding on other releases of its library, by bisection.
+"""Since when, and until when: the script of each finding on other releases of its library, by
+bisection.
 
-A release is tried under the Python of the environment in which the finding is recorded, for which it must have a wheel. The
-environment's other packages have their pinned versions, or, if these don't fit, versions that pip chooses. All scripts of
-an environment run on each release that is installed, and each result is written at once, so that a later run resumes.
+A release is tried under the Python of the environment in which the finding is recorded, for which
+it must have a wheel. The environment's other packages have their pinned versions, or, if these
+don't fit, versions that pip chooses. All scripts of an environment run on each release that is
+installed, and each result is written at once, so that a later run resumes.
 
-The bisection assumes that a defect appears once and disappears once. The results have every release that was tried.
+The bisection assumes that a defect appears once and disappears once. The results have every release
+that was tried.
 """
 
 from __future__ import annotations
@@ -54,9 +57,11 @@ def _requirement(environment: Environment) -> str:
 
 
 def bisected(names: Sequence[str], recorded: str, state_of: Callable[[str], str]) -> dict[str, str]:
-    """The state of each release that was tried: enough of them to know the first and the last with the defect.
+    """The state of each release that was tried: enough of them to know the first and the last with
+    the defect.
 
-    `names` are the releases, oldest first, `recorded` one that has the defect. `state_of` tries a release.
+    `names` are the releases, oldest first, `recorded` one that has the defect. `state_of` tries a
+    release.
     """
     states = {recorded: scripts.SHOWN}
 
@@ -80,7 +85,8 @@ def bisected(names: Sequence[str], recorded: str, state_of: Callable[[str], str]
 def bisect(
     environment: Environment, findings: Sequence[Finding], folder: Path, tell: Callable[[str], None]
 ) -> None:
-    """Bisects all findings of an environment, and writes what each release came to into their scripts.
+    """Bisects all findings of an environment, and writes what each release came to into their
+    scripts.
 
     Raises:
       venvs.CannotMake: without the interpreter, or if there are no other releases.
@@ -170,7 +176,9 @@ def tried(record: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _ran(record: Mapping[str, Any]) -> tuple[list[str], list[str], list[str]]:
-    """The releases that ran, oldest first: those before the defect, those with it, and those after it."""
+    """The releases that ran, oldest first: those before the defect, those with it, and those after
+    it.
+    """
     states = tried(record)
     names = [name for name, state in states.items() if state != CANNOT_RUN]
     shown = [number for number, name in enumerate(names) if states[name] == scripts.SHOWN]

@@ -3,15 +3,17 @@
     python zoo/zoo.py list
     python zoo/zoo.py run [ENVIRONMENT…]      judge libraries, write results/NAME.json
     python zoo/zoo.py run --library NumPy     all releases of one library
-    python zoo/zoo.py run --rule PB-36        judge by one rule only, on its plans: that part of the records
-    python zoo/zoo.py verify [FINDING…]       replay findings and run their scripts, write that into their headers
-    python zoo/zoo.py versions [FINDING…]     bisect findings over releases, write that into their headers
-    python zoo/zoo.py docs [FOLDER]           write zoo.md, its chart, and a page for each library
-    python zoo/zoo.py all                     what has no result yet of run and verify, then docs
-    python zoo/zoo.py all --again             all of it; interrupted, go on with `all`
+    python zoo/zoo.py run --rule PB-36        judge by one rule only, on its plans: that part of the
+    records python zoo/zoo.py verify [FINDING…]       replay findings and run their scripts, write
+    that into their headers python zoo/zoo.py versions [FINDING…]     bisect findings over releases,
+    write that into their headers python zoo/zoo.py docs [FOLDER]           write zoo.md, its chart,
+    and a page for each library python zoo/zoo.py all                     what has no result yet of
+    run and verify, then docs python zoo/zoo.py all --again             all of it; interrupted, go
+    on with `all`
 
-`run` and `verify` make one virtual environment for each library and version, from wheels of the package index. They
-need the interpreters that the files in libraries/ name. `list` and `docs` need neither.
+`run` and `verify` make one virtual environment for each library and version, from wheels of the
+package index. They need the interpreters that the files in libraries/ name. `list` and `docs` need
+neither.
 """
 
 from __future__ import annotations
@@ -221,7 +223,9 @@ def _proof(finding: Finding, result: dict[str, Any]) -> str:
 
 
 def _is_proved(finding: Finding, result: Any) -> bool:
-    """Whether its replays fail and pass as they should. The rules only advise against some contested ones."""
+    """Whether its replays fail and pass as they should. The rules only advise against some
+    contested ones.
+    """
     return runs.is_verified(result) or (finding.is_contested and bool(result))
 
 
@@ -252,7 +256,9 @@ def _on_all(
     options: argparse.Namespace,
     console: Console,
 ) -> list[Any]:
-    """Calls `act` for each item, `options.jobs` at once. The lines that it tells begin with the number of the item."""
+    """Calls `act` for each item, `options.jobs` at once. The lines that it tells begin with the
+    number of the item.
+    """
 
     def numbered(pair: tuple[int, _Item]) -> Any:
         number, item = pair

@@ -1,4 +1,5 @@
-"""gridbuf_conformance: do your arrays follow the published texts for exchanging n-dimensional memory?
+"""gridbuf_conformance: do your arrays follow the published texts for exchanging n-dimensional
+memory?
 
 ```python
 import gridbuf_conformance as gc

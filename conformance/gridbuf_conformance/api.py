@@ -1,7 +1,8 @@
 """The functions for programs.
 
-`check` judges one object, `check_producer` a library that makes arrays, and `check_consumer` a function
-that takes arrays. An argument that is not given has the value of the configuration (`config`).
+`check` judges one object, `check_producer` a library that makes arrays, and `check_consumer` a
+function that takes arrays. An argument that is not given has the value of the configuration
+(`config`).
 """
 
 from __future__ import annotations
@@ -33,15 +34,16 @@ def check(
 
     The suite finds the interfaces of the object. It judges each interface, and compares it with the
     other interfaces. Rules that compare the object with a plan need a producer and are UNSUPPORTED.
-    The suite does not read an address whose description breaks a rule, and does not change the object.
+    The suite does not read an address whose description breaks a rule, and does not change the
+    object.
 
     Parameters
     ----------
     obj : object
         The object to judge.
     rules : str or iterable of str, optional
-        Ids and wildcards that select rules, as text (`"DL-*,XA-03"`) or as a sequence. The default is
-        all rules.
+        Ids and wildcards that select rules, as text (`"DL-*,XA-03"`) or as a sequence. The default
+        is all rules.
     profile : str, optional
         The name of a profile. The report records it. The default is "default".
     device_table : capsule, optional
@@ -97,7 +99,8 @@ def check_producer(
 ) -> Report:
     """Judges a producer on many plans, by default in a separate process.
 
-    The report shows a producer that crashes, hangs or raises. With isolation, the run then continues.
+    The report shows a producer that crashes, hangs or raises. With isolation, the run then
+    continues.
 
     Parameters
     ----------
@@ -110,7 +113,8 @@ def check_producer(
     isolate : bool, optional
         Whether the producer runs in a separate process. Use False under a debugger.
     rules : str or iterable of str, optional
-        Ids and wildcards that select rules. The default is all rules, or the rules of a built-in producer.
+        Ids and wildcards that select rules. The default is all rules, or the rules of a built-in
+        producer.
     seed : int, optional
         Varies the plans. The same seed gives the same report.
     time_limit_s : float, optional
@@ -120,8 +124,8 @@ def check_producer(
     on_event : callable, optional
         A function that gets each event of the stream (`events`).
     storage : bool, optional
-        Whether the rules of GT4Py and of storages (`GT-*`, XA-17) judge a producer that declares no layouts,
-        alignment, dims or halo, and whose arrays do not have GT4Py's attributes.
+        Whether the rules of GT4Py and of storages (`GT-*`, XA-17) judge a producer that declares no
+        layouts, alignment, dims or halo, and whose arrays do not have GT4Py's attributes.
     spec : str or iterable of str, optional
         Editions, such as `"array-api-2024.12,dlpack-1.0"`. Rules whose text is newer do not judge.
     config : path or bool, optional
@@ -149,8 +153,8 @@ def check_producer(
     >>> report.exit_code
     0
 
-    Other targets: `check_producer("mylib.testing:Producer", profile="default")`, and under a debugger
-    `check_producer(Producer, isolate=False)`.
+    Other targets: `check_producer("mylib.testing:Producer", profile="default")`, and under a
+    debugger `check_producer(Producer, isolate=False)`.
     """
     options = configuration.load(config).overridden(
         profile=profile, rules=rules, seed=seed, time_limit=time_limit_s, spec=spec, storage=storage
@@ -179,9 +183,9 @@ def check_consumer(
 ) -> Report:
     """Judges a consumer on many exports, by default in a separate process.
 
-    A consumer is a function that takes an exporter and returns an array. The suite first exports the
-    simplest array through each interface. The rules of an interface that the consumer refuses are
-    UNSUPPORTED.
+    A consumer is a function that takes an exporter and returns an array. The suite first exports
+    the simplest array through each interface. The rules of an interface that the consumer refuses
+    are UNSUPPORTED.
 
     Parameters
     ----------

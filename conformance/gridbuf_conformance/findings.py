@@ -1,7 +1,9 @@
-"""The findings in released libraries that come with the suite: the scripts that show them, and issues for trackers.
+"""The findings in released libraries that come with the suite: the scripts that show them, and
+issues for trackers.
 
-`findings.json` has each finding with its script, its versions, and the last runs of the script. The zoo (`zoo/` in the
-repository) makes the file when the suite is packaged. The suite does not need it: without the file there are no findings.
+`findings.json` has each finding with its script, its versions, and the last runs of the script. The
+zoo (`zoo/` in the repository) makes the file when the suite is packaged. The suite does not need
+it: without the file there are no findings.
 """
 
 from __future__ import annotations
@@ -38,8 +40,10 @@ class UnknownFinding(LookupError):
 class Finding:
     """One defect in one library. `versions` begins with the version that `requirements` install.
 
-    `expected` rests on `source`. `replay` is empty where only the repository has the target; `releases` is the range that was found. `contested` is the argument against the finding, if there is one. `searched` says how a tracker was searched for a
-    new finding. `runs` are the last runs of `script`: version, Python, date, exit code, and what it printed.
+    `expected` rests on `source`. `replay` is empty where only the repository has the target;
+    `releases` is the range that was found. `contested` is the argument against the finding, if
+    there is one. `searched` says how a tracker was searched for a new finding. `runs` are the last
+    runs of `script`: version, Python, date, exit code, and what it printed.
     """
 
     id: str
@@ -84,7 +88,9 @@ def load() -> MappingProxyType[str, Finding]:
 
 
 def packed() -> str:
-    """The file of the package, or, in a checkout, what the zoo would write into it; without both no findings."""
+    """The file of the package, or, in a checkout, what the zoo would write into it; without both no
+    findings.
+    """
     package = Path(str(files("gridbuf_conformance")))
     file = package / "findings.json"
     if file.exists():

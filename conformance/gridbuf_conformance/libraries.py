@@ -31,7 +31,8 @@ class Library:
     """One library.
 
     `needs` is what is imported (empty for the standard library), `install` a command, and `row` the
-    table of the file, which also has the producers and consumers. `home` is the package of that file.
+    table of the file, which also has the producers and consumers. `home` is the package of that
+    file.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """The consumers that have a name: built-in ones, and those that installed packages announce.
 
-A consumer is a function of one exporter (`consumer`). A built-in one is a row in `libraries.toml` of a plug-in. Packages
-announce theirs in the entry-point group `gridbuf_conformance.consumers`.
+A consumer is a function of one exporter (`consumer`). A built-in one is a row in `libraries.toml`
+of a plug-in. Packages announce theirs in the entry-point group `gridbuf_conformance.consumers`.
 """
 
 from __future__ import annotations

@@ -69,11 +69,13 @@ class Verdict:
     expected, actual : str
         Short sentences without addresses or absolute paths.
     note : str
-        Explains a verdict that is not a failure: the id of the blocking rule, or the reason of a refusal.
+        Explains a verdict that is not a failure: the id of the blocking rule, or the reason of a
+        refusal.
     drawing : dict, optional
         The data of a layout drawing.
     blocks : bool
-        Whether a failure blocks the rules that build on this one. False if it is about something besides what they look at.
+        Whether a failure blocks the rules that build on this one. False if it is about something
+        besides what they look at.
     """
 
     outcome: Outcome
@@ -119,8 +121,8 @@ def worst(outcomes: Iterable[Outcome]) -> Outcome:
 def graded(verdict: Verdict, level: str) -> Verdict:
     """A verdict in view of the level of its rule: only a MUST fails a run.
 
-    A rule of level ROBUST is FRAGILE also if the process dies or hangs. A process that dies on a SHOULD is
-    a CRASH.
+    A rule of level ROBUST is FRAGILE also if the process dies or hangs. A process that dies on a
+    SHOULD is a CRASH.
     """
     if level == "ROBUST" and verdict.failed:
         if verdict.outcome is Outcome.FAIL:
@@ -133,7 +135,9 @@ def graded(verdict: Verdict, level: str) -> Verdict:
 
 
 def exit_code_of(outcomes: Iterable[Outcome]) -> ExitCode:
-    """The exit code for the outcomes of all selected rules. A suite error takes precedence over a failure."""
+    """The exit code for the outcomes of all selected rules. A suite error takes precedence over a
+    failure.
+    """
     seen = set(outcomes)
     if not seen:
         return ExitCode.NOTHING_SELECTED

@@ -4,23 +4,25 @@
 $ pytest --gridbuf-producer mylib.testing:Producer
 ```
 
-The tests have ids like `gridbuf::mylib.testing:Producer::PB-01`, one for each rule; ids of consumers begin with
-`gridbuf-consumer`. All tests of one target share one run of the suite, because one plan tests many rules. The
-first test runs the suite for the rules that -k, -m and --deselect have left. With pytest-xdist the workers
-share that run: the first worker runs it under a file lock, and the other workers read its report.
+The tests have ids like `gridbuf::mylib.testing:Producer::PB-01`, one for each rule; ids of
+consumers begin with `gridbuf-consumer`. All tests of one target share one run of the suite, because
+one plan tests many rules. The first test runs the suite for the rules that -k, -m and --deselect
+have left. With pytest-xdist the workers share that run: the first worker runs it under a file lock,
+and the other workers read its report.
 
-FAIL, XPASS, CRASH, TIMEOUT, UNSTABLE and ERROR fail, with the text and the replay command of `check`. ADVISORY
-and FRAGILE pass, with their text as a captured section (`pytest -rP`) and a line at the end. They are not warnings,
-because projects that turn warnings into errors would fail for a SHOULD. A known failure (XFAIL) is xfailed. Rules that were
-not judged are skipped, with the reason. The whole run has the result of `gridbuf-conformance check` with the same
-rules. Two cases do not belong to a selected test: a rule that was not selected and failed, and a producer that
-declined every plan. They are errors at the end of the last test of the target.
+FAIL, XPASS, CRASH, TIMEOUT, UNSTABLE and ERROR fail, with the text and the replay command of
+`check`. ADVISORY and FRAGILE pass, with their text as a captured section (`pytest -rP`) and a line
+at the end. They are not warnings, because projects that turn warnings into errors would fail for a
+SHOULD. A known failure (XFAIL) is xfailed. Rules that were not judged are skipped, with the reason.
+The whole run has the result of `gridbuf-conformance check` with the same rules. Two cases do not
+belong to a selected test: a rule that was not selected and failed, and a producer that declined
+every plan. They are errors at the end of the last test of the target.
 
 The defaults of the options are those of the configuration (`config`), the table
 [tool.gridbuf-conformance] of pyproject.toml. So a project with producers there needs no option.
 
-The fixture `gridbuf_check` judges a live object and raises AssertionError with the report. The marker
-`gridbuf_interop` compares a run of `gridbuf-conformance interop` with a record.
+The fixture `gridbuf_check` judges a live object and raises AssertionError with the report. The
+marker `gridbuf_interop` compares a run of `gridbuf-conformance interop` with a record.
 
 Every pytest of the environment loads the plugin. So it imports the suite only when a test needs it.
 """
@@ -55,7 +57,8 @@ _WIDTH = 100
 _SHARED = "gridbuf_shared_folder"
 
 
-# Options ---------------------------------------------------------------------------------------------------
+# Options
+# --------------------------------------------------------------------------------------------------
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -131,11 +134,14 @@ def _targets(config: pytest.Config, side: str) -> list[str]:
     return list(dict.fromkeys(getattr(settings_of(config), f"{side}s")))
 
 
-# The session -----------------------------------------------------------------------------------------------
+# The session
+# -----------------------------------------------------------------------------------------------
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Reads test ids of the command line, and makes the folder for shared reports if there is a target."""
+    """Reads test ids of the command line, and makes the folder for shared reports if there is a
+    target.
+    """
     config.addinivalue_line(
         "markers", "gridbuf: a rule of gridbuf-conformance (`-m gridbuf` runs nothing else)"
     )
@@ -158,7 +164,8 @@ _PICKED = pytest.StashKey[list[tuple[str, str, str]]]()
 
 
 def _take_node_ids(config: pytest.Config) -> None:
-    """Removes ids such as `gridbuf::numpy::PB-01` from the arguments: pytest must not look for such a file.
+    """Removes ids such as `gridbuf::numpy::PB-01` from the arguments: pytest must not look for such
+    a file.
 
     An option keeps the ids, because the workers of pytest-xdist get options.
     """
@@ -261,7 +268,8 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     return [f"gridbuf-conformance: {about}: {', '.join(shown) or 'as named'}"]
 
 
-# The tests -------------------------------------------------------------------------------------------------
+# The tests
+# -------------------------------------------------------------------------------------------------
 
 
 class Target(pytest.Collector):
@@ -306,7 +314,9 @@ class Target(pytest.Collector):
         return self._report
 
     def teardown(self) -> None:
-        """Fails for results without a selected test, so that the session fails exactly if the command fails."""
+        """Fails for results without a selected test, so that the session fails exactly if the
+        command fails.
+        """
         report = self._report
         if report is None:
             return
@@ -358,7 +368,9 @@ class Requirement(pytest.Item):
         self.add_marker("gridbuf")
 
     def setup(self) -> None:
-        """Gets the report of the target. A target that cannot be loaded is an error here, not a failure."""
+        """Gets the report of the target. A target that cannot be loaded is an error here, not a
+        failure.
+        """
         report = self.parent.report()
         self._rule: Mapping[str, Any] = next(
             rule for rule in report.data["rules"] if rule["id"] == self.name
@@ -409,7 +421,9 @@ def _rendered(rule: Mapping[str, Any]) -> str:
 
 
 def _rules_of(target: str, side: str, settings: Config) -> list[str]:
-    """The ids of the rules for a target; a pattern or an edition that matches no rule is a usage error."""
+    """The ids of the rules for a target; a pattern or an edition that matches no rule is a usage
+    error.
+    """
     from .engine.producer_run import ProducerRun
     from .engine.session import patterns
     from .rules import catalogue, scope
@@ -438,7 +452,8 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-# The fixture -----------------------------------------------------------------------------------------------
+# The fixture
+# -----------------------------------------------------------------------------------------------
 
 
 class Check(Protocol):
@@ -453,13 +468,14 @@ class Check(Protocol):
 def gridbuf_check(pytestconfig: pytest.Config) -> Callable[..., Report]:
     """A function that judges a live object: `gridbuf_check(obj, rules=None, **options)`.
 
-    The parameters and options are those of `gridbuf_conformance.check`. The function returns the report.
+    The parameters and options are those of `gridbuf_conformance.check`. The function returns the
+    report.
 
     Raises
     ------
     AssertionError
-        If a rule fails, with the report. Also if the object has no interface of the selected rules, because a
-        test that judges nothing must not pass.
+        If a rule fails, with the report. Also if the object has no interface of the selected rules,
+        because a test that judges nothing must not pass.
     ValueError
         If the object has no interface at all.
 

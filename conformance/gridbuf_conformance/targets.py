@@ -6,7 +6,8 @@ library
   (`producers.find`, `named_consumers.find`),
 - `package.module:Attribute`,
 - `path/to/file.py:Attribute` (without attribute: `Producer`, or `consume`),
-- `path/to/lib.so:suite`, a shared library of C++ (without suite: the only one; `producers.shared_library`).
+- `path/to/lib.so:suite`, a shared library of C++ (without suite: the only one;
+  `producers.shared_library`).
 
 The driver handles only the written form; the worker imports the object.
 """
@@ -57,8 +58,8 @@ def loading(what: str) -> Iterator[None]:
 class Target:
     """A name that another process can resolve: `written` is the text of the user.
 
-    `file` is the source file of the module, for modules that only their own process can import by name
-    (a script, a test module). `side` is "producer" or "consumer".
+    `file` is the source file of the module, for modules that only their own process can import by
+    name (a script, a test module). `side` is "producer" or "consumer".
     """
 
     written: str
@@ -67,7 +68,9 @@ class Target:
 
     @property
     def shown(self) -> str:
-        """The written name without the folders of an absolute path: reports contain no absolute paths."""
+        """The written name without the folders of an absolute path: reports contain no absolute
+        paths.
+        """
         return os.path.basename(self.written) if os.path.isabs(self.written) else self.written
 
     def to_dict(self) -> dict[str, Any]:
@@ -138,9 +141,11 @@ def is_shared_library(target: Any) -> bool:
 
 
 def load(target: Target | str) -> Any:
-    """The producer object, or the `Consumer`, of a target. It imports the library; only the worker calls it.
+    """The producer object, or the `Consumer`, of a target. It imports the library; only the worker
+    calls it.
 
-    Raises CannotLoad for an unknown name, a failing import, and an object that is not a producer or consumer.
+    Raises CannotLoad for an unknown name, a failing import, and an object that is not a producer or
+    consumer.
     """
     target = Target(target) if isinstance(target, str) else target
     if target.side == "consumer":

@@ -62,7 +62,9 @@ class DictForgetsTheLayout(DictAndBuffer):
 
 @faulty("XA-01", "XA-03")
 class OwnBufferFromItsEnd(DictAndBuffer):
-    """`data` is None; `offset` and strides of 4-byte numbers go backwards through the own buffer, which goes forwards."""
+    """`data` is None; `offset` and strides of 4-byte numbers go backwards through the own buffer,
+    which goes forwards.
+    """
 
     def array_interface(self) -> dict:
         answer = super().array_interface()
@@ -96,7 +98,9 @@ class DictHasHalfItems(DictAndBuffer):
 
 @faulty(advises=["XA-06", "DP-27"])
 class WritableInDLPackOnly(ExportsDLPack, Memory, ExportsBuffer):
-    """The buffer of writable numbers is read-only, DLPack has no read-only bit, legacy capsules go out."""
+    """The buffer of writable numbers is read-only, DLPack has no read-only bit, legacy capsules go
+    out.
+    """
 
     @property
     def exports_read_only(self) -> bool:
@@ -184,7 +188,9 @@ class PagesRefuseWriting(Mutant):
 
 @faulty("XA-11")
 class ViewsOutliveTheMemory(Array):
-    """The pages are unmapped when the array is collected, even if a view or a capsule is still held."""
+    """The pages are unmapped when the array is collected, even if a view or a capsule is still
+    held.
+    """
 
     def export(self, versioned: bool, *, copied: bool) -> Export:
         export = super().export(versioned, copied=copied)

@@ -24,7 +24,7 @@ class _Edited(Base):
         return {**super().array_interface(), **self.edit()}
 
 
-# --- the dict ---------------------------------------------------------------------------------------------
+# --- the dict -----------------------------------------------------------------------------------
 
 
 @faulty("AI-01")
@@ -67,7 +67,7 @@ class VersionIsText(_Edited):
         return {"version": "3"}
 
 
-# --- shape ------------------------------------------------------------------------------------------------
+# --- shape --------------------------------------------------------------------------------------
 
 
 @faulty("AI-03")
@@ -119,7 +119,7 @@ class ScalarHasAnAxis(_Edited):
         return {} if self.ndim else {"shape": (1,)}
 
 
-# --- element type -----------------------------------------------------------------------------------------
+# --- element type -------------------------------------------------------------------------------
 
 
 @faulty("AI-06")
@@ -232,7 +232,7 @@ class FieldNameTwice(_Edited):
         return {"descr": [("x", "|u1"), ("x", "|u1")]}
 
 
-# --- address ----------------------------------------------------------------------------------------------
+# --- address ------------------------------------------------------------------------------------
 
 
 @faulty("AI-14")
@@ -292,7 +292,9 @@ class FreshCopyOnEachAccess(Base):
 
 @faulty("AI-28")
 class DictOwnsTheMemory(Base):
-    """Each access reports a copy, which is unmapped as soon as the dict that reported it is dropped."""
+    """Each access reports a copy, which is unmapped as soon as the dict that reported it is
+    dropped.
+    """
 
     def array_interface(self) -> dict:
         copy = self.duplicate()
@@ -309,7 +311,7 @@ class ResizeMovesTheMemory(Base):
         old.unmap()
 
 
-# --- data as an object ------------------------------------------------------------------------------------
+# --- data as an object --------------------------------------------------------------------------
 
 
 @faulty("AI-16")
@@ -379,7 +381,7 @@ class DataLeftOut(ExportsArrayInterface, Memory, ExportsBuffer):
         return {k: v for k, v in answer.items() if k != "data"} if not answer["strides"] else answer
 
 
-# --- strides ----------------------------------------------------------------------------------------------
+# --- strides ------------------------------------------------------------------------------------
 
 
 @faulty("AI-21")
@@ -408,7 +410,7 @@ class StridesLeaveTheBlock(_Edited):
         return {"strides": tuple(s + 2**20 for s in self.strides[:1]) + self.strides[1:]}
 
 
-# --- writing, masks, refusals -----------------------------------------------------------------------------
+# --- writing, masks, refusals -------------------------------------------------------------------
 
 
 @faulty("AI-25")

@@ -46,7 +46,7 @@ class _Edited(Base):
         self.edit(view, flags)
 
 
-# --- refusing ---------------------------------------------------------------------------------------------
+# --- refusing -----------------------------------------------------------------------------------
 
 
 @faulty("PB-01")
@@ -130,7 +130,7 @@ class WritableGrantedReadOnly(Base):
         super().refuse_unmet(flags & ~WRITABLE)
 
 
-# --- the fields that every request fills ------------------------------------------------------------------
+# --- the fields that every request fills --------------------------------------------------------
 
 
 @faulty("PB-02")
@@ -241,7 +241,7 @@ class LongIsFourBytes(_Edited):
             view.format = static_text("l")
 
 
-# --- shape, strides, suboffsets ---------------------------------------------------------------------------
+# --- shape, strides, suboffsets -----------------------------------------------------------------
 
 
 @faulty("PB-08")
@@ -341,7 +341,7 @@ class ReversedViewKeepsTheBaseAddress(_Edited):
         view.buf = getattr(self, "base_address", self.address)
 
 
-# --- permission, ownership, lifetime ----------------------------------------------------------------------
+# --- permission, ownership, lifetime ------------------------------------------------------------
 
 
 @faulty("PB-14")
@@ -432,7 +432,7 @@ class EveryRequestIsABufferError(Memory, BufferExporter):
         raise BufferError("this array is never exported")
 
 
-# --- PEP 688 ----------------------------------------------------------------------------------------------
+# --- PEP 688 ------------------------------------------------------------------------------------
 
 
 @faulty("PB-30", since_python=(3, 12))
@@ -454,7 +454,9 @@ class PythonBufferReturnsBytes(Memory):
 
 @faulty("PB-29", since_python=(3, 12))
 class PythonReleaseKnowsTheLastViewOnly(Memory):
-    """`__release_buffer__` remembers one view, the last that was handed out, and raises for every other."""
+    """`__release_buffer__` remembers one view, the last that was handed out, and raises for every
+    other.
+    """
 
     last: memoryview | None = None
 
@@ -471,7 +473,9 @@ class PythonReleaseKnowsTheLastViewOnly(Memory):
 
 
 def _python_view(array: Memory) -> memoryview:
-    """The memory as a memoryview that no ctypes callback serves: it would lose exceptions on their way."""
+    """The memory as a memoryview that no ctypes callback serves: it would lose exceptions on their
+    way.
+    """
     is_plain = array.is_contiguous("C") and not array.is_empty and not array.swapped
     if not is_plain or array.element.format not in "bhiqBHIQfd?":
         raise TypeError("memoryview.cast cannot describe this array")

@@ -1,7 +1,8 @@
 """DLPack structs and capsules, and the old array struct's capsule, made with ctypes.
 
-Every export is an `Export`: the struct, the two arrays it points to, and the owner of the memory. It lives in
-`_exports` from the making of the capsule until its deleter runs, which is what a deleter is for.
+Every export is an `Export`: the struct, the two arrays it points to, and the owner of the memory.
+It lives in `_exports` from the making of the capsule until its deleter runs, which is what a
+deleter is for.
 """
 
 from __future__ import annotations
@@ -123,7 +124,7 @@ call_deleter = destructor_callback(call_deleter_of)
 """The destructor of a right capsule."""
 
 
-# --- the array struct of the first array interface -------------------------------------------------------
+# --- the array struct of the first array interface ----------------------------------------------
 
 
 def filled_struct(

@@ -1,6 +1,7 @@
 """Defects of the CUDA array interface (CAI rules), on the zoo's device.
 
-The arrays here have no other interface, except where a defect can only be told by comparing with another interface.
+The arrays here have no other interface, except where a defect can only be told by comparing with
+another interface.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ def _edited(*breaks: str, advises: tuple[str, ...] = (), **changes: object):
     return named
 
 
-# --- form -------------------------------------------------------------------------------------------------
+# --- form ---------------------------------------------------------------------------------------
 
 
 @faulty_on("gpu", "CAI-01")
@@ -271,7 +272,7 @@ class CudaAddressMoves(Base):
 _copies: list[Memory] = []
 
 
-# --- streams ----------------------------------------------------------------------------------------------
+# --- streams ------------------------------------------------------------------------------------
 
 
 @_edited("CAI-16", stream=0)

@@ -1,4 +1,6 @@
-"""Defects of GT4Py's attributes: `__gt_data_interface__`, `__gt_dims__`, `__gt_origin__` (GT-01 … GT-14, GT-26 … GT-28)."""
+"""Defects of GT4Py's attributes: `__gt_data_interface__`, `__gt_dims__`, `__gt_origin__` (GT-01 …
+GT-14, GT-26 … GT-28).
+"""
 
 from __future__ import annotations
 
@@ -121,7 +123,7 @@ class EntryNamesOtherDims(_Edited):
         return {**entry, "dims": tuple(reversed(entry["dims"]))} if "dims" in entry else entry
 
 
-# --- dims and origin ----------------------------------------------------------------------------------------
+# --- dims and origin ----------------------------------------------------------------------------
 
 
 class _Named(ExportsArrayInterface, Memory):
@@ -183,7 +185,9 @@ class OriginTooShort(_Named):
 
 
 class _Asked(Mutant):
-    """A producer of arrays that were requested with names and with a halo that differs by dimension."""
+    """A producer of arrays that were requested with names and with a halo that differs by
+    dimension.
+    """
 
     breaks = frozenset()
     plans = (
@@ -221,7 +225,9 @@ class OtherNamesAreRefused(_Asked):
 
 
 class OtherNamesBecomeIJK(_Asked):
-    """The first dimension with another name is I, the second J, as in an import of unstructured fields."""
+    """The first dimension with another name is I, the second J, as in an import of unstructured
+    fields.
+    """
 
     breaks = frozenset({"GT-18", "GT-26"})
     plans = (
@@ -278,11 +284,13 @@ class HaloStaysBehind(_Asked):
             view.halo = self.halo
 
 
-# --- named arrays -------------------------------------------------------------------------------------------
+# --- named arrays -------------------------------------------------------------------------------
 
 
 class NamedArray(Base):
-    """Like xarray's `DataArray` for an accessor: its own names, over data that may have names as well."""
+    """Like xarray's `DataArray` for an accessor: its own names, over data that may have names as
+    well.
+    """
 
     data_has_names: ClassVar[bool] = True
 
@@ -336,7 +344,9 @@ class NamesOfTheDataAreForgotten(NamedArray):
 
 @faulty("GT-11")
 class NamesAreTakenOnce(NamedArray):
-    """The data has no names; the entry has the names that the array was made with, not its present ones."""
+    """The data has no names; the entry has the names that the array was made with, not its present
+    ones.
+    """
 
     data_has_names = False
 

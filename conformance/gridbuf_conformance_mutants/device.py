@@ -1,8 +1,9 @@
-"""A device in pure Python, and arrays in its memory: what the zoo's defects of the device rules are made from.
+"""A device in pure Python, and arrays in its memory: what the zoo's defects of the device rules are
+made from.
 
-Device pages refuse every access by the host; only the table's `copy` opens them for a moment. A stream is a queue
-of work that runs only in a wait for the stream: a producer that forgets to wait always
-reads old bytes. Pinned and managed memory is ordinary memory that the device knows.
+Device pages refuse every access by the host; only the table's `copy` opens them for a moment. A
+stream is a queue of work that runs only in a wait for the stream: a producer that forgets to wait
+always reads old bytes. Pinned and managed memory is ordinary memory that the device knows.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class Device:
         self.current = LEGACY
         self._next = _FIRST_HANDLE
 
-    # -- memory ----------------------------------------------------------------------------------------
+    # -- memory -----------------------------------------------------------------------------------
 
     def block_at(self, address: int) -> DeviceBlock | None:
         """The block that holds an address."""
@@ -108,7 +109,7 @@ class Device:
             with block.opened():
                 ctypes.memset(target, value & 0xFF, length_bytes)
 
-    # -- streams ---------------------------------------------------------------------------------------
+    # -- streams ----------------------------------------------------------------------------------
 
     def queue(self, stream: int) -> list[Callable[[], None]]:
         if stream not in self.queues:
@@ -144,7 +145,7 @@ class Device:
         finally:
             self.current = previous
 
-    # -- the table -------------------------------------------------------------------------------------
+    # -- the table --------------------------------------------------------------------------------
 
     def table(self) -> object:
         """The capsule of the C table; the same one every time."""

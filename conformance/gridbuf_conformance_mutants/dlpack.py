@@ -1,6 +1,7 @@
 """Defects of DLPack: the C structs (DL rules) and the Python methods (DP rules).
 
-The arrays here have no other interface, except where a defect can only be told by comparing with another interface.
+The arrays here have no other interface, except where a defect can only be told by comparing with
+another interface.
 """
 
 from __future__ import annotations
@@ -61,7 +62,7 @@ class _EditedFlags(Base):
         return export
 
 
-# --- version and flags ------------------------------------------------------------------------------------
+# --- version and flags --------------------------------------------------------------------------
 
 
 @faulty("DL-01")
@@ -128,7 +129,7 @@ class PaddedBitOnWholeBytes(_EditedFlags):
         return flags | 4
 
 
-# --- shape and strides ------------------------------------------------------------------------------------
+# --- shape and strides --------------------------------------------------------------------------
 
 
 @faulty("DL-07")
@@ -219,7 +220,7 @@ class MetadataBelongsToTheArray(Base):
         tensor.strides = ctypes.cast(start + 8 * 64, pointer) if self.ndim else None
 
 
-# --- element type and device ------------------------------------------------------------------------------
+# --- element type and device --------------------------------------------------------------------
 
 
 @faulty("DL-15")
@@ -285,7 +286,7 @@ class HostDeviceThree(Base):
         export.managed.tensor.device_id = 3
 
 
-# --- address ----------------------------------------------------------------------------------------------
+# --- address ------------------------------------------------------------------------------------
 
 
 class _RemembersItsBase(Base):
@@ -309,7 +310,9 @@ class OffsetOfAViewLost(_RemembersItsBase):
 
 @faulty("DL-10")
 class OffsetCountedTwice(_RemembersItsBase):
-    """`data` is the view's first element, and `byte_offset` counts its distance from the base's element a second time."""
+    """`data` is the view's first element, and `byte_offset` counts its distance from the base's
+    element a second time.
+    """
 
     def describe_tensor(self, export: Export) -> None:
         super().describe_tensor(export)
@@ -353,7 +356,7 @@ class EmptyArrayWithAddress(_EditedTensor):
         tensor.data = self.address
 
 
-# --- deleter and lifetime ---------------------------------------------------------------------------------
+# --- deleter and lifetime -----------------------------------------------------------------------
 
 
 class _Capsule(Base):
@@ -464,7 +467,7 @@ class CapsuleNameDangles(_Capsule):
         cls.names.append(name)
 
 
-# --- the Python methods -----------------------------------------------------------------------------------
+# --- the Python methods -------------------------------------------------------------------------
 
 
 @faulty("DP-01")
@@ -693,7 +696,9 @@ class RefusesOddStridesOfOneElement(Mutant):
 
 
 class ExportsWhatIsNotThere(Mutant):
-    """The producer says that its arrays have no memory; they are exported, with the address of other memory."""
+    """The producer says that its arrays have no memory; they are exported, with the address of
+    other memory.
+    """
 
     has_memory = False
     breaks = frozenset({"DP-25"})
@@ -743,7 +748,7 @@ class ReadOnlyInALegacyCapsule(Base):
         super().check_describable(True)
 
 
-# -- combinations of keywords ----------------------------------------------------------------------
+# -- combinations of keywords --------------------------------------------------------------------
 
 
 class _Combines(Base):

@@ -34,7 +34,7 @@ def _wrong_table(*breaks: str, advises: tuple[str, ...] = ()):
     return faulty(*breaks, advises=advises, needs_table=True)
 
 
-# --- the table --------------------------------------------------------------------------------------------
+# --- the table ----------------------------------------------------------------------------------
 
 
 @_wrong_table("DX-01")
@@ -117,7 +117,7 @@ class NoCurrentStream(Base):
         return table
 
 
-# --- exports ----------------------------------------------------------------------------------------------
+# --- exports ------------------------------------------------------------------------------------
 
 
 @_wrong_table("DX-05")
@@ -195,7 +195,7 @@ class BorrowedExportIsElsewhere(Base):
             out.contents.data += 4 * (out.contents.bits // 8)
 
 
-# --- imports ----------------------------------------------------------------------------------------------
+# --- imports ------------------------------------------------------------------------------------
 
 
 @_wrong_table("DX-08")
@@ -230,7 +230,7 @@ class ImportIsOfAnotherType(Base):
         return Memory(array.block, array.element, array.shape, array.strides, array.address)
 
 
-# --- streams and allocation -------------------------------------------------------------------------------
+# --- streams and allocation ---------------------------------------------------------------------
 
 
 class _OnDevice(ExportsDeviceDLPack, ExportsDeviceExchange, DeviceMemory):

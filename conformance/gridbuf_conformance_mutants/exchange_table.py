@@ -1,9 +1,11 @@
-"""DLPack's C exchange table made with ctypes: a mixin for array types, each of its answers one small method.
+"""DLPack's C exchange table made with ctypes: a mixin for array types, each of its answers one
+small method.
 
-A ctypes callback cannot leave a Python exception behind: what it raises is printed and lost, and what it sets is
-raised inside it. But a table's functions report failure by just that, -1 and an exception set. So each callback
-is called through a few bytes of machine code that turn its -1 into one more call, of `PyErr_SetString`. They are
-written for Linux on x86-64 and aarch64; on other systems the zoo's arrays have no table, and its tests say so.
+A ctypes callback cannot leave a Python exception behind: what it raises is printed and lost, and
+what it sets is raised inside it. But a table's functions report failure by just that, -1 and an
+exception set. So each callback is called through a few bytes of machine code that turn its -1 into
+one more call, of `PyErr_SetString`. They are written for Linux on x86-64 and aarch64; on other
+systems the zoo's arrays have no table, and its tests say so.
 """
 
 from __future__ import annotations
@@ -110,7 +112,7 @@ class ExportsExchange:
         _kept.extend((table, callbacks))
         return table
 
-    # -- the answers -----------------------------------------------------------------------------------
+    # -- the answers ------------------------------------------------------------------------------
 
     @classmethod
     def exported(cls, array: ExportsExchange) -> Export:
@@ -150,7 +152,7 @@ class ExportsExchange:
     def current_stream(cls, device_type: int, device_id: int) -> int | None:
         return None
 
-    # -- the C side ------------------------------------------------------------------------------------
+    # -- the C side -------------------------------------------------------------------------------
 
     @classmethod
     def _allocate(cls, prototype: object, out: object, context: int, set_error: int) -> int:

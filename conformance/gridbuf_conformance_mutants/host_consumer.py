@@ -54,7 +54,7 @@ def _entries(shape: Any, strides: Any, typestr: str, address: int, readonly: boo
     return {"version": 3, "shape": shape, "strides": strides, "typestr": typestr, "data": data}
 
 
-# -- the array interface ---------------------------------------------------------------------------
+# -- the array interface -------------------------------------------------------------------------
 
 
 class ArrayInterfaceConsumer:
@@ -159,7 +159,7 @@ class View:
         return tuple(pointer[: self.struct.ndim]) if pointer else None
 
 
-# -- the array struct ------------------------------------------------------------------------------
+# -- the array struct ----------------------------------------------------------------------------
 
 
 class ArrayStructConsumer:
@@ -225,7 +225,7 @@ class ArrayStructConsumer:
         return capsule
 
 
-# -- the buffer protocol ---------------------------------------------------------------------------
+# -- the buffer protocol -------------------------------------------------------------------------
 
 
 class BufferConsumer:
@@ -289,7 +289,7 @@ class BufferConsumer:
         return view
 
 
-# -- GT4Py's data interface ------------------------------------------------------------------------
+# -- GT4Py's data interface ----------------------------------------------------------------------
 
 
 class DataInterfaceConsumer:

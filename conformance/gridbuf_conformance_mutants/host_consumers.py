@@ -42,7 +42,7 @@ class _TakesDataInterface(DataInterfaceConsumer):
     interfaces = ("data-interface",)
 
 
-# -- the array interface ---------------------------------------------------------------------------
+# -- the array interface -------------------------------------------------------------------------
 
 
 @wrong(weakens=("AI-02",))
@@ -260,7 +260,7 @@ class WritesIntoTheArray(_TakesArrayInterface):
             ctypes.memset(address + 1024 // 8, 0x55, 1)
 
 
-# -- the array struct ------------------------------------------------------------------------------
+# -- the array struct ----------------------------------------------------------------------------
 
 
 @wrong(weakens=("AS-01",))
@@ -360,7 +360,7 @@ class DropsTheCapsule(_TakesArrayStruct):
         return exporter
 
 
-# -- buffers ---------------------------------------------------------------------------------------
+# -- buffers -------------------------------------------------------------------------------------
 
 
 @wrong(advises=("PB-07",))
@@ -575,7 +575,7 @@ class ForgetsTheReadOnlyBuffer(_TakesBuffer):
         return False
 
 
-# -- the data interface ----------------------------------------------------------------------------
+# -- the data interface --------------------------------------------------------------------------
 
 
 @wrong("GT-02")

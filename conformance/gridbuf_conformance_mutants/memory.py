@@ -1,7 +1,7 @@
 """Blocks of memory whose pages, permission and lifetime the zoo controls.
 
-The permission is real (a read-only array is in pages that refuse writing), and unmapping early is an honest
-use-after-free: the pages are gone, not recycled.
+The permission is real (a read-only array is in pages that refuse writing), and unmapping early is
+an honest use-after-free: the pages are gone, not recycled.
 """
 
 from __future__ import annotations

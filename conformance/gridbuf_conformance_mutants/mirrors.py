@@ -1,7 +1,9 @@
-"""Arrays with a copy on each side, kept equal by `acquire` and `touch`; and how they are not (GT-05, GT-09, XA-17).
+"""Arrays with a copy on each side, kept equal by `acquire` and `touch`; and how they are not
+(GT-05, GT-09, XA-17).
 
-`Mirrors` is the right one. It is what a storage with two buffers looks like from outside, in a few lines: a side that
-was written is remembered, and the other one is brought up to date when it is asked for.
+`Mirrors` is the right one. It is what a storage with two buffers looks like from outside, in a few
+lines: a side that was written is remembered, and the other one is brought up to date when it is
+asked for.
 """
 
 from __future__ import annotations
@@ -31,8 +33,8 @@ HOST, DEVICE_SIDE = None, "gpu"
 class _Mirrored(ExportsArrayInterface, ExportsCudaInterface, DeviceMemory):
     """A host array, and on the device a mirror of it that the CUDA array interface describes.
 
-    `block.written` is the side that holds what the other one does not, "" if both are equal; both sides' addresses
-    are the same modulo `block.unit_bytes`.
+    `block.written` is the side that holds what the other one does not, "" if both are equal; both
+    sides' addresses are the same modulo `block.unit_bytes`.
     """
 
     @staticmethod
@@ -53,7 +55,7 @@ class _Mirrored(ExportsArrayInterface, ExportsCudaInterface, DeviceMemory):
         Memory.fill(self, content)
         self.block.written = HOST
 
-    # -- keeping both equal ----------------------------------------------------------------------------------
+    # -- keeping both equal -----------------------------------------------------------------------
 
     def acquired(self, side: str | None) -> None:
         """Make a side current."""
@@ -76,7 +78,7 @@ class _Mirrored(ExportsArrayInterface, ExportsCudaInterface, DeviceMemory):
         """Remember that a side was written."""
         self.block.written = side
 
-    # -- the interfaces --------------------------------------------------------------------------------------
+    # -- the interfaces ---------------------------------------------------------------------------
 
     @property
     def __array_interface__(self) -> dict:
@@ -120,7 +122,7 @@ class MirrorReference(DeviceReference):
         return array
 
 
-# --- defects -------------------------------------------------------------------------------------------------
+# --- defects ------------------------------------------------------------------------------------
 
 
 @faulty_on("gpu", "XA-17")
@@ -283,7 +285,9 @@ class EntriesHaveOtherDims(HostReadableArray):
 
 @faulty_on("managed", "GT-09")
 class ManagedMemoryIsNotWaitedFor(HostReadableArray):
-    """One memory for both sides, and the host's `acquire` does not wait for what the device has yet to do."""
+    """One memory for both sides, and the host's `acquire` does not wait for what the device has yet
+    to do.
+    """
 
     def acquire(self) -> None:
         """Does not wait."""

@@ -1,6 +1,8 @@
-"""What makes a mutant: a whole producer with one defect, and the exact rules that the defect must break.
+"""What makes a mutant: a whole producer with one defect, and the exact rules that the defect must
+break.
 
-A mutant runs through the worker like any other library. Nothing in the suite knows it, nothing is patched.
+A mutant runs through the worker like any other library. Nothing in the suite knows it, nothing is
+patched.
 """
 
 from __future__ import annotations
@@ -20,11 +22,13 @@ from .reference import Memory, Reference
 class Mutant(Reference):
     """The reference producer with one defect, described by the class's docstring.
 
-    `breaks` is what `report.failed` must be: the id of the defect first, then those that follow from it and
-    are not a cascade (two interfaces that now disagree do disagree). `advises` are the ids whose outcome must
-    be ADVISORY, `weakens` those that are FRAGILE when several threads export its arrays. `since_python` is the first version on which the defect can be seen, `needs_table` says that it
-    is in an exchange table, which not every machine can show; `drawn` marks a defect that shows only where plans
-    are drawn from the capabilities, `plans` are the ones that are asked otherwise.
+    `breaks` is what `report.failed` must be: the id of the defect first, then those that follow
+    from it and are not a cascade (two interfaces that now disagree do disagree). `advises` are the
+    ids whose outcome must be ADVISORY, `weakens` those that are FRAGILE when several threads export
+    its arrays. `since_python` is the first version on which the defect can be seen, `needs_table`
+    says that it is in an exchange table, which not every machine can show; `drawn` marks a defect
+    that shows only where plans are drawn from the capabilities, `plans` are the ones that are asked
+    otherwise.
     """
 
     breaks: ClassVar[frozenset[str]]
@@ -70,7 +74,9 @@ def faulty(
 def faulty_on(
     device: str, *breaks: str, advises: Iterable[str] = (), needs_table: bool = False
 ) -> Callable[[type[Memory]], type[DeviceMutant]]:
-    """The same for an array type in memory of a kind ("gpu", "pinned", "managed") of the zoo's device."""
+    """The same for an array type in memory of a kind ("gpu", "pinned", "managed") of the zoo's
+    device.
+    """
 
     def as_producer(array_type: type[Memory]) -> type[DeviceMutant]:
         members = {"plans": on_device(device), "needs_table": needs_table}

@@ -1,5 +1,5 @@
-"""Consumers whose results export the right memory, and whose own values are wrong; and consumers that do not do as their
-keywords say."""
+"""Consumers whose results export the right memory, and whose own values are wrong; and consumers
+that do not do as their keywords say."""
 
 from __future__ import annotations
 
@@ -27,7 +27,9 @@ def _row_major(shape: Sequence[int], itemsize: int) -> list[int]:
 
 
 class Values:
-    """The numbers of an array interface, read as its own library would; each step is a method that a mutant replaces."""
+    """The numbers of an array interface, read as its own library would; each step is a method that
+    a mutant replaces.
+    """
 
     def __init__(self, array: Any) -> None:
         self._array = array

@@ -1,4 +1,6 @@
-"""Defects that only several threads at the same time can show. Each pauses where another thread can come between."""
+"""Defects that only several threads at the same time can show. Each pauses where another thread can
+come between.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +67,9 @@ class CapsuleForOneThreadOnly(ExportsDLPack, Memory):
 
 @faulty(weakens=("XA-13",), plans=_PLANS)
 class CountsExportsWrongly(Memory, ExportsBuffer):
-    """Exports of two threads at the same time are counted wrongly: `resize` stays refused (CPython's `array.array`)."""
+    """Exports of two threads at the same time are counted wrongly: `resize` stays refused
+    (CPython's `array.array`).
+    """
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)

@@ -1,8 +1,10 @@
-"""The reference producer: an array type of our own that obeys every rule, built to be broken one rule at a time.
+"""The reference producer: an array type of our own that obeys every rule, built to be broken one
+rule at a time.
 
-`Array` is a view of a `Block` through a shape, byte strides and an offset. Each interface it has is one
-class here (`ExportsArrayInterface`, `ExportsBuffer`, …) and each answer one small method, so that a mutant overrides
-exactly the answer it gets wrong. An array with fewer interfaces is a different combination of the same classes.
+`Array` is a view of a `Block` through a shape, byte strides and an offset. Each interface it has is
+one class here (`ExportsArrayInterface`, `ExportsBuffer`, …) and each answer one small method, so
+that a mutant overrides exactly the answer it gets wrong. An array with fewer interfaces is a
+different combination of the same classes.
 """
 
 from __future__ import annotations
@@ -40,7 +42,9 @@ READ_ONLY, IS_COPIED = 1, 2  # DLPack's flag bits
 DLPACK_VERSION = (1, 1)
 
 SHIFT_BYTES = 3 * 2**14
-"""The distance of a duplicate from the original (or a multiple of it), so that it is aligned like the original."""
+"""The distance of a duplicate from the original (or a multiple of it), so that it is aligned like
+the original.
+"""
 
 
 def asks(flags: int, request: int) -> bool:
@@ -51,7 +55,9 @@ def asks(flags: int, request: int) -> bool:
 def strides_of(
     shape: Sequence[int], layout: Sequence[int], item_bytes: int, unit: int = 1
 ) -> tuple:
-    """Byte strides of a layout map; the contiguous extent is rounded up to a multiple of `unit` elements."""
+    """Byte strides of a layout map; the contiguous extent is rounded up to a multiple of `unit`
+    elements.
+    """
     strides = [0] * len(shape)
     distance = item_bytes
     for place, axis in enumerate(sorted(range(len(shape)), key=lambda axis: -layout[axis])):
@@ -334,7 +340,9 @@ def is_int_pair(value: object) -> bool:
 
 
 class Exports:
-    """Arrays that have one interface only: a defect in it cannot show up as a disagreement with another."""
+    """Arrays that have one interface only: a defect in it cannot show up as a disagreement with
+    another.
+    """
 
     class ArrayInterface(ExportsArrayInterface, Memory):
         """Only `__array_interface__`."""

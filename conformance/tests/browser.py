@@ -1,7 +1,7 @@
 """A headless Chromium driven over its debugging pipe: just enough for the tests of the HTML page.
 
-Chromium reads commands from descriptor 3 and answers on descriptor 4, JSON messages that end in a zero byte.
-That needs no driver program and no package.
+Chromium reads commands from descriptor 3 and answers on descriptor 4, JSON messages that end in a
+zero byte. That needs no driver program and no package.
 """
 
 from __future__ import annotations
@@ -49,7 +49,9 @@ class Page:
             self.call(f"{domain}.enable")
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """One command of the DevTools protocol and its result; RuntimeError with the browser's complaint."""
+        """One command of the DevTools protocol and its result; RuntimeError with the browser's
+        complaint.
+        """
         self._last_id += 1
         message = {"id": self._last_id, "method": method, "params": parameters}
         if self._session:

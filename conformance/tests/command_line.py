@@ -19,11 +19,15 @@ _COUNTS = (
     (r"\(\d+ rules\)|\d+ rules judged", "some rules"),
     (r" of \d+ rules failed", " of some rules failed"),
 )
-"""What differs without a reason to write it again: the number of plans is Hypothesis', and each new rule is counted."""
+"""What differs without a reason to write it again: the number of plans is Hypothesis', and each new
+rule is counted.
+"""
 
 
 def lasting(output: str) -> list[str]:
-    """All lines but the first, which has the versions, with the counts of failures and advisories and without others."""
+    """All lines but the first, which has the versions, with the counts of failures and advisories
+    and without others.
+    """
     lines = []
     for line in output.rstrip().splitlines()[1:]:
         for pattern, text in _COUNTS:

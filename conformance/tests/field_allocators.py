@@ -1,4 +1,6 @@
-"""Producers of field allocators for `gt4py.next`: a right one, and some that are wrong in one way each."""
+"""Producers of field allocators for `gt4py.next`: a right one, and some that are wrong in one way
+each.
+"""
 
 from __future__ import annotations
 

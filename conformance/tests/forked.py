@@ -1,4 +1,6 @@
-"""A function in a fork of this process: what it corrupts ends with the fork, and it starts in milliseconds."""
+"""A function in a fork of this process: what it corrupts ends with the fork, and it starts in
+milliseconds.
+"""
 
 from __future__ import annotations
 

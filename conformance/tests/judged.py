@@ -24,7 +24,9 @@ def report(name: str) -> Report:
 
 
 def checked(name: str, version: str | None = None) -> Report:
-    """The same; skips where the library is not installed, or not in the version that was verified by hand."""
+    """The same; skips where the library is not installed, or not in the version that was verified
+    by hand.
+    """
     entry = producers.find(name)
     if not entry.is_installed:
         pytest.skip(f"{entry.missing} is not installed; {entry.install}")

@@ -1,11 +1,13 @@
-"""What the renderer tests share: hand-written reports, a small catalogue, and comparison with golden files.
+"""What the renderer tests share: hand-written reports, a small catalogue, and comparison with
+golden files.
 
-Four inputs, each rendered in every format: `failures` (a producer), `crash` (a consumer that dies, with failures on
-record), `hostile` (texts that try to break out, honest Unicode, very long values) and `survey` (twelve rows: one library
-three times, every rule group, nothing selected, every plan declined, consumers, absent libraries).
+Four inputs, each rendered in every format: `failures` (a producer), `crash` (a consumer that dies,
+with failures on record), `hostile` (texts that try to break out, honest Unicode, very long values)
+and `survey` (twelve rows: one library three times, every rule group, nothing selected, every plan
+declined, consumers, absent libraries).
 
-The renderings of `failures` are on record as text, the others as digests. To accept a changed rendering, run the tests with
-GRIDBUF_UPDATE_GOLDEN=1 and read the difference in git.
+The renderings of `failures` are on record as text, the others as digests. To accept a changed
+rendering, run the tests with GRIDBUF_UPDATE_GOLDEN=1 and read the difference in git.
 """
 
 from __future__ import annotations
@@ -135,9 +137,11 @@ def rule_of(report: dict[str, Any], rule_id: str) -> dict[str, Any]:
 
 
 def assert_golden(name: str, text: str) -> None:
-    """Fails where `text` is not, to the byte, the rendering on record: golden/expected/`name`, or its digest.
+    """Fails where `text` is not, to the byte, the rendering on record: golden/expected/`name`, or
+    its digest.
 
-    A difference from a file is shown. Of a digest the failure names the file with what was rendered now.
+    A difference from a file is shown. Of a digest the failure names the file with what was rendered
+    now.
     """
     path, content = GOLDEN / "expected" / name, text.encode("utf-8")
     digest = hashlib.sha256(content).hexdigest()

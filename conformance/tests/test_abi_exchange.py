@@ -1,4 +1,6 @@
-"""DLPack's C exchange table: its layout, and its functions called from outside, on the zoo's tables and PyTorch's."""
+"""DLPack's C exchange table: its layout, and its functions called from outside, on the zoo's tables
+and PyTorch's.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""Format strings: sizes against the C compiler's (through `struct`) and against ctypes, kinds, and bad input."""
+"""Format strings: sizes against the C compiler's (through `struct`) and against ctypes, kinds, and
+bad input.
+"""
 
 from __future__ import annotations
 

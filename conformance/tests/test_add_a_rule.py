@@ -1,4 +1,6 @@
-"""docs/how-to/extend-the-suite.md, "Add a rule": the row, the check and the wrong producer of the page, in a copy."""
+"""docs/how-to/extend-the-suite.md, "Add a rule": the row, the check and the wrong producer of the
+page, in a copy.
+"""
 
 from __future__ import annotations
 

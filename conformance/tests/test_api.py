@@ -433,7 +433,7 @@ def test_the_worker_takes_the_callers_import_path(tmp_path):
     assert done.stdout.strip() == "found", done.stderr
 
 
-# --- device memory ----------------------------------------------------------------------------------------------
+# --- device memory ------------------------------------------------------------------------------
 
 
 def test_a_live_object_in_device_memory_is_judged_through_a_table() -> None:
@@ -448,7 +448,9 @@ def test_a_live_object_in_device_memory_is_judged_through_a_table() -> None:
 
 
 def test_a_live_object_with_two_sides_is_judged_and_left_as_it_was() -> None:
-    """An object with `__gt_data_interface__` without a plan: acquired and read, but not written or touched."""
+    """An object with `__gt_data_interface__` without a plan: acquired and read, but not written or
+    touched.
+    """
     producer = MirrorReference()
     array = producer.produce(Plan(shape=(3, 4), device="gpu", halo=((1, 1), (1, 1)), fill=3))
     touched = []

@@ -1,8 +1,8 @@
 """What the suite says of the optional peers: the exact set of required rules that each breaks.
 
-Each id below was checked by hand against the published text and against the library, without the suite; the
-line next to it says why it is a real departure. A set that changes means that the library has changed, or
-that the suite is wrong: look before adjusting it.
+Each id below was checked by hand against the published text and against the library, without the
+suite; the line next to it says why it is a real departure. A set that changes means that the
+library has changed, or that the suite is wrong: look before adjusting it.
 """
 
 from __future__ import annotations
@@ -61,7 +61,8 @@ LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
     "torch.meta": (TORCH_VERSION, set(), {"DX-12"}),
     # and hasattr(x, "__cuda_array_interface__") raises RuntimeError
     "torch.sparse": (TORCH_VERSION, set(), {"DX-12", "XA-18"}),
-    # the exchange table exports conjugated elements as they are in memory; RuntimeError for nested tensors
+    # the exchange table exports conjugated elements as they are in memory; RuntimeError for nested
+    # tensors
     "torch.opaque": (TORCH_VERSION, {"DX-06"}, {"DP-25", "DX-12"}),
     "pyarrow.nulls": (PYARROW_VERSION, set(), {"DP-25"}),  # ArrowTypeError
     "jax.keys": (JAX_VERSION, set(), set()),
@@ -217,9 +218,11 @@ LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
     "cramjam": ("2.14.0", set(), set()),
     "zstandard": ("0.25.0", set(), set()),
 }
-"""Each further library: the version that was verified by hand, the rules that it breaks, and what it is advised.
+"""Each further library: the version that was verified by hand, the rules that it breaks, and what
+it is advised.
 
-Those that third_party/python/peers.in names are judged wherever the peers are installed; the others where they are installed.
+Those that third_party/python/peers.in names are judged wherever the peers are installed; the others
+where they are installed.
 """
 
 
@@ -328,7 +331,9 @@ def test_library(name: str) -> None:
 
 
 def test_pyglms_arrays_break_what_they_touch() -> None:
-    """F_CONTIGUOUS|WRITABLE exports memory past the array's: where the process dies of it varies, that it does not."""
+    """F_CONTIGUOUS|WRITABLE exports memory past the array's: where the process dies of it varies,
+    that it does not.
+    """
     checked("glm", "2.8.3")
     target = "gridbuf_conformance.plugins.libraries.glm:ArrayProducer"
     report = check_producer(target, profile="smoke", rules="PB-*")

@@ -1,8 +1,9 @@
-"""What the suite says of the standard library, NumPy and gridbuf: the exact set of required rules that each breaks.
+"""What the suite says of the standard library, NumPy and gridbuf: the exact set of required rules
+that each breaks.
 
-Each id below was checked by hand against the published text and against the library, without the suite; the
-line next to it says why it is a real departure. A set that changes means that the library has changed, or
-that the suite is wrong: look before adjusting it.
+Each id below was checked by hand against the published text and against the library, without the
+suite; the line next to it says why it is a real departure. A set that changes means that the
+library has changed, or that the suite is wrong: look before adjusting it.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from gridbuf_conformance.engine.producer_run import check_plans
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance.rules import catalogue
 
-# A packed Structure of 13 bytes is exported with format "B", one byte, and a padded one without its padding; both are
-# right from Python 3.12 on.
+# A packed Structure of 13 bytes is exported with format "B", one byte, and a padded one without its
+# padding; both are right from Python 3.12 on.
 PACKED = {"PB-04", "PB-20"} if sys.version_info < (3, 12) else set()
 CTYPES = (
     PACKED
@@ -183,7 +184,9 @@ def test_storages_break_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("placement", [None, "gpu", "gt4py", "cuda"])
 def test_a_live_storage_is_judged(placement: str | None) -> None:
-    """A storage of the program's own, written on one side: it is read on both, and shows afterwards what it held."""
+    """A storage of the program's own, written on one side: it is read on both, and shows afterwards
+    what it held.
+    """
     import gridbuf.storage as storage
     import gridbuf.testing
     import numpy

@@ -1,4 +1,6 @@
-"""The command as people use it: what it prints, where, its exit codes, and that no input ends in a traceback."""
+"""The command as people use it: what it prints, where, its exit codes, and that no input ends in a
+traceback.
+"""
 
 from __future__ import annotations
 
@@ -76,7 +78,8 @@ def wrong(tmp_path) -> Path:
     return tmp_path
 
 
-# Help, list, explain ---------------------------------------------------------------------------------------
+# Help, list, explain
+# ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -127,7 +130,8 @@ def test_explain_says_all_there_is(inside):
         assert word in out
 
 
-# Wrong input -----------------------------------------------------------------------------------------------
+# Wrong input
+# -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -231,7 +235,8 @@ def test_any_json_as_a_plan_is_a_plan_or_a_usage_error(plan):
         assert str(error)
 
 
-# Judging ---------------------------------------------------------------------------------------------------
+# Judging
+# ---------------------------------------------------------------------------------------------------
 
 
 def test_check_of_a_conforming_producer(tmp_path):

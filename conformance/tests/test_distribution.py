@@ -1,4 +1,6 @@
-"""What the distribution promises: its contents, one version, few dependencies, no import of a library under test."""
+"""What the distribution promises: its contents, one version, few dependencies, no import of a
+library under test.
+"""
 
 from __future__ import annotations
 
@@ -77,7 +79,9 @@ def contents(wheel: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory) -> Path:
-    """The project's folder as a checkout has it, with what must not be packed; a test's inputs are links."""
+    """The project's folder as a checkout has it, with what must not be packed; a test's inputs are
+    links.
+    """
     folder = tmp_path_factory.mktemp("project") / "conformance"
     folder.mkdir()
     for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):

@@ -1,4 +1,6 @@
-"""Every exporter that consumers are tested with is judged as a producer, on drawn plans and with each legal variant."""
+"""Every exporter that consumers are tested with is judged as a producer, on drawn plans and with
+each legal variant.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ from gridbuf_conformance.render.report import Report
 
 _HERE = [interface for interface in interfaces().values() if not interface.unavailable()]
 _OF_THE_NOTES = {"DL-19", "DP-06"}
-"""Memory that grows with the exports: the suite notes each of them until the consumer has been seen."""
+"""Memory that grows with the exports: the suite notes each of them until the consumer has been
+seen.
+"""
 _EXPECTED = {
     "dlpack-legacy": {"DP-14": "ADVISORY"},  # the keywords of the 2022 standard
     "dlpack:empty-pointer": {"DL-12": "ADVISORY"},  # legal, and not what DLPack recommends
@@ -76,7 +80,9 @@ class _Exporters:
 
 @pytest.fixture(autouse=True)
 def _few_objects_to_collect() -> None:
-    """The leak tests collect often. What stays frozen is unfrozen at the end of the session (`pytest_main`)."""
+    """The leak tests collect often. What stays frozen is unfrozen at the end of the session
+    (`pytest_main`).
+    """
     gc.collect()
     gc.freeze()
 

@@ -1,4 +1,6 @@
-"""Exports: plans with an interface and a variant, the memory behind them, and what exporters say and count."""
+"""Exports: plans with an interface and a variant, the memory behind them, and what exporters say
+and count.
+"""
 
 from __future__ import annotations
 
@@ -106,7 +108,7 @@ def test_the_schema_says_what_the_export_says():
     assert not validator.is_valid({"export": "dlpack", "fill": None})
 
 
-# -- the variants ----------------------------------------------------------------------------------
+# -- the variants --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("interface", "variant"), VARIED)

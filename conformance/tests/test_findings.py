@@ -1,4 +1,5 @@
-"""The commands of findings (`reproduce`, `issue`, `list findings`, `explain`), on three findings and on none.
+"""The commands of findings (`reproduce`, `issue`, `list findings`, `explain`), on three findings
+and on none.
 
 The findings that the suite ships are the zoo's, which has the tests of their texts.
 """

@@ -1,4 +1,6 @@
-"""Objects that change, raise or answer falsely at their n-th answer are judged: none of them is an error of the suite."""
+"""Objects that change, raise or answer falsely at their n-th answer are judged: none of them is an
+error of the suite.
+"""
 
 from __future__ import annotations
 
@@ -60,7 +62,9 @@ _SOME_CHANGES = [
 
 
 class _Teller:
-    """Counts the answers of all objects of one producer, and gives one false answer, or false ones from then on."""
+    """Counts the answers of all objects of one producer, and gives one false answer, or false ones
+    from then on.
+    """
 
     def __init__(self, change: str, at: int, *, once: bool) -> None:
         self.change, self.at, self.once = _CHANGES[change], at, once

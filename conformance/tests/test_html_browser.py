@@ -1,4 +1,6 @@
-"""The HTML page in a real browser: it filters, it is readable in both themes, and it loads no other files."""
+"""The HTML page in a real browser: it filters, it is readable in both themes, and it loads no other
+files.
+"""
 
 from __future__ import annotations
 
@@ -282,7 +284,9 @@ def test_a_known_failure_is_shown_and_can_be_filtered(browser, pages):
 
 
 def test_forty_libraries_scroll_in_their_place(browser, tmp_path):
-    """The page stays as wide as the window; heading and names stay in sight while the matrix scrolls."""
+    """The page stays as wide as the window; heading and names stay in sight while the matrix
+    scrolls.
+    """
     reports = load_case("survey")[0][:4]
     many = [
         {**report, "target": {**report["target"], "name": f"a.package.of.some.length:{name}{n}"}}

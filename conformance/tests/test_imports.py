@@ -1,4 +1,6 @@
-"""No module of the suite imports, directly or by way of others, what imports it: read from the sources."""
+"""No module of the suite imports, directly or by way of others, what imports it: read from the
+sources.
+"""
 
 from __future__ import annotations
 
@@ -59,8 +61,9 @@ LAYERS: dict[str, tuple[str, ...]] = {
         *("", "api", "config", "engine", "interfaces", "render", "rules", "targets"),
     ),
 }
-"""What each folder, and each module of the top, may import besides itself and `COMMON`. Above all: nothing that measures
-imports the rules, no rule imports the measurement, and no export imports a producer."""
+"""What each folder, and each module of the top, may import besides itself and `COMMON`. Above all:
+nothing that measures imports the rules, no rule imports the measurement, and no export imports a
+producer."""
 
 
 OF_AN_INTERFACE = {
@@ -68,7 +71,9 @@ OF_AN_INTERFACE = {
     **dict.fromkeys(("answers", "exporter", "exports"), "exports"),
     "measure": "measure",
 }
-"""The layers of modules in the folder of an interface. The others have its forms: they are of the layer abi."""
+"""The layers of modules in the folder of an interface. The others have its forms: they are of the
+layer abi.
+"""
 
 
 def modules_of(folder: Path) -> dict[str, Path]:
@@ -103,7 +108,8 @@ def imported_by(name: str, modules: dict[str, Path]) -> set[str]:
         for alias in node.names:
             inner = f"{base}.{alias.name}"
             found.add(inner if inner in modules else base)
-    # Its own packages run first whatever it imports; they count only where it asks for a name of theirs.
+    # Its own packages run first whatever it imports; they count only where it asks for a name of
+    # theirs.
     on_the_way = {full.rpartition(".")[0] for full in found}
     found |= {other for other in on_the_way if not f"{name}.".startswith(f"{other}.")}
     return found & modules.keys() - {name}

@@ -1,4 +1,6 @@
-"""The scoreboard finds each wrong partner in its cell, and nowhere else; records, exit codes, scripts, the page."""
+"""The scoreboard finds each wrong partner in its cell, and nowhere else; records, exit codes,
+scripts, the page.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""The suite is tested with its mutants: each must break exactly the rules it names, and right producers none.
+"""The suite is tested with its mutants: each must break exactly the rules it names, and right
+producers none.
 
-Every mutant is a whole producer, measured and judged on the fixed plans of the zoo. The ordinary run asks each mutant only
-the rules that it names. The thorough run asks every mutant all rules: nothing else may fail.
+Every mutant is a whole producer, measured and judged on the fixed plans of the zoo. The ordinary
+run asks each mutant only the rules that it names. The thorough run asks every mutant all rules:
+nothing else may fail.
 """
 
 from __future__ import annotations

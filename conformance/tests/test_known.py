@@ -1,4 +1,6 @@
-"""Known failures: the file's grammar and its errors, what a replay excuses and what not, and `known --update`."""
+"""Known failures: the file's grammar and its errors, what a replay excuses and what not, and `known
+--update`.
+"""
 
 from __future__ import annotations
 
@@ -64,7 +66,8 @@ def rule(report: Report, id_: str) -> dict:
     return next(entry for entry in report.data["rules"] if entry["id"] == id_)
 
 
-# What a replay excuses -------------------------------------------------------------------------------------
+# What a replay excuses
+# -------------------------------------------------------------------------------------
 
 
 def test_a_failure_that_is_known_is_no_failure():
@@ -202,7 +205,8 @@ def test_two_runs_with_records_are_the_same():
     assert {**first.data, "timing": 0} == {**second.data, "timing": 0}
 
 
-# Files -----------------------------------------------------------------------------------------------------
+# Files
+# -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -277,7 +281,8 @@ def test_later_files_hold_over_earlier_ones(tmp_path):
         KnownFailures.load([tmp_path / "c.toml"])
 
 
-# known --update --------------------------------------------------------------------------------------------
+# known --update
+# --------------------------------------------------------------------------------------------
 
 BY_HAND = """\
 # Ours. Ask Ada.
@@ -412,7 +417,8 @@ def test_consumers_have_known_failures_too(tmp_path):
     assert other_side.exit_code == 0, "a file may hold both sides"
 
 
-# The command -----------------------------------------------------------------------------------------------
+# The command
+# -----------------------------------------------------------------------------------------------
 
 
 def test_a_library_without_failures_gets_a_file_that_the_gate_takes(command, tmp_path):

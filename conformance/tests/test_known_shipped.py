@@ -1,4 +1,6 @@
-"""The files of known failures that come with the suite: what NumPy, PyTorch and JAX fail, each with a reason."""
+"""The files of known failures that come with the suite: what NumPy, PyTorch and JAX fail, each with
+a reason.
+"""
 
 from __future__ import annotations
 

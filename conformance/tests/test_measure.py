@@ -1,4 +1,6 @@
-"""Measuring objects with false descriptions, exceptions and invalid addresses: noted, never an exception or a crash."""
+"""Measuring objects with false descriptions, exceptions and invalid addresses: noted, never an
+exception or a crash.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The callbacks in machine code: what they count and release, on threads, and with an exception in flight."""
+"""The callbacks in machine code: what they count and release, on threads, and with an exception in
+flight.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,8 @@
-"""The package on Windows and macOS, as far as Linux can show it: a process that lacks what they lack.
+"""The package on Windows and macOS, as far as Linux can show it: a process that lacks what they
+lack.
 
-What this cannot show: that `ctypes`, machine code and address arithmetic are right there, and that a worker starts on macOS.
+What this cannot show: that `ctypes`, machine code and address arithmetic are right there, and that
+a worker starts on macOS.
 """
 
 from __future__ import annotations
@@ -158,7 +160,8 @@ def test_rules_are_tests_of_pytest_without_locks(tmp_path):
     assert "fcntl" not in done.stdout + done.stderr
 
 
-# macOS -----------------------------------------------------------------------------------------------------
+# macOS
+# -----------------------------------------------------------------------------------------------------
 
 
 def test_a_process_without_a_memory_map_judges_all_that_needs_none():

@@ -1,8 +1,10 @@
-"""The pytest plugin, as a project uses it: pytest over producers that are right and wrong, in its own folder.
+"""The pytest plugin, as a project uses it: pytest over producers that are right and wrong, in its
+own folder.
 
-What is checked is what a user sees: ids, outcomes, texts, JUnit. Most tests run pytest in this process and ask few plans,
-for the plugin turns reports into tests and does not make them; the producers still run in workers. What
-depends on the process (pytest-xdist, imported modules) starts one as a user does, with the real profile.
+What is checked is what a user sees: ids, outcomes, texts, JUnit. Most tests run pytest in this
+process and ask few plans, for the plugin turns reports into tests and does not make them; the
+producers still run in workers. What depends on the process (pytest-xdist, imported modules) starts
+one as a user does, with the real profile.
 """
 
 from __future__ import annotations
@@ -26,7 +28,8 @@ pytest_plugins = ["pytester"]
 PACKAGE_FOLDER = str(Path(gridbuf_conformance.__file__).parents[1])
 RULES = "AI-01,AI-02,PB-01,PB-02,XA-08"
 
-# Bytes that say wrong things of themselves. Each import of the module, one a run of the suite, is a line of a file.
+# Bytes that say wrong things of themselves. Each import of the module, one a run of the suite, is a
+# line of a file.
 PRODUCERS = """
 import os
 import gridbuf_conformance as gc
@@ -101,7 +104,9 @@ FEW = profiles.Profile("smoke", 6, 6, 1, 0, shrink_per_rule=5, shrink_in_all=10)
 
 @pytest.fixture(scope="module", autouse=True)
 def whole_suite_imported():
-    """pytester forgets the modules that were imported while it ran; the suite's modules must stay the same ones."""
+    """pytester forgets the modules that were imported while it ran; the suite's modules must stay
+    the same ones.
+    """
     for module in pkgutil.walk_packages(gridbuf_conformance.__path__, "gridbuf_conformance."):
         if not re.search(r"__main__|\.plugins\.libraries\.", module.name):
             importlib.import_module(module.name)
@@ -133,7 +138,8 @@ def runs(pytester: pytest.Pytester) -> int:
     return len((pytester.path / "runs.txt").read_text().splitlines())
 
 
-# What the outcomes become ----------------------------------------------------------------------------------
+# What the outcomes become
+# ----------------------------------------------------------------------------------
 
 
 def test_items_are_the_rules_and_the_run_is_one(project, pytester):
@@ -232,7 +238,8 @@ def test_rules_that_do_not_exist_are_a_usage_error(project):
     done.stderr.fnmatch_lines(["*no rule matches 'PV-01'*"])
 
 
-# Known failures, consumers ---------------------------------------------------------------------------------
+# Known failures, consumers
+# ---------------------------------------------------------------------------------
 
 KNOWN = """
 [[known]]
@@ -283,7 +290,8 @@ def test_consumers_are_judged_by_their_rules(project, pytester):
     assert not [line for line in done.outlines if "py:right" in line and "FAILED" in line]
 
 
-# Choosing, and the rest of pytest --------------------------------------------------------------------------
+# Choosing, and the rest of pytest
+# --------------------------------------------------------------------------
 
 
 def test_collecting_shows_the_ids_and_runs_nothing(project, pytester):
@@ -408,7 +416,8 @@ def test_several_targets_make_one_survey(project, pytester):
     assert names == ["wrong", "array"]
 
 
-# The fixture -----------------------------------------------------------------------------------------------
+# The fixture
+# -----------------------------------------------------------------------------------------------
 
 OWN_TESTS = """
 import array

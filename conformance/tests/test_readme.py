@@ -16,7 +16,9 @@ pytest.importorskip("numpy", reason="the README's example is NOT tested: pip ins
 
 
 def test_the_code_is_the_examples():
-    """docs/ has the same test for the documents of the whole repository; this one travels with the suite."""
+    """docs/ has the same test for the documents of the whole repository; this one travels with the
+    suite.
+    """
     text = EXAMPLE.read_text(encoding="utf-8")
     snippets = re.findall(r"<!-- snippet: \S+#(\w+) -->\n```\w*\n(.*?)```", README, re.DOTALL)
     assert [name for name, _ in snippets] == ["library", "producer"]

@@ -1,4 +1,6 @@
-"""docs/conformance.md names every command, option, profile, format and exit code, and none that is not there."""
+"""docs/conformance.md names every command, option, profile, format and exit code, and none that is
+not there.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The HTML page: golden files of its structure, and its promises: one file, no network, nothing forged."""
+"""The HTML page: golden files of its structure, and its promises: one file, no network, nothing
+forged.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""report.schema.json: every report and survey the suite writes is valid by it, and damaged ones are not."""
+"""report.schema.json: every report and survey the suite writes is valid by it, and damaged ones are
+not.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""The tutorial is true: what it prints is what the commands print, in the example project that it shows.
+"""The tutorial is true: what it prints is what the commands print, in the example project that it
+shows.
 
-`<!-- output: COMMAND -->` is before each printed output. `python docs/…` has no part in it: this test writes nothing;
-to renew the text, run the command in a copy of examples/pytest_user and paste.
+`<!-- output: COMMAND -->` is before each printed output. `python docs/…` has no part in it: this
+test writes nothing; to renew the text, run the command in a copy of examples/pytest_user and paste.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """What each interface says of an array, in one form: address, shape, byte strides, element type.
 
-The module `descriptor` of each interface turns raw info (see `measure`) into a `Descriptor`, or raises
-`Rejected` with the id of the rule that the info breaks. Both sides use them: the measurer to decide
-which addresses may be followed at all, the judge to compare interfaces. They are pure, and all
-arithmetic is on Python's unbounded integers.
+The module `descriptor` of each interface turns raw info (see `measure`) into a `Descriptor`, or
+raises `Rejected` with the id of the rule that the info breaks. Both sides use them: the measurer to
+decide which addresses may be followed at all, the judge to compare interfaces. They are pure, and
+all arithmetic is on Python's unbounded integers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ _SAMPLE_LIMIT = 96
 
 
 class Rejected(Exception):
-    """Info that does not describe an array of whole bytes: `rule` is the broken id; None if it is not a failure."""
+    """Info that does not describe an array of whole bytes: `rule` is the broken id; None if it is
+    not a failure.
+    """
 
     def __init__(self, rule: str | None, why: str) -> None:
         super().__init__(why)
@@ -35,12 +37,14 @@ class Rejected(Exception):
 
 @dataclass(frozen=True)
 class Descriptor:
-    """An array as one interface describes it; strides in bytes, `element` None where it is not known.
+    """An array as one interface describes it; strides in bytes, `element` None where it is not
+    known.
 
-    `readonly` is None where the interface cannot say; `is_copy` is True where it says that this export is
-    a copy; `device` is DLPack's (type, id), for the CUDA array interface (2, 0) until a driver says more;
-    `stream` is the stream that the interface names, None for no pending work; `is_raw` marks memory exported as plain bytes,
-    `is_indirect` arrays of pointers: neither is compared or walked.
+    `readonly` is None where the interface cannot say; `is_copy` is True where it says that this
+    export is a copy; `device` is DLPack's (type, id), for the CUDA array interface (2, 0) until a
+    driver says more; `stream` is the stream that the interface names, None for no pending work;
+    `is_raw` marks memory exported as plain bytes, `is_indirect` arrays of pointers: neither is
+    compared or walked.
     """
 
     interface: str
@@ -93,8 +97,9 @@ class Descriptor:
     def space_in(self, memory: Memory) -> Memory | DeviceSpace:
         """Where the array's bytes are read and written.
 
-        Bytes of device memory are read as a consumer would: behind the work on the stream that the interface
-        names, and at once where it names none. What both sides reach is left to the driver if there is one.
+        Bytes of device memory are read as a consumer would: behind the work on the stream that the
+        interface names, and at once where it names none. What both sides reach is left to the
+        driver if there is one.
         """
         if self.is_host and (not self.is_managed or memory.devices.access is None):
             return memory
@@ -164,10 +169,11 @@ def is_contiguous(
 
 
 def sample_indices(shape: tuple[int, ...], limit: int = _SAMPLE_LIMIT) -> list[tuple[int, ...]]:
-    """The elements that are read of an array of this shape: all of a small one, a spread of a large one.
+    """The elements that are read of an array of this shape: all of a small one, a spread of a large
+    one.
 
-    First, last, and evenly spaced ones in row-major order, with a step coprime to most extents. The same
-    shape always gives the same list.
+    First, last, and evenly spaced ones in row-major order, with a step coprime to most extents. The
+    same shape always gives the same list.
     """
     count = prod(shape)
     if not count:

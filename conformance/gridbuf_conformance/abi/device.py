@@ -112,7 +112,7 @@ class DeviceAccess(ABC):
         """Raises DeviceError if the handle is not a live stream."""
 
 
-# -- the table -----------------------------------------------------------------------------------------
+# -- the table -----------------------------------------------------------------------------------
 
 
 class _PointerInfo(Structure):
@@ -220,7 +220,7 @@ class TableAccess(DeviceAccess):
             raise DeviceError(f"{operation}: {text or f'error {result}'}")
 
 
-# -- the CUDA driver -----------------------------------------------------------------------------------
+# -- the CUDA driver -----------------------------------------------------------------------------
 
 _CUDA, _CUDA_HOST, _CUDA_MANAGED, _CPU = 2, 3, 13, 1  # DLPack's device types
 _MEMORY_TYPE, _DEVICE_POINTER, _HOST_POINTER = 2, 3, 4  # CUpointer_attribute
@@ -323,7 +323,7 @@ class CudaAccess(DeviceAccess):
         with self._current(0):
             self._call("cuStreamQuery", c_void_p(stream), allowed=(0, _NOT_READY))
 
-    # -- how the driver is called ----------------------------------------------------------------------
+    # -- how the driver is called -----------------------------------------------------------------
 
     def _call(self, name: str, *arguments: Any, allowed: Sequence[int] = (0,)) -> int:
         result: int = getattr(self._library, name)(*arguments)
@@ -375,7 +375,7 @@ class CudaAccess(DeviceAccess):
             self._call("cuCtxPopCurrent_v2", byref(c_void_p()))
 
 
-# -- finding and using it ------------------------------------------------------------------------------
+# -- finding and using it ------------------------------------------------------------------------
 
 
 class Devices:

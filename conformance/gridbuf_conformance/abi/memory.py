@@ -1,8 +1,8 @@
 """Reading and writing memory by address, only where the process has it mapped.
 
-`Memory` couples the address map with the two `ctypes` calls that touch memory. It returns None (or False)
-instead of touching memory that is not mapped with the access that the operation needs, so a wrong
-address becomes a finding and not a crash.
+`Memory` couples the address map with the two `ctypes` calls that touch memory. It returns None (or
+False) instead of touching memory that is not mapped with the access that the operation needs, so a
+wrong address becomes a finding and not a crash.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ class Memory(Space):
         return ctypes.string_at(address, count) if self.readable(address, address + count) else None
 
     def write(self, address: int, data: bytes) -> bool:
-        """Writes `data` at `address`; False, and nothing written, where that is not mapped writable."""
+        """Writes `data` at `address`; False, and nothing written, where that is not mapped
+        writable.
+        """
         if not self.writable(address, address + len(data)):
             return False
         ctypes.memmove(address, data, len(data))
@@ -55,7 +57,9 @@ class Memory(Space):
         return None if raw is None else list(struct.unpack(f"={count}{_INTEGER}", raw))
 
     def entries(self, pointer: ctypes._Pointer[Any], count: int) -> Entries:
-        """The integers behind a pointer of a struct; None for NULL, `UNMAPPED` where they cannot be read."""
+        """The integers behind a pointer of a struct; None for NULL, `UNMAPPED` where they cannot be
+        read.
+        """
         address = ctypes.cast(pointer, ctypes.c_void_p).value
         if not address:
             return None
@@ -71,7 +75,8 @@ class Memory(Space):
             room = _NAME_STEP_BYTES - address % _NAME_STEP_BYTES
             if not self.readable(address, address + room):
                 return None
-            # Up to the NUL only: the bytes after it belong to other code, and a sanitizer in this process reports a read.
+            # Up to the NUL only: the bytes after it belong to other code, and a sanitizer in this
+            # process reports a read.
             part = (ctypes.c_char * room).from_address(address).value
             found += part
             if len(part) < room:

@@ -1,6 +1,8 @@
-"""Runs of anonymous pages between two pages that refuse every access, with a permission that can change.
+"""Runs of anonymous pages between two pages that refuse every access, with a permission that can
+change.
 
-Exported memory is in such pages, so a consumer that reads far outside the array dies at that access.
+Exported memory is in such pages, so a consumer that reads far outside the array dies at that
+access.
 """
 
 from __future__ import annotations

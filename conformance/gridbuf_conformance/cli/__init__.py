@@ -1,4 +1,6 @@
-"""The command `gridbuf-conformance`: its options (`arguments`), and what each subcommand does (`commands`)."""
+"""The command `gridbuf-conformance`: its options (`arguments`), and what each subcommand does
+(`commands`).
+"""
 
 from .arguments import UsageError, main, parser
 

@@ -1,8 +1,8 @@
 """The command `gridbuf-conformance`: its options, its help, and its exit codes for errors.
 
-This module has the parser; `commands` has the actions. No input of a user ends in a traceback. Wrong usage is
-exit code 2, with one sentence that says what to write instead. A producer that cannot be loaded is 4. Only an
-error of the suite itself (3) prints a traceback, for a bug report.
+This module has the parser; `commands` has the actions. No input of a user ends in a traceback.
+Wrong usage is exit code 2, with one sentence that says what to write instead. A producer that
+cannot be loaded is 4. Only an error of the suite itself (3) prints a traceback, for a bug report.
 """
 
 from __future__ import annotations
@@ -206,7 +206,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _run(options)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader (`| head`) has closed the pipe. Python would raise again when it closes the stream.
+        # The reader (`| head`) has closed the pipe. Python would raise again when it closes the
+        # stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(ExitCode.CONFORMANT)
     return int(code)
@@ -252,9 +253,11 @@ def _console(stream: TextIO) -> Console:
 
 
 def _enter_users_folder() -> None:
-    """Makes the user's folder current, so that relative paths work, and makes its modules importable.
+    """Makes the user's folder current, so that relative paths work, and makes its modules
+    importable.
 
-    `bazel run` starts programs in another folder and names the user's folder in BUILD_WORKING_DIRECTORY.
+    `bazel run` starts programs in another folder and names the user's folder in
+    BUILD_WORKING_DIRECTORY.
     """
     sys.path[:] = [os.path.abspath(entry) for entry in sys.path]
     folder = os.environ.get("BUILD_WORKING_DIRECTORY")
@@ -267,7 +270,8 @@ def _enter_users_folder() -> None:
 if TYPE_CHECKING:
     Commands = argparse._SubParsersAction["_Subparser"]
 
-# The parser ------------------------------------------------------------------------------------------------
+# The parser
+# ------------------------------------------------------------------------------------------------
 
 
 def parser() -> argparse.ArgumentParser:

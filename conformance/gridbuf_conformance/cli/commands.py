@@ -115,8 +115,8 @@ def replay(options: Namespace, consoles: Consoles) -> int:
 def survey(options: Namespace, consoles: Consoles) -> int:
     """Checks the named producers and consumers, or all installed producers or consumers.
 
-    Returns 0 whatever the libraries do, 3 if the suite itself failed, and 4 if an installed or named library
-    cannot be loaded.
+    Returns 0 whatever the libraries do, 3 if the suite itself failed, and 4 if an installed or
+    named library cannot be loaded.
     """
     settings = settings_of(options)
     paths = _writable(options.report or [Path(SURVEY_REPORT)])
@@ -221,7 +221,9 @@ def _selected_findings(options: Namespace) -> list[findings.Finding]:
 
 
 def explain(options: Namespace, consoles: Consoles) -> int:
-    """Prints rules and findings; in Markdown, all rules together are a page, and a finding is its issue."""
+    """Prints rules and findings; in Markdown, all rules together are a page, and a finding is its
+    issue.
+    """
     found = {one.id: one for word in options.ids for one in _explained(word)}.values()
     rules = [one for one in found if isinstance(one, catalogue.Rule)]
     if options.format == "md":
@@ -281,7 +283,9 @@ def _write_text(text: str, path: Path | None, consoles: Consoles) -> int:
 
 
 def plan_of(text: str, side: str = "producer") -> Any:
-    """Reads the plan (for a consumer the export) that a user wrote as JSON; raises UsageError for other text."""
+    """Reads the plan (for a consumer the export) that a user wrote as JSON; raises UsageError for
+    other text.
+    """
     try:
         return plan_of_dict(text, side=side)
     except RecursionError:
@@ -421,7 +425,9 @@ def _surveyed(
     records: KnownFailures,
     listen: Callable[[dict[str, Any]], None],
 ) -> Report | Absent:
-    """The report of one library, or the reason why it is missing. One library never ends the survey."""
+    """The report of one library, or the reason why it is missing. One library never ends the
+    survey.
+    """
     try:
         return _judged(target, settings, isolate, replace(records, lenient=True), listen)
     except CannotLoad as error:
@@ -438,11 +444,14 @@ def text_of(error: BaseException) -> str:
     return str(error.args[0]) if error.args else str(error)
 
 
-# Files -----------------------------------------------------------------------------------------------------
+# Files
+# --------------------------------------------------------------------------------------------------
 
 
 def _writable(paths: list[Path]) -> list[Path]:
-    """Checks format and folder of `paths` before a run starts; raises UsageError if a path is not usable."""
+    """Checks format and folder of `paths` before a run starts; raises UsageError if a path is not
+    usable.
+    """
     for path in paths:
         try:
             render.check_suffix(path)
@@ -477,7 +486,9 @@ def _save(
 
 @contextlib.contextmanager
 def _event_writer(path: Path | None) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """A listener that writes each event as a line immediately, so that another program can follow the run."""
+    """A listener that writes each event as a line immediately, so that another program can follow
+    the run.
+    """
     if path is None:
         yield lambda event: None
         return

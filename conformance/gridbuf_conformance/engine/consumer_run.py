@@ -5,8 +5,8 @@ interface. If the consumer refuses them, the rules of the interface are UNSUPPOR
 reason, unless the consumer is documented to take it. Then come the listed exports, one array after
 another through every variant, then drawn exports. Failures are shrunk as in the run of a producer.
 
-A consumer that dies on one kind of export (`Export.kind`: a variant, negative strides) dies every time.
-After two deaths the run skips that kind, so that it reaches the other kinds.
+A consumer that dies on one kind of export (`Export.kind`: a variant, negative strides) dies every
+time. After two deaths the run skips that kind, so that it reaches the other kinds.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ _EXPORTS_OF_THE_RESULT = frozenset(
 def check_consumer(consumer: Any, **options: Any) -> Report:
     """Judges a consumer on the exports of a profile; the options are those of `session.Options`.
 
-    `consumer` is a written target (`targets`) or a function of a module; without isolation any callable.
-    Raises as `session.run_profile`.
+    `consumer` is a written target (`targets`) or a function of a module; without isolation any
+    callable. Raises as `session.run_profile`.
     """
     return run_profile(ConsumerRun, consumer, Options(**options))
 

@@ -36,8 +36,8 @@ _ANSWERS = frozenset({"observation", "unsupported", "raised", "error"})
 
 @dataclass(frozen=True)
 class Description:
-    """The worker's description of the target; `side` is "producer" or "consumer", `takes` are the interfaces that
-    a consumer is documented to take (None: not documented)."""
+    """The worker's description of the target; `side` is "producer" or "consumer", `takes` are the
+    interfaces that a consumer is documented to take (None: not documented)."""
 
     name: str
     version: str

@@ -1,8 +1,10 @@
-"""Judging: from the info on one observation to one verdict for each rule. Pure: it touches no array.
+"""Judging: from the info on one observation to one verdict for each rule. Pure: it touches no
+array.
 
-Every array of the observation (the produced one, and what the plan's views made of it) is held against each
-rule. A rule whose precondition failed on that array, or on the array that it is a view of, is BLOCKED and names it,
-so that one defect is one failure; a rule without its interface is UNSUPPORTED. The verdict of a rule is its worst over the arrays.
+Every array of the observation (the produced one, and what the plan's views made of it) is held
+against each rule. A rule whose precondition failed on that array, or on the array that it is a view
+of, is BLOCKED and names it, so that one defect is one failure; a rule without its interface is
+UNSUPPORTED. The verdict of a rule is its worst over the arrays.
 """
 
 from __future__ import annotations
@@ -25,7 +27,8 @@ from ..rules.scope import Scope
 def judge(
     observation: Observation, plan: Plan | None, rule_ids: Iterable[str], scope: Scope
 ) -> dict[str, Verdict]:
-    """One verdict for each of `rule_ids`; the observation is the result of `measure.observe` for `plan`.
+    """One verdict for each of `rule_ids`; the observation is the result of `measure.observe` for
+    `plan`.
 
     Raises KeyError for an id that the catalogue does not have or does not judge.
     """
@@ -41,7 +44,8 @@ def judge(
 def judge_export(
     observation: ConsumerObservation, export: Export, rule_ids: Iterable[str]
 ) -> dict[str, Verdict]:
-    """One verdict for each of `rule_ids` on what a consumer made of an export (`measure.consumption`).
+    """One verdict for each of `rule_ids` on what a consumer made of an export
+    (`measure.consumption`).
 
     Where a wrong plain export blocks them, the rules that it breaks are among the verdicts.
 
@@ -144,7 +148,9 @@ class _Judged:
         return self._with_halves(rule, verdict) if rule.on_device else verdict
 
     def _with_halves(self, rule: Rule, verdict: Verdict) -> Verdict:
-        """Says of a rule on devices which half was judged: what the metadata tells, or the device's answer as well."""
+        """Says of a rule on devices which half was judged: what the metadata tells, or the device's
+        answer as well.
+        """
         driver = self.subject.observation.driver.name
         if verdict.outcome is Outcome.UNTESTED and verdict.note == self.subject.no_driver:
             return replace(verdict, note=f"{verdict.note}; what can be told without it holds")

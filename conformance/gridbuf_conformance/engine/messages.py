@@ -13,7 +13,9 @@ _MOST_BYTES = 1 << 28
 
 
 def send(channel: socket.socket, message: dict[str, Any]) -> None:
-    """Sends one message; raises BrokenPipeError or ConnectionResetError if the other process has closed."""
+    """Sends one message; raises BrokenPipeError or ConnectionResetError if the other process has
+    closed.
+    """
     body = wire.encode(message).encode()
     channel.sendall(HEADER.pack(len(body)) + body)
 

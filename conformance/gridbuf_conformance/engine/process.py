@@ -1,4 +1,5 @@
-"""A separate process that answers messages, and what its watcher survives: a death, a hang, an answer that is none.
+"""A separate process that answers messages, and what its watcher survives: a death, a hang, an
+answer that is none.
 
 Judging and the scoreboard use it. `Process` is one process; `Restarted` starts another one after
 each death, and asks again before a death is believed.
@@ -193,7 +194,9 @@ class Process(Generic[T]):
             self.kill()
 
     def kill(self) -> None:
-        """Ends the process and all processes that it started; closes everything. You can call it twice."""
+        """Ends the process and all processes that it started; closes everything. You can call it
+        twice.
+        """
         if self._popen.returncode is None:
             # Not reaped yet, so its process id is still the id of the group, even if it has
             # ended.
@@ -205,7 +208,9 @@ class Process(Generic[T]):
         self._close_output()
 
     def _receive(self) -> dict[str, Any] | None:
-        """One message; None if the process died; raises TimeoutError at the deadline, ValueError for anything else."""
+        """One message; None if the process died; raises TimeoutError at the deadline, ValueError
+        for anything else.
+        """
         received = bytearray()
         wanted = messages.HEADER.size
         while len(received) < wanted:
@@ -297,7 +302,9 @@ class Process(Generic[T]):
 
 
 def _require_posix() -> None:
-    """Raises CannotLoad where a process cannot be watched: on Windows, and on macOS before Python 3.13."""
+    """Raises CannotLoad where a process cannot be watched: on Windows, and on macOS before Python
+    3.13.
+    """
     missing = [
         f"{module.__name__}.{name}"
         for module, name in ((os, "waitid"), (os, "killpg"), (select, "poll"))

@@ -1,4 +1,5 @@
-"""The run of a producer: sends it many plans, collects the verdicts of each rule, and shrinks each failure.
+"""The run of a producer: sends it many plans, collects the verdicts of each rule, and shrinks each
+failure.
 
 A run has three parts. First the *plans*: the declared capabilities one by one, then plans drawn by
 Hypothesis (`strategies`), all of them fixed before the producer is touched. Then the *shrinking*
@@ -42,8 +43,8 @@ if TYPE_CHECKING:
 def check_producer(producer: Any, **options: Any) -> Report:
     """Judges a producer on the plans of a profile; the options are those of `session.Options`.
 
-    `producer` is a written target (`targets`) or a producer class; without isolation also an object.
-    Raises as `session.run_profile`.
+    `producer` is a written target (`targets`) or a producer class; without isolation also an
+    object. Raises as `session.run_profile`.
     """
     return run_profile(ProducerRun, producer, Options(**options))
 
@@ -132,7 +133,9 @@ class ProducerRun(Run):
 
 @lru_cache(maxsize=8)
 def _batches(can: Capabilities, profile: Profile, seed: int) -> tuple[Batch, ...]:
-    """The plans of one round. Drawing takes about half of a smoke run, so producers with the same capabilities share the plans."""
+    """The plans of one round. Drawing takes about half of a smoke run, so producers with the same
+    capabilities share the plans.
+    """
     from ..plan import strategies
 
     wanted = (

@@ -1,4 +1,6 @@
-"""Verdicts on the result of a plan: the judge decides on an observation, this module on other results."""
+"""Verdicts on the result of a plan: the judge decides on an observation, this module on other
+results.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,9 @@ def guarded(judged: Callable[[], dict[str, Verdict]], rules: list[str]) -> dict[
 
 
 def suite_error(text: str) -> Verdict:
-    """An error of the suite: the last line of a traceback, and the file and line of its innermost frame."""
+    """An error of the suite: the last line of a traceback, and the file and line of its innermost
+    frame.
+    """
     last = text.strip().splitlines()[-1]
     places = re.findall(r'File "(?:.*/)?([^/"]+)", line (\d+)', text)
     where = f" ({places[-1][0]}:{places[-1][1]})" if places else ""

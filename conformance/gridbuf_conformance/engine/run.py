@@ -1,7 +1,7 @@
 """The state of one run: options, verdicts by rule, failures on record, events.
 
-A rule's outcome is the worst of its verdicts. What a run asks is decided elsewhere: `producer_run` and
-`consumer_run` draw plans, `shrink` makes failures small.
+A rule's outcome is the worst of its verdicts. What a run asks is decided elsewhere: `producer_run`
+and `consumer_run` draw plans, `shrink` makes failures small.
 """
 
 from __future__ import annotations
@@ -87,7 +87,9 @@ class Run:
     # -- the stream --------------------------------------------------------------------
 
     def restrict(self, scope: Scope) -> None:
-        """Before the start: which rules judge. Those whose text is newer than the chosen editions do not."""
+        """Before the start: which rules judge. Those whose text is newer than the chosen editions
+        do not.
+        """
         self._scope = scope
         self._replay_scope = ["--storage"] if scope.storage else []
         self._spec = [f"{name}-{edition}" for name, edition in scope.editions.items()]
@@ -244,14 +246,17 @@ class Run:
         return simplest_plan(worker.description.capabilities)
 
     def remember(self, plan: Plan, result: Result) -> None:
-        """Keeps the verdicts of a plan, but not its measurements, which are a hundred kilobytes for each plan."""
+        """Keeps the verdicts of a plan, but not its measurements, which are a hundred kilobytes for
+        each plan.
+        """
         self.answers[plan] = Result(result.kind, reason=result.reason)
         self._kinds[result.kind] += 1
         self._unforeseen[result.kind] += plan not in self._pinned
 
     def take_verdict(self, rule: str, plan: Plan | None, verdict: Verdict) -> None:
         """Adds one verdict; a rule that was not selected joins if it kept the others from being
-        judged. A rule that is too new for the chosen editions takes no part, unless the process died or hung.
+        judged. A rule that is too new for the chosen editions takes no part, unless the process
+        died or hung.
         """
         if rule in self._newer and verdict.outcome in _OPINIONS:
             return
@@ -272,7 +277,9 @@ class Run:
             )
 
     def _shown(self, plan: Plan | None) -> dict[str, Any] | None:
-        """The plan in events: one dict for all the events of a plan, because there are many of both."""
+        """The plan in events: one dict for all the events of a plan, because there are many of
+        both.
+        """
         if plan is None:
             return None
         if self._last_shown is None or self._last_shown[0] is not plan:

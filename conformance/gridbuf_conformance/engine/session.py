@@ -62,7 +62,8 @@ def run_profile(kind: type[Run], target: Any, options: Options) -> Report:
 
 
 def run_plans(kind: type[Run], target: Any, plans: Iterable[Plan], options: Options) -> Report:
-    """Judges a target on exactly these plans: nothing is drawn, shrunk or found out first. No Hypothesis.
+    """Judges a target on exactly these plans: nothing is drawn, shrunk or found out first. No
+    Hypothesis.
 
     The profile is the name of the run in the report.
     """

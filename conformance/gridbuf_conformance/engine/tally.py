@@ -68,7 +68,9 @@ class Tally:
         return sum(n for outcome, n in self.outcomes.items() if outcome not in silent)
 
     def smallest_failures(self) -> list[tuple[Plan | None, Verdict]]:
-        """Of each outcome, worst first, the smallest findings: up to three that differ; of those on record, each."""
+        """Of each outcome, worst first, the smallest findings: up to three that differ; of those on
+        record, each.
+        """
         by_outcome: dict[Outcome, list[tuple[Plan | None, Verdict]]] = {}
         for plan, verdict in self.findings.items():
             by_outcome.setdefault(verdict.outcome, []).append((plan, verdict))

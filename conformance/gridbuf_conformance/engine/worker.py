@@ -6,8 +6,8 @@ messages are JSON with their length before them, one answer for each request. Th
 standard output is free for its own use. The worker writes its current step to a shared page
 (`steps`), which outlives it.
 
-The worker does not judge: it answers with its observations. `serve` is the whole loop; `answer` is the
-same for the path without isolation.
+The worker does not judge: it answers with its observations. `serve` is the whole loop; `answer` is
+the same for the path without isolation.
 """
 
 from __future__ import annotations
@@ -133,7 +133,8 @@ def _description(name: str, version: str, capabilities: Capabilities) -> dict[st
 
 
 def devices_of(producer: Any) -> Devices:
-    """The way to the producer's device memory: by its own table if it has one, else by the CUDA driver.
+    """The way to the producer's device memory: by its own table if it has one, else by the CUDA
+    driver.
 
     Raises CannotLoad for a table that cannot be had or read.
     """
@@ -146,7 +147,9 @@ def devices_of(producer: Any) -> Devices:
 
 
 def contained(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The answer of a function, or an "error" with the traceback of what it raised: what is under test may raise anything."""
+    """The answer of a function, or an "error" with the traceback of what it raised: what is under
+    test may raise anything.
+    """
     try:
         return call()
     except KeyboardInterrupt:
@@ -197,7 +200,9 @@ def _consume(consumer: Consumer, request: dict[str, Any], devices: Devices) -> d
 
 
 def _produce(producer: Any, plan: Plan) -> tuple[Any, dict[str, Any]] | dict[str, Any]:
-    """The object, and what the producer says of its objects; or the message that says why there is none."""
+    """The object, and what the producer says of its objects; or the message that says why there is
+    none.
+    """
     steps.enter(steps.Stage.PRODUCE)
     try:
         made = producer.produce(plan)

@@ -6,8 +6,8 @@ exporters in pure Python and `ctypes` that hold to the published texts to the le
 by exactly one property. An `Export` is the plan of one case. Three ideas make it up:
 
 - `memory.Block`: the array of the plan in separate pages, between inaccessible pages;
-- an `Interface` (one module each): how that memory is described to a consumer, and the observations of the
-  consumer meanwhile (keywords, deleters, releases);
+- an `Interface` (one module each): how that memory is described to a consumer, and the observations
+  of the consumer meanwhile (keywords, deleters, releases);
 - a `Variant`: the property in which the description differs from the plain one, with the rules that
   it is about and what a consumer may make of it.
 

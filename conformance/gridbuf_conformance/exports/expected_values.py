@@ -1,4 +1,6 @@
-"""The numbers that a look at a result must show (`measure.eyes`): the values of the plan's elements."""
+"""The numbers that a look at a result must show (`measure.eyes`): the values of the plan's
+elements.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +36,9 @@ def can_be_compared(export: Export) -> bool:
 
 
 def mistake(export: Export, name: str, look: LookInfo) -> tuple[str, str] | None:
-    """(expected, actual) of the first difference between a look and the plan; None if there is none to see."""
+    """(expected, actual) of the first difference between a look and the plan; None if there is none
+    to see.
+    """
     if look.died is not None:
         return f"values, by {name}", f"the process died of {look.died}"
     shape = list(export.view_map.shape)
@@ -71,7 +75,9 @@ def number(plan: Plan, raw: bytes) -> Number | None:
 
 
 def _is_bits(export: Export, index: tuple[int, ...], text: str) -> bool:
-    """Whether a text is the bits of a bfloat16: libraries without numbers for that type show uint16."""
+    """Whether a text is the bits of a bfloat16: libraries without numbers for that type show
+    uint16.
+    """
     raw = export.viewed_element_bytes(index)
     return export.dtype_info.name == "bfloat16" and text == str(int.from_bytes(raw, sys.byteorder))
 

@@ -1,11 +1,13 @@
-"""What an export is: the plan of one case for a consumer, its interface, its variant, and the interfaces there are.
+"""What an export is: the plan of one case for a consumer, its interface, its variant, and the
+interfaces there are.
 
-An `Export` is a `Plan` with one key more. The keys of a plan say what memory is exported (shape, element type,
-read-only, the content) and, by `views`, the order of its elements: reversed axes have negative strides, broadcast
-ones stride 0. The key `export` says through which interface, and with which variant.
+An `Export` is a `Plan` with one key more. The keys of a plan say what memory is exported (shape,
+element type, read-only, the content) and, by `views`, the order of its elements: reversed axes have
+negative strides, broadcast ones stride 0. The key `export` says through which interface, and with
+which variant.
 
-A variant is one property: a NULL where a pointer may be, an unknown type code, a keyword that an old
-producer does not take. It names the rules that its exports are about (the first of them fails
+A variant is one property: a NULL where a pointer may be, an unknown type code, a keyword that an
+old producer does not take. It names the rules that its exports are about (the first of them fails
 if the consumer dies) and what the texts allow a consumer to make of it:
 
 - "right": the export is legal, and a consumer that takes the plain form of the same array must take
@@ -68,10 +70,10 @@ class Variant:
     export a consumer must have taken before a refusal of this one counts ("right" only).
     `described` turns the shape of the array into the described shape, if they differ;
     `is_retyped` says that the elements are said to be of another type of the same size.
-    `is_robust`: no text demands that a consumer takes or refuses the export; on it, the first rule has the
-    level ROBUST. `compared`: the plain export is made in any case, for checks that compare the two.
-    `threads`: so many threads call the consumer with the exporter at the same time; 0 for plain calls, of which there are
-    `calls`. All results are kept until the last call has returned.
+    `is_robust`: no text demands that a consumer takes or refuses the export; on it, the first rule
+    has the level ROBUST. `compared`: the plain export is made in any case, for checks that compare
+    the two. `threads`: so many threads call the consumer with the exporter at the same time; 0 for
+    plain calls, of which there are `calls`. All results are kept until the last call has returned.
     `bend` edits what the interface hands out; its arguments are those that the interface passes.
 
     Raises ValueError for an expectation that there is not, and for no rules.
@@ -106,7 +108,8 @@ _Kind = TypeVar("_Kind", bound=Variant)
 def variants_of(kind: type[_Kind], seen: tuple[str, ...], **defaults: Any) -> Callable[..., _Kind]:
     """The function that makes an interface's variants.
 
-    `seen` are the rules that are judged on each consumer that takes an export; `defaults` are for the variant.
+    `seen` are the rules that are judged on each consumer that takes an export; `defaults` are for
+    the variant.
     """
 
     def make(
@@ -188,7 +191,8 @@ class Interface:
     "dlpack" is that of "dlpack-legacy". With None, whether it is taken is found out, and a refusal
     of its simplest export is not a failure, unless the consumer is documented to take it: then
     `taken_rule` fails. `shifts`: by variant, how many bytes its memory is off its
-    alignment. `unavailable` says why this machine cannot export through it at all; empty where it can.
+    alignment. `unavailable` says why this machine cannot export through it at all; empty where it
+    can.
     """
 
     name: str
@@ -302,7 +306,9 @@ class Export(Plan):
 
     @property
     def kind(self) -> str:
-        """The kind of the export, with the unusual properties of its array: one of them causes a crash."""
+        """The kind of the export, with the unusual properties of its array: one of them causes a
+        crash.
+        """
         view = self.view_map
         steps = [step for extent, step in zip(view.shape, view.steps) if extent > 1]
         marks = {
@@ -317,7 +323,8 @@ class Export(Plan):
 
     @property
     def control(self) -> Export | None:
-        """The plain export that a consumer must have taken before a refusal or wrong result of this one counts.
+        """The plain export that a consumer must have taken before a refusal or wrong result of this
+        one counts.
 
         None for the plain export of a plain array of numbers through an interface without a base.
         """

@@ -1,9 +1,10 @@
-"""The current step of the measurement: a short name, stored where it outlives the process that wrote it.
+"""The current step of the measurement: a short name, stored where it outlives the process that
+wrote it.
 
 A producer can crash its whole process. The measurement therefore writes its next step
-(`enter(Stage.PRODUCE)`, `enter(Stage.DL, "deleter")`) just before it does it. In a worker the name goes into a
-page shared with the driver, so that after a crash or a hang the driver knows at which step it
-happened, and with `catalogue.rule_of_step` which rule that counts against.
+(`enter(Stage.PRODUCE)`, `enter(Stage.DL, "deleter")`) just before it does it. In a worker the name
+goes into a page shared with the driver, so that after a crash or a hang the driver knows at which
+step it happened, and with `catalogue.rule_of_step` which rule that counts against.
 """
 
 from __future__ import annotations
@@ -48,7 +49,9 @@ class Stage(Enum):
 
     @staticmethod
     def of(step: str) -> Stage | None:
-        """The stage of a written step; None for no step. Raises ValueError if there is no such stage."""
+        """The stage of a written step; None for no step. Raises ValueError if there is no such
+        stage.
+        """
         return Stage(step.partition(":")[0]) if step else None
 
 
@@ -105,6 +108,8 @@ def share(slot: mmap.mmap) -> None:
 
 
 def read(slot_fd: int) -> str:
-    """The step that the other process entered last (driver). The file is read, not mapped: that process can shrink it."""
+    """The step that the other process entered last (driver). The file is read, not mapped: that
+    process can shrink it.
+    """
     written = os.pread(slot_fd, 256, 0)
     return written[1 : 1 + written[0]].decode(errors="replace") if written else ""

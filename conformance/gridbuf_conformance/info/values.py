@@ -1,8 +1,10 @@
-"""Python values as info: what a getter returned, in a form that survives JSON without losing its type.
+"""Python values as info: what a getter returned, in a form that survives JSON without losing its
+type.
 
-`describe` tags each value with its type, because the rules turn on it: a list is not a tuple, a bool is not
-an int, a NumPy integer is not a Python one. It calls no method of the value, which may belong to a subclass.
-`attempt` runs a producer's code and turns what it raises into info. No text that could hold an address is kept.
+`describe` tags each value with its type, because the rules turn on it: a list is not a tuple, a
+bool is not an int, a NumPy integer is not a Python one. It calls no method of the value, which may
+belong to a subclass. `attempt` runs a producer's code and turns what it raises into info. No text
+that could hold an address is kept.
 """
 
 from __future__ import annotations
@@ -18,14 +20,18 @@ _DEPTH_LIMIT = 8
 _LENGTH_LIMIT = 256
 _TEXT_LIMIT = 200
 _INT_BITS_LIMIT = 192
-"""Python refuses to write integers of more than 4300 digits; sums and products of these are shorter."""
+"""Python refuses to write integers of more than 4300 digits; sums and products of these are
+shorter.
+"""
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}|\b\d{12,}\b")
 _QUALNAME = vars(type)["__qualname__"]
 _SCALARS = {int: "int", bool: "bool", str: "str", float: "float"}
 
 
 def describe(value: Any, depth: int = 0) -> Value:
-    """The value with its tag; anything unknown is "other" with its type's name and whether it is callable."""
+    """The value with its tag; anything unknown is "other" with its type's name and whether it is
+    callable.
+    """
     kind = type(value)
     if value is None:
         return NONE
@@ -72,7 +78,8 @@ def error_info(error: BaseException) -> ErrorInfo:
 def attempt(call: Callable[[], Any]) -> tuple[Any, ErrorInfo | None]:
     """(result, None), or (None, info on what `call` raised).
 
-    KeyboardInterrupt propagates: it comes from the user. SystemExit and similar exceptions are a failure of the producer.
+    KeyboardInterrupt propagates: it comes from the user. SystemExit and similar exceptions are a
+    failure of the producer.
     """
     try:
         return call(), None

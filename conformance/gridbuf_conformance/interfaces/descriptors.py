@@ -10,7 +10,9 @@ from . import modules
 
 
 def descriptors_of(info: ArrayInfo) -> dict[str, Descriptor]:
-    """The arrays that an object's interfaces describe, such as "AI" and "DL"; not the rejected ones."""
+    """The arrays that an object's interfaces describe, such as "AI" and "DL"; not the rejected
+    ones.
+    """
     found: dict[str, Descriptor] = {}
     for name, read in readers(info).items():
         try:

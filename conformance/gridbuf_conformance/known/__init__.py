@@ -1,4 +1,6 @@
-"""Known failures: the records of a file, what their replays come to in a run, and how a file is updated."""
+"""Known failures: the records of a file, what their replays come to in a run, and how a file is
+updated.
+"""
 
 from .records import (
     KEYS,

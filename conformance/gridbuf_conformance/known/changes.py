@@ -11,7 +11,9 @@ from .records import Known
 
 
 def print_changes(changes: Changes, path: str, console: Console) -> None:
-    """Prints one line for each removed, changed or added record, then the file and the remaining work."""
+    """Prints one line for each removed, changed or added record, then the file and the remaining
+    work.
+    """
     printer = Printer(console)
     for word, style, entries in (
         ("removed", "green", changes.removed),

@@ -1,4 +1,5 @@
-"""Known failures of a library, each pinned to one plan, so that a gate passes until something else breaks.
+"""Known failures of a library, each pinned to one plan, so that a gate passes until something else
+breaks.
 
 A file contains TOML records (`KEYS`):
 
@@ -15,16 +16,16 @@ link = "https://…/issues/12"      # optional
 ```
 
 A run replays each pinned plan of its library and version once, before all other plans and without
-shrinking. If the rule has the recorded outcome and text there, it *fails as known*: XFAIL. If the rule
-holds, it is XPASS, and the run fails, because the record is out of date. Any other failure is reported
-as such. On every other plan, a record that fails as known explains each failure of its rule with its
-outcome. The suite cannot tell more failures of one rule apart. It reports failures without explanation,
-so a rule with both is FAIL.
+shrinking. If the rule has the recorded outcome and text there, it *fails as known*: XFAIL. If the
+rule holds, it is XPASS, and the run fails, because the record is out of date. Any other failure is
+reported as such. On every other plan, a record that fails as known explains each failure of its
+rule with its outcome. The suite cannot tell more failures of one rule apart. It reports failures
+without explanation, so a rule with both is FAIL.
 
-A record that does not match anything is an error (KnownError, exit code 2): an unknown rule, an unknown
-library, a plan that the library declines. If the machine or another failure prevents the judgement, the
-report has a note instead. A process that dies at its end does not belong to a plan; a record of a CRASH
-covers it.
+A record that does not match anything is an error (KnownError, exit code 2): an unknown rule, an
+unknown library, a plan that the library declines. If the machine or another failure prevents the
+judgement, the report has a note instead. A process that dies at its end does not belong to a plan;
+a record of a CRASH covers it.
 """
 
 from __future__ import annotations
@@ -104,25 +105,32 @@ class Known:
 
 
 def alike(outcome: Outcome) -> tuple[Outcome, ...]:
-    """The outcomes that a record covers: a process that dies only sometimes (UNSTABLE) may also CRASH."""
+    """The outcomes that a record covers: a process that dies only sometimes (UNSTABLE) may also
+    CRASH.
+    """
     if outcome is Outcome.UNSTABLE:
         return (Outcome.UNSTABLE, Outcome.CRASH)
     return (outcome,)
 
 
-# Files -----------------------------------------------------------------------------------------------------
+# Files
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class KnownFailures:
-    """The records of all files, in order. With `lenient`, a record that matches nothing is a note, not an error."""
+    """The records of all files, in order. With `lenient`, a record that matches nothing is a note,
+    not an error.
+    """
 
     entries: tuple[Known, ...] = ()
     lenient: bool = False
 
     @classmethod
     def load(cls, paths: Iterable[str | Path]) -> KnownFailures:
-        """Reads the files, where later files override earlier files; raises KnownError for an invalid record."""
+        """Reads the files, where later files override earlier files; raises KnownError for an
+        invalid record.
+        """
         layered: dict[tuple[Any, ...], Known] = {}
         for path in paths:
             for known in read(Path(path)):
@@ -131,13 +139,17 @@ class KnownFailures:
 
     @classmethod
     def of(cls, given: Any) -> KnownFailures:
-        """Converts the argument `known` of callers: a path, several paths, the loaded records, or None."""
+        """Converts the argument `known` of callers: a path, several paths, the loaded records, or
+        None.
+        """
         if isinstance(given, KnownFailures):
             return given
         return cls.load([given] if isinstance(given, (str, Path)) else given or ())
 
     def concerning(self, side: str, names: Collection[str], version: str) -> list[Known]:
-        """The records of one library in its version; raises KnownError if that version cannot be ordered."""
+        """The records of one library in its version; raises KnownError if that version cannot be
+        ordered.
+        """
         return [
             known
             for known in self.entries
@@ -145,7 +157,8 @@ class KnownFailures:
         ]
 
     def require_names(self, side: str, judged: Collection[str]) -> None:
-        """Raises KnownError for a record of a library that is neither judged nor known to the suite.
+        """Raises KnownError for a record of a library that is neither judged nor known to the
+        suite.
 
         It checks only records of the judged side: a file may contain records of both.
         """

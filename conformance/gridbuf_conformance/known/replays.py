@@ -1,8 +1,9 @@
-"""Failures on record in one run: what the replay of each pinned plan comes to, and what that excuses.
+"""Failures on record in one run: what the replay of each pinned plan comes to, and what that
+excuses.
 
-`Pinned` is between the judge and the tally of one rule. It sees every verdict of the rule, the pinned
-plans' first, and hands on what the report is to hold: XFAIL, XPASS, or the unchanged verdict (`known` has the
-rules in words).
+`Pinned` is between the judge and the tally of one rule. It sees every verdict of the rule, the
+pinned plans' first, and hands on what the report is to hold: XFAIL, XPASS, or the unchanged verdict
+(`known` has the rules in words).
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ from .records import Known, KnownError, KnownFailures, alike
 
 
 def _declines_late(rule: str) -> bool:
-    """Whether its pinned plan is always declined: a capability that is never made is known only at the end."""
+    """Whether its pinned plan is always declined: a capability that is never made is known only at
+    the end.
+    """
     return rule in with_role("request")
 
 
@@ -117,7 +120,9 @@ class Pinned:
 
 
 def pinned_by_rule(entries: Iterable[Known]) -> dict[str, Pinned]:
-    """The records by rule. Of two for the same plan (layers with other versions) the later one holds."""
+    """The records by rule. Of two for the same plan (layers with other versions) the later one
+    holds.
+    """
     by_rule: dict[str, dict[Plan, Known]] = {}
     for known in entries:
         by_rule.setdefault(known.rule, {})[known.plan] = known

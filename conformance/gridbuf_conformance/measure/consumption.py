@@ -1,9 +1,11 @@
-"""Measuring a consumer: one exporter is put in front of it, and everything that can be seen is noted.
+"""Measuring a consumer: one exporter is put in front of it, and everything that can be seen is
+noted.
 
-The consumer is called once, a few times, or once by each of several threads. What it returned is described through whatever interface the result
-has, and read. Then the suite's own references are dropped, one kind after the other: first the
-exporter and its capsules, while the result lives; then the result. What is free at each point, and
-how often it was freed, is the info on life; nothing is decided by what freed memory reads as.
+The consumer is called once, a few times, or once by each of several threads. What it returned is
+described through whatever interface the result has, and read. Then the suite's own references are
+dropped, one kind after the other: first the exporter and its capsules, while the result lives; then
+the result. What is free at each point, and how often it was freed, is the info on life; nothing is
+decided by what freed memory reads as.
 
 An export whose refusal would count is asked a second time in its plain form (`control`) if it was
 refused, or not taken rightly: a consumer that has no complex numbers has none with a byte offset
@@ -36,7 +38,9 @@ from .racing import at_once
 _CAUSES_LIMIT = 8
 _WAIT_S = 0.02
 _PATIENCE_S = [2.0]
-"""How long memory may stay held after the consumer's call; little after the first leak, which decides the rule."""
+"""How long memory may stay held after the consumer's call; little after the first leak, which
+decides the rule.
+"""
 _incref = python_api().Py_IncRef
 _incref.argtypes = [ctypes.py_object]
 
@@ -152,7 +156,9 @@ def _put_away(subject: ObservedExport) -> None:
 
 
 def _settle(subject: ObservedExport) -> None:
-    """Collects garbage until the memory is free; memory that a library frees a little later is not a leak."""
+    """Collects garbage until the memory is free; memory that a library frees a little later is not
+    a leak.
+    """
     gc.collect()
     deadline = time.monotonic() + _PATIENCE_S[0]
     while time.monotonic() < deadline:

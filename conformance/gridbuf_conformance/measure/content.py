@@ -1,7 +1,7 @@
 """Info on the memory itself: is it mapped, what do the elements hold, does a write show everywhere.
 
-Host memory is looked at where it is, device memory through the driver (`Descriptor.space_in`); without a driver there
-is not info on device memory.
+Host memory is looked at where it is, device memory through the driver (`Descriptor.space_in`);
+without a driver there is not info on device memory.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ _PACKED_LIMIT_BYTES = 2**16
 
 
 def mapping_info(found: dict[str, Descriptor], memory: Memory) -> dict[str, MappingInfo]:
-    """For each interface's array: is its first element there, all of it readable, all of it writable.
+    """For each interface's array: is its first element there, all of it readable, all of it
+    writable.
 
-    By the system's map for what the host can read, by the driver's word for the rest. Where an interface speaks
-    of a device, `pointer` is the driver's answer for the first address. Empty arrays have no entry.
+    By the system's map for what the host can read, by the driver's word for the rest. Where an
+    interface speaks of a device, `pointer` is the driver's answer for the first address. Empty
+    arrays have no entry.
     """
     info: dict[str, MappingInfo] = {}
     on_devices = any(array.device[0] != CPU for array in found.values())
@@ -67,8 +69,8 @@ def walk(array: Descriptor, memory: Memory) -> str | None:
 def packed_content(tensor: TensorInfo | None, memory: Memory) -> str | None:
     """The bytes of a tensor's elements of less than a byte, in hexadecimal.
 
-    None for a tensor of whole bytes, for one that is not row-major or not in host memory, and where its memory
-    cannot be read.
+    None for a tensor of whole bytes, for one that is not row-major or not in host memory, and where
+    its memory cannot be read.
     """
     if tensor is None:
         return None
@@ -93,8 +95,8 @@ def packed_content(tensor: TensorInfo | None, memory: Memory) -> str | None:
 def poke_info(found: dict[str, Descriptor], memory: Memory) -> dict[str, bool]:
     """{"AI>PB": seen}: does a byte written through one interface show through the other?
 
-    Only where both claim to be writable, are mapped writable, and name different addresses: at the same
-    address it is the same memory. The byte is put back. Pointers to objects are never changed.
+    Only where both claim to be writable, are mapped writable, and name different addresses: at the
+    same address it is the same memory. The byte is put back. Pointers to objects are never changed.
     """
     claims = {
         name: array

@@ -1,11 +1,13 @@
-"""The result of a consumer as its own library sees it: its lists, its NumPy array, a sum, its printed values.
+"""The result of a consumer as its own library sees it: its lists, its NumPy array, a sum, its
+printed values.
 
-The interfaces of a result say where its elements are. They do not say which values the library itself computes with:
-a library that forgets strides or an offset exports the right memory and adds the wrong numbers. Each look here
-is one documented method of the result, and gives numbers.
+The interfaces of a result say where its elements are. They do not say which values the library
+itself computes with: a library that forgets strides or an offset exports the right memory and adds
+the wrong numbers. Each look here is one documented method of the result, and gives numbers.
 
-Looks run in a fork, so that a crash is an observation. The threads of a library do not exist in a fork, and a look that
-waits for them hangs. From then on, looks at results of that type run in this process.
+Looks run in a fork, so that a crash is an observation. The threads of a library do not exist in a
+fork, and a look that waits for them hangs. From then on, looks at results of that type run in this
+process.
 """
 
 from __future__ import annotations
@@ -29,9 +31,11 @@ _types_with_threads: set[type] = set()
 
 
 def look(result: Any) -> dict[str, LookInfo]:
-    """What each look at a result shows: a shape and values, or the signal of which the process died.
+    """What each look at a result shows: a shape and values, or the signal of which the process
+    died.
 
-    A look that the result does not have, that raises an error or that gives no numbers has no entry.
+    A look that the result does not have, that raises an error or that gives no numbers has no
+    entry.
     """
     looks = dict(_looks(result))
     if not looks:
@@ -84,7 +88,9 @@ def _seen(looks: dict[str, Callable[[], Any]]) -> Iterator[tuple[str, dict[str, 
 
 
 def _described(nested: Any) -> dict[str, Any]:
-    """The shape of nested lists and the texts of the sampled numbers; empty if they are not an array of numbers."""
+    """The shape of nested lists and the texts of the sampled numbers; empty if they are not an
+    array of numbers.
+    """
     shape: list[int] = []
     inner = nested
     while isinstance(inner, list):
@@ -104,7 +110,9 @@ def _described(nested: Any) -> dict[str, Any]:
 
 
 def _seen_in_forks(looks: dict[str, Callable[[], Any]]) -> dict[str, LookInfo] | None:
-    """The looks in a fork, and after a death the rest of them in another fork; None if one of them hung."""
+    """The looks in a fork, and after a death the rest of them in another fork; None if one of them
+    hung.
+    """
     found: dict[str, LookInfo] = {}
     left = dict(looks)
     while left:

@@ -16,7 +16,9 @@ from ..info import wire
 
 CAN_FORK = hasattr(os, "fork")
 LIMIT_S = 2.0
-"""How long a fork may take. The threads of a library do not exist in a fork, and a call that waits for them hangs."""
+"""How long a fork may take. The threads of a library do not exist in a fork, and a call that waits
+for them hangs.
+"""
 
 
 def run_fork(answers: Callable[[], Iterable[Any]]) -> tuple[list[Any], str | None]:
@@ -30,7 +32,8 @@ def run_fork(answers: Callable[[], Iterable[Any]]) -> tuple[list[Any], str | Non
     Returns
     -------
     tuple of list and (str or None)
-        The answers until the end, and how the fork ended: the name of a signal, "", or None for a fork that hung.
+        The answers until the end, and how the fork ended: the name of a signal, "", or None for a
+        fork that hung.
     """
     receiver, sender = os.pipe()
     with warnings.catch_warnings():

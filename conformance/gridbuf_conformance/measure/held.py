@@ -26,10 +26,11 @@ TOUCH_LIMIT_BYTES = 2**26
 
 
 def hooks(name: str) -> Iterator[Callable[..., Any]]:
-    """What the interfaces of plug-ins add to a stage of the measurement: functions of their module `measure`.
+    """What the interfaces of plug-ins add to a stage of the measurement: functions of their module
+    `measure`.
 
-    They are `add_light`, `add_metadata`, `add_streams`, `add_content`, `add_life`, `add_attributes` and
-    `add_pending`.
+    They are `add_light`, `add_metadata`, `add_streams`, `add_content`, `add_life`, `add_attributes`
+    and `add_pending`.
     """
     for module in modules("measure"):
         if hasattr(module, name):
@@ -37,7 +38,8 @@ def hooks(name: str) -> Iterator[Callable[..., Any]]:
 
 
 class Held:
-    """One object with everything that it exported: info, and the descriptors that stay valid until `release`.
+    """One object with everything that it exported: info, and the descriptors that stay valid until
+    `release`.
 
     `kept` has the objects whose memory the descriptors name. `data_interface` is the value of
     `__gt_data_interface__`.
@@ -133,7 +135,9 @@ class Held:
             hook(self, obj, poke)
 
     def _settled(self, walks: dict[str, str | None]) -> dict[str, str | None]:
-        """Device content again after a synchronisation of the whole device; "late" says where it differs."""
+        """Device content again after a synchronisation of the whole device; "late" says where it
+        differs.
+        """
         on_device = [name for name, array in self.found.items() if array.device[0] != CPU]
         access = self.memory.devices.access if on_device else None
         if access is None:
@@ -152,7 +156,9 @@ class Held:
         return settled
 
     def _walk_as_if_strides_were_bytes(self) -> str | None:
-        """Where DLPack alone describes an array, the reading that a producer of byte strides would mean."""
+        """Where DLPack alone describes an array, the reading that a producer of byte strides would
+        mean.
+        """
         array = self.found["DL"]
         if array.itemsize < 2:
             return None

@@ -52,7 +52,8 @@ def interface_info(
 ) -> tuple[InterfaceInfo, Any]:
     """An array interface dict read once: (info, the value itself).
 
-    The value has to live while its address is used: some dicts own the memory that they describe (AI-28).
+    The value has to live while its address is used: some dicts own the memory that they describe
+    (AI-28).
     """
     enter(stage, "getter")
     value, error = attempt(lambda: getattr(obj, attribute))
@@ -96,7 +97,8 @@ def struct_info(obj: Any, memory: Memory) -> tuple[StructInfo, Any]:
 def array_attribute_info(obj: Any, memory: Memory) -> InterfaceInfo | None:
     """What `__array__()` returns, by its array interface; None where the object has no such method.
 
-    Only asked of objects without buffer and array interface, for which it is the way to `numpy.asarray`.
+    Only asked of objects without buffer and array interface, for which it is the way to
+    `numpy.asarray`.
     """
     enter(Stage.GT, "__array__")
     method, error = attempt(lambda: getattr(type(obj), "__array__", None))

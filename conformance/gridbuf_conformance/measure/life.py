@@ -1,8 +1,8 @@
 """Info on lifetime: which objects keep memory alive, which free it, which memory moves or leaks.
 
 The content of freed memory proves nothing, so this module does not use it. It uses the
-map of the process (is the exported memory still mapped?), counted calls of deleters, reference counts, and the
-allocator's own count of live bytes over many repetitions.
+map of the process (is the exported memory still mapped?), counted calls of deleters, reference
+counts, and the allocator's own count of live bytes over many repetitions.
 """
 
 from __future__ import annotations
@@ -85,11 +85,13 @@ def _is_mapped_without_dict(obj: Any, memory: Memory) -> bool | None:
     return memory.readable(*span)
 
 
-# -- buffer protocol -----------------------------------------------------------------------------------
+# -- buffer protocol -----------------------------------------------------------------------------
 
 
 def _buffer_release(obj: Any, memory: Memory) -> BufferLifeInfo:
-    """Reference counts over eight request-release pairs, and two views' metadata in both release orders."""
+    """Reference counts over eight request-release pairs, and two views' metadata in both release
+    orders.
+    """
     counts = [sys.getrefcount(obj)]
     for _ in range(8):
         view = hold_buffer(obj)
@@ -114,7 +116,7 @@ def _two_views(obj: Any, memory: Memory, first: int) -> TwoViewsInfo:
     return TwoViewsInfo(unchanged=after == before[1 - first], same_address=same_address)
 
 
-# -- DLPack --------------------------------------------------------------------------------------------
+# -- DLPack --------------------------------------------------------------------------------------
 
 
 def _exporter(obj: Any, held: Held, memory: Memory) -> Callable[[], Exported] | None:
@@ -140,8 +142,8 @@ class _Refused(Exception):
 
 
 class _NoNewCapsule(Exception):
-    """`__dlpack__` did not return a new capsule, after calls that did: what it returned, in words and, if it must
-    not be destroyed while this is raised, as an object."""
+    """`__dlpack__` did not return a new capsule, after calls that did: what it returned, in words
+    and, if it must not be destroyed while this is raised, as an object."""
 
 
 def _capsule_info(
@@ -179,7 +181,9 @@ def _followed(
 
 
 def _counted(export_once: Callable[[], Exported]) -> CapsuleLifeInfo:
-    """How often the deleter ran: for a capsule dropped unconsumed, and for one that was renamed first."""
+    """How often the deleter ran: for a capsule dropped unconsumed, and for one that was renamed
+    first.
+    """
     exported = export_once()
     counter = exported.count_deletions()
     info = CapsuleLifeInfo(deleter=counter is not None)
@@ -253,14 +257,16 @@ def _live_bytes() -> int:
 
 
 def _growth(action: Callable[[], None], settle: Callable[[], None]) -> GrowthInfo:
-    """Live bytes (C allocator) and live blocks (Python's) gained in each of three rounds of repetitions.
+    """Live bytes (C allocator) and live blocks (Python's) gained in each of three rounds of
+    repetitions.
 
     `settle` lets a device finish what it was given before anything is counted.
 
-    A first, uncounted round fills caches. What grows in every round by at least one block an iteration is
-    never given back. Only where something seems to grow is it done again with a collection after each
-    round, which frees reference cycles and empties the interpreter's free lists: collecting is by
-    far the dearest part. With other Python threads about, which allocate as they please, nothing is counted.
+    A first, uncounted round fills caches. What grows in every round by at least one block an
+    iteration is never given back. Only where something seems to grow is it done again with a
+    collection after each round, which frees reference cycles and empties the interpreter's free
+    lists: collecting is by far the dearest part. With other Python threads about, which allocate as
+    they please, nothing is counted.
     """
     if threading.active_count() > 1:
         return GrowthInfo(_LEAK_ITERATIONS)
@@ -292,14 +298,16 @@ def _gained(
     return [[q - p for p, q in zip(*pair)] for pair in pairwise(levels)]
 
 
-# -- drop orders ---------------------------------------------------------------------------------------
+# -- drop orders ---------------------------------------------------------------------------------
 
 
 def _drop_orders(again: Callable[[], Any], memory: Memory) -> list[DropInfo]:
-    """For fresh objects, each holder dropped first once: what of the survivors' memory stays mapped.
+    """For fresh objects, each holder dropped first once: what of the survivors' memory stays
+    mapped.
 
-    A holder is the object itself, an open buffer ("PB"), a DLPack capsule ("DL") or an array struct ("AS").
-    The array interface's dict is none: it names no owner, and its consumers keep the object.
+    A holder is the object itself, an open buffer ("PB"), a DLPack capsule ("DL") or an array struct
+    ("AS"). The array interface's dict is none: it names no owner, and its consumers keep the
+    object.
     """
     results: list[DropInfo] = []
     first = 0
@@ -341,8 +349,8 @@ class _Holders:
     def drop_all(self, order: list[str]) -> DropInfo:
         """Drops one after another.
 
-        `lost` lists each survivor whose memory was no longer mapped, and after what; `changed` names the
-        survivors whose own description (shape, strides, address) had become another one.
+        `lost` lists each survivor whose memory was no longer mapped, and after what; `changed`
+        names the survivors whose own description (shape, strides, address) had become another one.
         """
         lost: list[LossInfo] = []
         changed: list[str] = []

@@ -44,11 +44,12 @@ def observe(
     """Measures `obj`, and returns info that survives JSON. Never raises for a faulty object.
 
     `plan` is the request; None for a live object without a plan, which is never written to and
-    never put at risk. `again` makes a second object from the same plan; without it nothing is said about
-    second products and drop orders. `apply_view` applies one view operation (default: Python's own means).
-    `devices` reaches device memory, `on_stream` makes the producer work on a stream (`Producer.on_stream`).
-    `has_memory` and `exports_move` are the producer's word on its objects (`Producer`).
-    `groups` are the rule groups that will be judged: what none of them needs is not measured.
+    never put at risk. `again` makes a second object from the same plan; without it nothing is said
+    about second products and drop orders. `apply_view` applies one view operation (default:
+    Python's own means). `devices` reaches device memory, `on_stream` makes the producer work on a
+    stream (`Producer.on_stream`). `has_memory` and `exports_move` are the producer's word on its
+    objects (`Producer`). `groups` are the rule groups that will be judged: what none of them needs
+    is not measured.
     """
     memory = Memory(devices)
     info = Observation(type_name(obj), memory.map.known, live=plan is None)
@@ -88,7 +89,9 @@ def _driver(devices: Devices, subject: Held) -> DriverInfo:
 
 
 def _is_large(subject: Held) -> bool:
-    """Whether making more of such objects costs too much: padding can make a large hull of few elements."""
+    """Whether making more of such objects costs too much: padding can make a large hull of few
+    elements.
+    """
     return any(
         a.hull and a.hull[1] - a.hull[0] >= TOUCH_LIMIT_BYTES for a in subject.found.values()
     )
@@ -112,7 +115,9 @@ def light_info(obj: Any, memory: Memory) -> tuple[ArrayInfo, list[Any]]:
 
 
 def _repeated(obj: Any, memory: Memory) -> list[ArrayInfo]:
-    """Light info again: once here, and once on another thread. No race: its result could depend on the machine's load."""
+    """Light info again: once here, and once on another thread. No race: its result could depend on
+    the machine's load.
+    """
     results = [light_info(obj, memory)]
     enter(Stage.AGAIN, "threads")
     thread = threading.Thread(target=lambda: results.append(light_info(obj, Memory())))

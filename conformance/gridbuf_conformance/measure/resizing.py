@@ -1,10 +1,12 @@
 """Info on resizing: does memory move or vanish while it is exported?
 
-Types that can grow, shrink or close do so by methods. Their names tell (`_NAME`), in any case, and a call tells the rest: of the
-arguments in `_ARGUMENTS`, the first ones that change the memory of a fresh object without exports are used, in a fork. Then the
-method is called on an object that exports its memory. Before that the object is grown, if a method can do that,
-beyond the size from which the allocator maps each block for itself: such a block is unmapped when it is freed, which the map
-of the process proves. glibc raises that size up to 32 MiB without a request; `_map_large_blocks` pins it to its usual start.
+Types that can grow, shrink or close do so by methods. Their names tell (`_NAME`), in any case, and
+a call tells the rest: of the arguments in `_ARGUMENTS`, the first ones that change the memory of a
+fresh object without exports are used, in a fork. Then the method is called on an object that
+exports its memory. Before that the object is grown, if a method can do that, beyond the size from
+which the allocator maps each block for itself: such a block is unmapped when it is freed, which the
+map of the process proves. glibc raises that size up to 32 MiB without a request;
+`_map_large_blocks` pins it to its usual start.
 """
 
 from __future__ import annotations

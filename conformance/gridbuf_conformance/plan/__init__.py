@@ -1,4 +1,6 @@
-"""What a run asks for: the plan of an array, its element types and view operations, and how plans are drawn."""
+"""What a run asks for: the plan of an array, its element types and view operations, and how plans
+are drawn.
+"""
 
 from .plan import (
     ALIGNMENT_LIMIT_BYTES,

@@ -1,4 +1,5 @@
-"""Parts of the suite that its core does not name: GT4Py, CUDA, the adapters of libraries, the scoreboard.
+"""Parts of the suite that its core does not name: GT4Py, CUDA, the adapters of libraries, the
+scoreboard.
 
 A plug-in is a package in this folder, or one that an installed package announces in the
 entry-point group `gridbuf_conformance.plugins`. It may have what an interface has (see

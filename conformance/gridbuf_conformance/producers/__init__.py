@@ -1,7 +1,7 @@
 """The built-in producers, and those of installed packages.
 
-A built-in producer is a file in this folder and a row in `libraries.toml`. A package announces its own producer by an entry
-point in the group `gridbuf_conformance.producers`:
+A built-in producer is a file in this folder and a row in `libraries.toml`. A package announces its
+own producer by an entry point in the group `gridbuf_conformance.producers`:
 
 ```toml
 [project.entry-points."gridbuf_conformance.producers"]

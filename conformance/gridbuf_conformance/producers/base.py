@@ -1,7 +1,8 @@
-"""What all built-in producers share: one place that declines plans, and the helper for view operations.
+"""What all built-in producers share: one place that declines plans, and the helper for view
+operations.
 
-A built-in producer declares its `capabilities`. Plans are drawn from them, and plans outside of them are declined by
-the same declaration, so that the two cannot differ.
+A built-in producer declares its `capabilities`. Plans are drawn from them, and plans outside of
+them are declined by the same declaration, so that the two cannot differ.
 """
 
 from __future__ import annotations
@@ -44,14 +45,18 @@ class HostProducer(Producer):
         return super().apply_view(obj, operation)
 
     def make(self, plan: Plan) -> Any:
-        """The object, filled; or `Unsupported` for what only the library itself knows it cannot make."""
+        """The object, filled; or `Unsupported` for what only the library itself knows it cannot
+        make.
+        """
         raise NotImplementedError(f"{type(self).__name__}.make(plan) must return an object")
 
 
 def row_major(
     dtypes: Iterable[str], *, readonly: tuple[bool, ...] = (False,), **more: Any
 ) -> Capabilities:
-    """Capabilities of small arrays in C order and native byte order; `more` has other keys, or another `max_nbytes`."""
+    """Capabilities of small arrays in C order and native byte order; `more` has other keys, or
+    another `max_nbytes`.
+    """
     common: dict[str, Any] = {
         "max_nbytes": TOUCHED_BYTES,
         "layouts": "C",
@@ -132,7 +137,8 @@ def _other(plan: Plan, can: Capabilities) -> str:
 def viewed(
     obj: Any, operation: Sequence[Any], *, broadcast: Callable[[Any, tuple[int, ...]], Any] | None
 ) -> Any:
-    """A view by indexing and `transpose`; `broadcast(obj, shape)` is the function of the library for broadcasting.
+    """A view by indexing and `transpose`; `broadcast(obj, shape)` is the function of the library
+    for broadcasting.
 
     None for a library that has none, whose producer declines those views itself.
     """

@@ -1,4 +1,5 @@
-"""Producers and consumers by name: the rows of `libraries.toml`, and what installed packages announce.
+"""Producers and consumers by name: the rows of `libraries.toml`, and what installed packages
+announce.
 
 A name is that of a row or an entry point, or any name of a library (`libraries`). It refers to a
 target (`package.module:Class`), which the worker loads. Whether its library is installed is found
@@ -65,7 +66,9 @@ class Entry:
 
 @dataclass(frozen=True)
 class Registry:
-    """The entries of one side: "producer" or "consumer". `find` raises `unknown`; `own` says how to name another target."""
+    """The entries of one side: "producer" or "consumer". `find` raises `unknown`; `own` says how to
+    name another target.
+    """
 
     side: str
     unknown: type[LookupError]
@@ -164,7 +167,8 @@ def _target(home: str, row: dict[str, Any]) -> str:
 def _is_found(name: str) -> bool:
     """Whether a package can be found.
 
-    A folder of that name without a module on the path (a namespace package, without origin) is not the library.
+    A folder of that name without a module on the path (a namespace package, without origin) is not
+    the library.
     """
     package, _, module = name.partition(".")
     found = util.find_spec(package)

@@ -1,9 +1,9 @@
 """Reports as a badge for a README: one small SVG, in the flat form that readers know.
 
-It needs no font file, no network and no service: the widths of the letters are estimated (digits and most
-letters of an 11 px sans serif) and `textLength` makes every browser keep to the estimate. No element has
-an id, so that one page can hold many badges. The only texts of a producer in it are the name and
-version in the title, escaped.
+It needs no font file, no network and no service: the widths of the letters are estimated (digits
+and most letters of an 11 px sans serif) and `textLength` makes every browser keep to the estimate.
+No element has an id, so that one page can hold many badges. The only texts of a producer in it are
+the name and version in the title, escaped.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ _MAX_TITLE_CHARS = 120
 
 
 def render(reports: Sequence[ReportDict], absent: Sequence[Absent] = ()) -> str:
-    """The SVG of one report, or of the number of conforming reports. It does not show absent libraries."""
+    """The SVG of one report, or of the number of conforming reports. It does not show absent
+    libraries.
+    """
     message, kind = message_of(reports)
     left, right = (_text_px(text) + 2 * _PAD_PX for text in (_LABEL, message))
     title = escape(f"{_subject(reports)}: {message}")

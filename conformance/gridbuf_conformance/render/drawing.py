@@ -1,12 +1,14 @@
 """The drawing of a layout failure, as text for terminals and as SVG for the HTML page.
 
-A verdict carries data, not a picture: `shape`, `strides` (bytes), `itemsize`, `offset` (byte position of
-element (0, …, 0)), the byte `hull` that the elements span, the `block` of memory that the producer owns
-(or None if it is unknown), and `marks` on single positions. All positions are in bytes relative to one
-origin of the judge's choice, never addresses. Both renderings show the same four lines on one byte axis:
-the block, the elements, the hull with its part outside the block in red, and the marks.
+A verdict carries data, not a picture: `shape`, `strides` (bytes), `itemsize`, `offset` (byte
+position of element (0, …, 0)), the byte `hull` that the elements span, the `block` of memory that
+the producer owns (or None if it is unknown), and `marks` on single positions. All positions are in
+bytes relative to one origin of the judge's choice, never addresses. Both renderings show the same
+four lines on one byte axis: the block, the elements, the hull with its part outside the block in
+red, and the marks.
 
-`Scene` does the arithmetic for both, and survives anything: hulls of 2^70 bytes, no elements, no block.
+`Scene` does the arithmetic for both, and survives anything: hulls of 2^70 bytes, no elements, no
+block.
 """
 
 from __future__ import annotations
@@ -74,7 +76,9 @@ class Scene:
         return math.prod(self.shape)
 
     def elements(self) -> Iterator[tuple[tuple[int, ...], Span]]:
-        """Each element's index and bytes, in C order; nothing for shapes too large to be told apart."""
+        """Each element's index and bytes, in C order; nothing for shapes too large to be told
+        apart.
+        """
         if self.element_count > _MAX_ELEMENTS_DRAWN or len(self.shape) != len(self.strides):
             return
         for index in itertools.product(*map(range, self.shape)):
@@ -126,12 +130,15 @@ def _ticks(view: Span, most: int) -> Iterator[int]:
     yield from range(-(-view[0] // step) * step, view[1] + 1, step)
 
 
-# Text --------------------------------------------------------------------------------------------------
+# Text
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Pen:
-    """Maps bytes to columns: several columns a byte for tiny layouts, many bytes a column for large ones."""
+    """Maps bytes to columns: several columns a byte for tiny layouts, many bytes a column for large
+    ones.
+    """
 
     view: Span
     width_columns: int
@@ -152,7 +159,9 @@ class _Pen:
 
 
 def to_text(drawing: Mapping[str, Any], width_columns: int = 64) -> list[str]:
-    """The drawing as lines of text of a fixed-width font; `width_columns` is the width of the byte axis."""
+    """The drawing as lines of text of a fixed-width font; `width_columns` is the width of the byte
+    axis.
+    """
     scene = Scene.of(drawing)
     pen = _Pen(scene.view, width_columns)
     lines = [("byte", _axis_line(scene, pen), "")]
@@ -195,7 +204,9 @@ def _bar(pen: _Pen, span: Span, sign: str) -> str:
 
 
 def _element_line(scene: Scene, pen: _Pen) -> str:
-    """Every element as `[0  ]`, without its index where there is no room, as `■` in a single column."""
+    """Every element as `[0  ]`, without its index where there is no room, as `■` in a single
+    column.
+    """
     line = [" "] * pen.width_columns
     for index, span in scene.elements():
         columns = pen.columns(span)
@@ -229,14 +240,17 @@ def _hull_remark(scene: Scene) -> str:
     return f"{remark}, {plural(lost, 'byte')} outside the block" if lost else remark
 
 
-# SVG ---------------------------------------------------------------------------------------------------
+# SVG
+# --------------------------------------------------------------------------------------------------
 
 _LEFT, _RIGHT, _ROW, _BAR = 76, 16, 30, 18
 _WIDTH = 760
 
 
 class _Canvas:
-    """Maps bytes to x coordinates and collects SVG elements. Colours come from the page's style sheet."""
+    """Maps bytes to x coordinates and collects SVG elements. Colours come from the page's style
+    sheet.
+    """
 
     def __init__(self, view: Span) -> None:
         self.view = view

@@ -1,9 +1,10 @@
 """Reports as one HTML page: no other file, no network, readable without scripts.
 
-The page is rule-centred: above, the matrix of libraries by rule groups; below, each rule once, with its
-explanation and the result of every library. The script only filters existing content. Templates, styles
-and script are in `templates/` and are put into the page; a content security policy forbids it to load
-anything. Everything that came from a producer is escaped by Jinja and cleaned by `text`.
+The page is rule-centred: above, the matrix of libraries by rule groups; below, each rule once, with
+its explanation and the result of every library. The script only filters existing content.
+Templates, styles and script are in `templates/` and are put into the page; a content security
+policy forbids it to load anything. Everything that came from a producer is escaped by Jinja and
+cleaned by `text`.
 """
 
 from __future__ import annotations
@@ -105,7 +106,9 @@ class _Card:
         return [entry.library for entry in self.entries if entry.kind == "silent"]
 
     def letters(self, libraries: Sequence[str]) -> str:
-        """What the page's script filters by: a letter for each library's kind, "-" if it was not asked."""
+        """What the page's script filters by: a letter for each library's kind, "-" if it was not
+        asked.
+        """
         kinds = {entry.library: _LETTERS[entry.kind] for entry in self.entries}
         return "".join(kinds.get(library, "-") for library in libraries)
 

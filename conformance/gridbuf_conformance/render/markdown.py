@@ -1,10 +1,11 @@
-"""Reports as Markdown for a comment on a pull request: the verdict, the matrix, each failure folded away.
+"""Reports as Markdown for a comment on a pull request: the verdict, the matrix, each failure folded
+away.
 
-Written for GitHub's dialect, and plain enough for others. What a producer said is only ever put into code:
-spans whose fence is longer than any run of backticks in them, the same for blocks, and `<code>` in the headings of
-folds. Nothing in code is a link, a mention, an issue number or markup, so no error text can notify a person
-or break out of its place. A comment holds 65,536 characters; `_LIMIT_CHARS` keeps below that, and what is
-left out is counted and named.
+Written for GitHub's dialect, and plain enough for others. What a producer said is only ever put
+into code: spans whose fence is longer than any run of backticks in them, the same for blocks, and
+`<code>` in the headings of folds. Nothing in code is a link, a mention, an issue number or markup,
+so no error text can notify a person or break out of its place. A comment holds 65,536 characters;
+`_LIMIT_CHARS` keeps below that, and what is left out is counted and named.
 """
 
 from __future__ import annotations
@@ -72,7 +73,8 @@ def _bounded(parts: Sequence[str], folds: Sequence[str], found: Sequence[Finding
     return text + "\n"
 
 
-# The head --------------------------------------------------------------------------------------------------
+# The head
+# --------------------------------------------------------------------------------------------------
 
 
 def _head(reports: Sequence[ReportDict]) -> str:
@@ -118,7 +120,8 @@ def _absent(absent: Sequence[Absent]) -> list[str]:
     return ["### Not judged\n\n" + "\n".join(lines)] if lines else []
 
 
-# The matrix ------------------------------------------------------------------------------------------------
+# The matrix
+# ------------------------------------------------------------------------------------------------
 
 
 def _tables(reports: Sequence[ReportDict]) -> list[str]:
@@ -181,7 +184,8 @@ def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-# Findings --------------------------------------------------------------------------------------------------
+# Findings
+# --------------------------------------------------------------------------------------------------
 
 
 def _finding(finding: Finding, names: Sequence[str], catalogue: Mapping[str, Any]) -> str:
@@ -238,7 +242,8 @@ def _failure(failure: Mapping[str, Any]) -> list[str]:
     return parts
 
 
-# What others said ------------------------------------------------------------------------------------------
+# What others said
+# ------------------------------------------------------------------------------------------
 
 
 def span(value: object, limit_chars: int = 200) -> str:

@@ -89,7 +89,9 @@ def print_exports(interfaces: Sequence[Any], console: Console) -> None:
 
 
 def print_findings(findings: Sequence[Any], console: Console) -> None:
-    """Each finding below its library: its name for `reproduce` and `issue`, its severity, and what it is."""
+    """Each finding below its library: its name for `reproduce` and `issue`, its severity, and what
+    it is.
+    """
     printer = Printer(console)
     library = None
     for finding in sorted(findings, key=lambda finding: (finding.library.lower(), finding.id)):
@@ -151,7 +153,9 @@ def print_rules(rules: Sequence[Rule], console: Console) -> None:
 
 
 def levels(rule: Rule) -> str:
-    """The level of a rule; with the consumers' level where that differs: "MUST, for consumers ROBUST"."""
+    """The level of a rule; with the consumers' level where that differs: "MUST, for consumers
+    ROBUST".
+    """
     if rule.consumer_level in ("", rule.level):
         return rule.level
     return f"{rule.level}, for consumers {rule.consumer_level}"

@@ -1,4 +1,5 @@
-"""`explain --format md`: rules as Markdown, one section for each; for all rules, a page, which the documentation site splits.
+"""`explain --format md`: rules as Markdown, one section for each; for all rules, a page, which the
+documentation site splits.
 
 The texts of the catalogue may contain code between backticks. All other markup is escaped.
 """
@@ -63,7 +64,9 @@ def _anchor(heading: str) -> str:
 
 
 def _linked(source: Source) -> str:
-    """A source as a link, with its verb and what it says. Own documents are linked from docs/reference."""
+    """A source as a link, with its verb and what it says. Own documents are linked from
+    docs/reference.
+    """
     own = source.text.kind == "own"
     url = source.url.replace("docs/", "../", 1) if own else source.url
     return f"[{prose(str(source))}]({url}): {prose(source.says)} (*{source.verb}*)"

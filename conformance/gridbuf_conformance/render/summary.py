@@ -1,8 +1,9 @@
-"""The summary of a set of reports: the matrix of libraries by rule groups, and the findings, worst first.
+"""The summary of a set of reports: the matrix of libraries by rule groups, and the findings, worst
+first.
 
-The console and the HTML page show the same matrix and the same order of findings, because both ask here.
-Nothing in this module knows how anything looks, apart from the words and signs for an outcome, which must
-be the same everywhere.
+The console and the HTML page show the same matrix and the same order of findings, because both ask
+here. Nothing in this module knows how anything looks, apart from the words and signs for an
+outcome, which must be the same everywhere.
 """
 
 from __future__ import annotations
@@ -37,11 +38,15 @@ KINDS: dict[str, tuple[str, str, str]] = {
     "passed": ("✓", "+", "holds on every plan"),
     "silent": ("·", ".", "not judged: unsupported, untested, or blocked by another failure"),
 }
-"""What an outcome means for the reader: (sign, sign for terminals without Unicode, meaning), worst first."""
+"""What an outcome means for the reader: (sign, sign for terminals without Unicode, meaning), worst
+first.
+"""
 
 
 def side_of(report: ReportDict) -> str:
-    """Whether a report is one of a "producer" or of a "consumer"; reports without the key are of producers."""
+    """Whether a report is one of a "producer" or of a "consumer"; reports without the key are of
+    producers.
+    """
     return str(report["target"].get("side") or "producer")
 
 
@@ -99,7 +104,9 @@ def rule_text(catalogue: Mapping[str, Any], rule_id: str, side: str = "producer"
 
 
 def remedy(rule: Mapping[str, Any], text: RuleText) -> str:
-    """How to comply with a broken rule; nothing where the process died or hung, because that has another cause."""
+    """How to comply with a broken rule; nothing where the process died or hung, because that has
+    another cause.
+    """
     return "" if rule["outcome"] in ("CRASH", "TIMEOUT", "UNSTABLE") else text.fix
 
 
@@ -107,7 +114,8 @@ def remedy(rule: Mapping[str, Any], text: RuleText) -> str:
 class Absent:
     """A library the survey could not judge: its name, why, and the command that helps.
 
-    `failed` says that it had to be judged, because it is installed or was named: the exit code is then 4.
+    `failed` says that it had to be judged, because it is installed or was named: the exit code is
+    then 4.
     """
 
     name: str
@@ -158,14 +166,18 @@ class Row:
 
 @dataclass(frozen=True)
 class Matrix:
-    """Rows in the order of the reports, columns in the order of `GROUPS` (unknown groups at the end)."""
+    """Rows in the order of the reports, columns in the order of `GROUPS` (unknown groups at the
+    end).
+    """
 
     groups: tuple[str, ...]
     rows: tuple[Row, ...]
 
 
 def labels(reports: Sequence[ReportDict]) -> list[str]:
-    """A name for each report that no other has: the library's, and what else it takes to tell them apart."""
+    """A name for each report that no other has: the library's, and what else it takes to tell them
+    apart.
+    """
     info = [
         [
             str(report["target"]["name"]),
@@ -192,7 +204,9 @@ def labels(reports: Sequence[ReportDict]) -> list[str]:
 
 
 def matrices(reports: Sequence[ReportDict]) -> list[tuple[str, Matrix]]:
-    """The producers' matrix and the consumers', those that have a row; of no report, one without rows."""
+    """The producers' matrix and the consumers', those that have a row; of no report, one without
+    rows.
+    """
     names = labels(reports)
     found = []
     for side in ("producer", "consumer"):
@@ -204,7 +218,8 @@ def matrices(reports: Sequence[ReportDict]) -> list[tuple[str, Matrix]]:
 
 
 def matrix(reports: Sequence[ReportDict], names: Sequence[str] | None = None) -> Matrix:
-    """Counts every rule of every report under its library and group; groups without rules are left out.
+    """Counts every rule of every report under its library and group; groups without rules are left
+    out.
 
     `names` are the rows' labels, by default those among these reports.
     """
@@ -250,9 +265,9 @@ def _severity(outcome: str) -> int:
 def findings(reports: Iterable[ReportDict], kinds: Iterable[str]) -> list[Finding]:
     """The rules with an outcome of one of these kinds, one finding a rule, the most telling first.
 
-    Crashes come before failures, and a cause before what may follow from it. Among equals come layout failures (they
-    have a drawing, and reach memory that is not theirs), then the rule that more libraries break, then the
-    group's order.
+    Crashes come before failures, and a cause before what may follow from it. Among equals come
+    layout failures (they have a drawing, and reach memory that is not theirs), then the rule that
+    more libraries break, then the group's order.
     """
     wanted = set(kinds)
     entries: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}

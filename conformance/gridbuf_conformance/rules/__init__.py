@@ -1,8 +1,9 @@
-"""The rules: for each group a folder with the rows (`rules.toml`) and, next to them, one pure function for each check.
+"""The rules: for each group a folder with the rows (`rules.toml`) and, next to them, one pure
+function for each check.
 
-A check takes a `Subject` (the measurements of one array) or a `Consumption`, and returns a `Verdict`. It fails
-only on proof: what the info leaves open is PASS with a note, UNSUPPORTED or UNTESTED, never FAIL. Preconditions,
-levels and merging are the judge's business, not the checks'.
+A check takes a `Subject` (the measurements of one array) or a `Consumption`, and returns a
+`Verdict`. It fails only on proof: what the info leaves open is PASS with a note, UNSUPPORTED or
+UNTESTED, never FAIL. Preconditions, levels and merging are the judge's business, not the checks'.
 """
 
 from ..interfaces import modules

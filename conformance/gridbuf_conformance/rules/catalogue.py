@@ -1,9 +1,11 @@
-"""The catalogue of requirements: a view of the rules, whose rows and checks are in one folder for each group.
+"""The catalogue of requirements: a view of the rules, whose rows and checks are in one folder for
+each group.
 
-The ids are stable: a rule never gets another id, and an id never gets another requirement. So reports, files
-of known failures and bug trackers can use them. A row of `rules.toml` has texts for readers (`why`, `fix`,
-`example`, which `explain` prints) and data for the judge (`level`, `preconditions`, `steps`). The decorators of
-`registry` join the checks to the rows; a row without a check and a check without a row are errors when the package is imported.
+The ids are stable: a rule never gets another id, and an id never gets another requirement. So
+reports, files of known failures and bug trackers can use them. A row of `rules.toml` has texts for
+readers (`why`, `fix`, `example`, which `explain` prints) and data for the judge (`level`,
+`preconditions`, `steps`). The decorators of `registry` join the checks to the rows; a row without a
+check and a check without a row are errors when the package is imported.
 """
 
 from __future__ import annotations
@@ -58,7 +60,9 @@ VERBS = MappingProxyType(
         "none": "the sentence has no verb of obligation, or there is no sentence",
     }
 )
-"""The modal verbs of sources. The word itself can have another form, such as "must not" or "disallowed"."""
+"""The modal verbs of sources. The word itself can have another form, such as "must not" or
+"disallowed".
+"""
 
 ROLES = MappingProxyType(
     {
@@ -81,12 +85,15 @@ KINDS = MappingProxyType(
         "own": "gridbuf's own specification; it binds only producers that promise its allocation rules",
     }
 )
-"""Kinds of documents. A broken rule on a document that is not "published" is never a finding about another library."""
+"""Kinds of documents. A broken rule on a document that is not "published" is never a finding about
+another library.
+"""
 
 
 @dataclass(frozen=True)
 class Group:
-    """The rules of one folder. `heading` is the group's name in reports, `interface` the name in findings.
+    """The rules of one folder. `heading` is the group's name in reports, `interface` the name in
+    findings.
 
     `position` is its place in the catalogue. `is_published`: its rules bind every library.
     """
@@ -116,7 +123,8 @@ class Document:
 
 @dataclass(frozen=True)
 class Source:
-    """The sentence that a rule rests on: where it is, its modal verb, and what it says in our words.
+    """The sentence that a rule rests on: where it is, its modal verb, and what it says in our
+    words.
 
     `at` is an anchor, or a file with lines, relative to the URL of the document.
     """
@@ -145,15 +153,17 @@ class Source:
 class Rule:
     """One requirement.
 
-    `since` is the edition that introduced its text (`editions.toml`; own texts have none there). `preconditions` are the ids of rules that must hold
-    before the suite can judge this rule. `oracle` names the methods of the check. `steps` are the steps of a measurement (`info.steps`) at which a death or a hang of
-    the process breaks this rule. `roles` are keys of `ROLES`. `on_device`: only the device's own answer settles it for device memory.
-    `holds_for_all`: the rule judges every producer, although its text is not a published one.
-    A rule without a check has the reason in `untestable`. If a rule applies to both sides, `fix` is for producers and
+    `since` is the edition that introduced its text (`editions.toml`; own texts have none there).
+    `preconditions` are the ids of rules that must hold before the suite can judge this rule.
+    `oracle` names the methods of the check. `steps` are the steps of a measurement (`info.steps`)
+    at which a death or a hang of the process breaks this rule. `roles` are keys of `ROLES`.
+    `on_device`: only the device's own answer settles it for device memory. `holds_for_all`: the
+    rule judges every producer, although its text is not a published one. A rule without a check has
+    the reason in `untestable`. If a rule applies to both sides, `fix` is for producers and
     `consumer_fix` for consumers.
 
-    `source` is the sentence that the rule rests on. `consumer_level` and `consumer_source` are those of the consumers'
-    half where they differ.
+    `source` is the sentence that the rule rests on. `consumer_level` and `consumer_source` are
+    those of the consumers' half where they differ.
     """
 
     id: str
@@ -208,12 +218,16 @@ class Rule:
 
     @property
     def is_published(self) -> bool:
-        """Whether the rule rests on a text for every library. If not, it is never a finding about another library."""
+        """Whether the rule rests on a text for every library. If not, it is never a finding about
+        another library.
+        """
         return self.source.text.kind == "published"
 
     @property
     def is_for_storages(self) -> bool:
-        """Whether the rule judges only arrays with GT4Py's attributes and producers that declare features of storages (`scope`)."""
+        """Whether the rule judges only arrays with GT4Py's attributes and producers that declare
+        features of storages (`scope`).
+        """
         return not (self.is_published or self.holds_for_all)
 
 
@@ -283,9 +297,11 @@ def _steps() -> MappingProxyType[str, str]:
 
 
 def rule_of_step(step: str) -> str:
-    """The rule that a death or a hang at a step breaks: that of the step, or of its part before "=" or ":".
+    """The rule that a death or a hang at a step breaks: that of the step, or of its part before "="
+    or ":".
 
-    It is the rule with the role "request" if the process died before its first step, or overwrote its step.
+    It is the rule with the role "request" if the process died before its first step, or overwrote
+    its step.
     """
     steps = _steps()
     found = (steps.get(key) for key in (step, step.partition("=")[0], step.partition(":")[0]))
@@ -304,7 +320,9 @@ def load() -> dict[str, Rule]:
 
 
 def digest() -> str:
-    """What decides how a library is judged, as a short text: ids, levels and preconditions, not texts for readers."""
+    """What decides how a library is judged, as a short text: ids, levels and preconditions, not
+    texts for readers.
+    """
     rules = [
         (r.id, {side: r.level_of(side) for side in r.sides}, r.preconditions, r.is_for_storages)
         for r in load().values()
@@ -318,8 +336,8 @@ def matching(patterns: str | None = None, side: str | None = None) -> list[Rule]
     Parameters
     ----------
     patterns : str, optional
-        A comma-separated list of ids, wildcards, groups ("DL") and levels ("ROBUST"), in any case. None or an
-        empty string matches all rules.
+        A comma-separated list of ids, wildcards, groups ("DL") and levels ("ROBUST"), in any case.
+        None or an empty string matches all rules.
     side : {"producer", "consumer"}, optional
         The side whose levels count. By default a level of either side matches.
 

@@ -16,7 +16,9 @@ from .verdicts import advise, fail, ok, unsupported
 
 _OF_STRIDES = {"array-interface": "AI-22", "array-struct": "AS-04", "buffer": "PB-32"}
 _MAY_BE_REFUSED = ("PB-07",)
-"""No text says that a consumer must take such exports: a clean refusal is an advisory, a wrong result a failure."""
+"""No text says that a consumer must take such exports: a clean refusal is an advisory, a wrong
+result a failure.
+"""
 _OF_TYPES = {"array-interface": "AI-34", "array-struct": "AS-05", "buffer": "PB-20"}
 
 

@@ -1,4 +1,6 @@
-"""The decorators that join a check to its rule, whose row is in the `rules.toml` of the same folder."""
+"""The decorators that join a check to its rule, whose row is in the `rules.toml` of the same
+folder.
+"""
 
 from __future__ import annotations
 
@@ -17,8 +19,9 @@ Decide = Callable[[Consumption, "Consumption | None"], Verdict]
 class Check:
     """One check of a producer.
 
-    `needs` names the interface without which it does not apply; `believable` says that it also needs that
-    interface's descriptor, so that it is blocked by the rule that rejects it; `once` keeps it off views.
+    `needs` names the interface without which it does not apply; `believable` says that it also
+    needs that interface's descriptor, so that it is blocked by the rule that rejects it; `once`
+    keeps it off views.
     """
 
     function: Function
@@ -29,8 +32,8 @@ class Check:
 
 CHECKS: dict[str, Check] = {}
 CONSUMER_CHECKS: dict[str, Decide] = {}
-"""A check gets the export's `Consumption`, and that of its plain form where there was one. It is only asked
-about exports whose variant names the rule."""
+"""A check gets the export's `Consumption`, and that of its plain form where there was one. It is
+only asked about exports whose variant names the rule."""
 
 
 def check(

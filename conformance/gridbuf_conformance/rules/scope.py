@@ -1,4 +1,6 @@
-"""Which rules judge an object: those of the chosen editions, and those of storages only where they apply."""
+"""Which rules judge an object: those of the chosen editions, and those of storages only where they
+apply.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,8 @@ class _Rule(Protocol):
 
 @dataclass(frozen=True)
 class Scope:
-    """`storage`: the producer declares features of the storage specification, or the user asks for its rules.
+    """`storage`: the producer declares features of the storage specification, or the user asks for
+    its rules.
 
     `editions`: the chosen edition of a document; rules whose text is newer do not judge.
     """

@@ -21,7 +21,9 @@ def fail(
     drawing: dict[str, Any] | None = None,
     blocks: bool = True,
 ) -> Verdict:
-    """The rule is broken. The judge turns this into ADVISORY or FRAGILE for a rule that is not a MUST."""
+    """The rule is broken. The judge turns this into ADVISORY or FRAGILE for a rule that is not a
+    MUST.
+    """
     return Verdict(Outcome.FAIL, expected, actual, note, drawing, blocks)
 
 

@@ -1,8 +1,8 @@
 """Exports of an object with three interfaces that disagree in one property.
 
-Each interface of it is right, and leads to memory with the elements of the plan, except that of an unknown device. So a
-consumer that follows one interface gets the right array. A consumer that takes the address from one and the strides, the
-device or the read-only flag from another does not.
+Each interface of it is right, and leads to memory with the elements of the plan, except that of an
+unknown device. So a consumer that follows one interface gets the right array. A consumer that takes
+the address from one and the strides, the device or the read-only flag from another does not.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ _PARTS = ("buffer", "array-interface", "dlpack")
 
 @dataclass(frozen=True)
 class SeveralVariant(Variant):
-    """`apart`: how the plan of some interfaces differs; each of them has a separate block. `tensor`: the export
-    through DLPack."""
+    """`apart`: how the plan of some interfaces differs; each of them has a separate block.
+    `tensor`: the export through DLPack."""
 
     apart: Mapping[str, Callable[[Plan], Plan]] = field(default_factory=dict)
     tensor: str = "dlpack"
@@ -86,7 +86,7 @@ class ObservedSeveral(ObservedExport):
             part.close()
 
 
-# -- variants ----------------------------------------------------------------------------------------
+# -- variants ------------------------------------------------------------------------------------
 
 
 def _rows(plan: Plan) -> Plan:

@@ -20,7 +20,9 @@ from ...rules.subject import Subject, overlap
 from ...rules.verdicts import advise, drawing_of, fail, ok, unsupported, untested
 
 _STRICT = frozenset({"AI", "AS", "PB"})
-"""The interfaces that must agree on form; no specification requires that of DLPack and the CUDA interface."""
+"""The interfaces that must agree on form; no specification requires that of DLPack and the CUDA
+interface.
+"""
 _RECOMMENDED = "the rule binds AI, AS and PB; for DLPack and CUDA's interface it is recommended, so this does not fail"
 _FEW = "fewer than two interfaces describe this array"
 
@@ -38,10 +40,12 @@ def _compare(
     one_memory: bool = False,
     asked: str | None = None,
 ) -> Verdict:
-    """FAIL at the first pair that differs; ADVISORY instead where the rule only binds `_STRICT` pairs.
+    """FAIL at the first pair that differs; ADVISORY instead where the rule only binds `_STRICT`
+    pairs.
 
-    `one_memory` leaves out pairs of a host and a device interface, which may speak of two mirrors (XA-17). `asked`
-    is the plan's word: it says which of two is right. Without a plan ("") neither is.
+    `one_memory` leaves out pairs of a host and a device interface, which may speak of two mirrors
+    (XA-17). `asked` is the plan's word: it says which of two is right. Without a plan ("") neither
+    is.
     """
     verdict = unsupported(_FEW)
     for one, a, other, b in _pairs(s):
@@ -85,7 +89,9 @@ def addresses_agree(s: Subject) -> Verdict:
 
 
 def _temporary_struct(s: Subject) -> bool:
-    """Whether a read-only scalar copies its memory for `__array_struct__`, as the scalars of NumPy do."""
+    """Whether a read-only scalar copies its memory for `__array_struct__`, as the scalars of NumPy
+    do.
+    """
     arrays = s.arrays
     if "AS" not in arrays or arrays["AS"].ndim or not any(a.readonly for a in arrays.values()):
         return False
@@ -191,7 +197,8 @@ def contents_agree(s: Subject) -> Verdict:
     reference = _without_padding(s, reference)
     for name, content in contents.items():
         array = s.arrays.get(name)
-        # Exported bytes (AI-17) are not compared with the buffer that they are borrowed from, but with the plan.
+        # Exported bytes (AI-17) are not compared with the buffer that they are borrowed from, but
+        # with the plan.
         is_borrowed = array is not None and array.is_raw and wanted is None
         if is_borrowed or (array is not None and shape is not None and array.shape != shape):
             continue
@@ -214,7 +221,9 @@ def contents_agree(s: Subject) -> Verdict:
 
 
 def _without_padding(s: Subject, content: str) -> str:
-    """The bytes of sampled elements, the padding of the plan's record zeroed: it belongs to no field."""
+    """The bytes of sampled elements, the padding of the plan's record zeroed: it belongs to no
+    field.
+    """
     info = None if s.plan is None else s.plan.dtype_info
     if info is None or not info.padding or len(content) % (2 * info.itemsize):
         return content
@@ -329,7 +338,9 @@ def repetition_changes_nothing(s: Subject) -> Verdict:
 
 
 def _as_resizable(s: Subject, race: RaceInfo) -> Verdict:
-    """After threads have given back all exports, the memory can be resized as before, and only then."""
+    """After threads have given back all exports, the memory can be resized as before, and only
+    then.
+    """
     for method, ways in s.life.resizes.items():
         for interface, before in ways.items():
             after = race.resizes.get(method, {}).get(interface)

@@ -1,4 +1,5 @@
-"""Array interface exports: an object whose property `__array_interface__` gives a dict over a block.
+"""Array interface exports: an object whose property `__array_interface__` gives a dict over a
+block.
 
 The property builds a new dict on every access, as NumPy's own does, and the object owns the memory:
 when the last reference to it is gone the memory counts as given back. A variant edits the dict, or
@@ -144,7 +145,7 @@ class _ObservedBytes(ObservedBuffer):
         return Answer(self._start, self._length, 1, readonly, "B", (self._length,), (1,))
 
 
-# -- variants ----------------------------------------------------------------------------------------
+# -- variants ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,6 @@
-"""The type strings of the array interface: grammar, sizes, and the `descr` list of structured types."""
+"""The type strings of the array interface: grammar, sizes, and the `descr` list of structured
+types.
+"""
 
 from __future__ import annotations
 
@@ -17,11 +19,12 @@ class BadTypestr(ValueError):
 
 @dataclass(frozen=True)
 class Typestr:
-    """`order` is "<", ">" or "|"; `number` is the value of the digits, `itemsize` bytes of one element.
+    """`order` is "<", ">" or "|"; `number` is the value of the digits, `itemsize` bytes of one
+    element.
 
-    A bit field ("t") counts bits and has no whole number of bytes: its `itemsize` is None. NumPy's "U"
-    counts characters of four bytes where the spec speaks of bytes; NumPy is followed. The unit that NumPy
-    appends to "m" and "M" is allowed for those two kinds.
+    A bit field ("t") counts bits and has no whole number of bytes: its `itemsize` is None. NumPy's
+    "U" counts characters of four bytes where the spec speaks of bytes; NumPy is followed. The unit
+    that NumPy appends to "m" and "M" is allowed for those two kinds.
     """
 
     order: str

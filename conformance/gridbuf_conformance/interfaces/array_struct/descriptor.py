@@ -33,7 +33,9 @@ def of_array_struct(info: StructInfo) -> Descriptor:
 
 
 def readers(info: ArrayInfo) -> dict[str, Callable[[], Descriptor]]:
-    """The interface, if the object has it, with the function that reads its descriptor or rejects it."""
+    """The interface, if the object has it, with the function that reads its descriptor or rejects
+    it.
+    """
     struct = info.struct
     if struct is None or struct.error is not None:
         return {}

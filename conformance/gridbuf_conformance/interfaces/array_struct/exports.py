@@ -86,7 +86,9 @@ class Struct:
 
 @_DESTRUCTOR
 def _destructor(capsule: int, api: Any = _api, structs: Any = _structs) -> None:
-    """A capsule may go when the process ends, and the names of this module before it: so they are defaults."""
+    """A capsule may go when the process ends, and the names of this module before it: so they are
+    defaults.
+    """
     address = api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule))
     structs[address].destroyed += 1
 
@@ -152,7 +154,7 @@ class ObservedArrayStruct(ObservedExport):
             _structs.pop(ctypes.addressof(struct.raw), None)
 
 
-# -- variants ----------------------------------------------------------------------------------------
+# -- variants ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,8 @@ def read_array_struct(capsule: Any, memory: Memory) -> StructInfo:
 def announced_descr(capsule: Any, memory: Memory) -> Any:
     """The object that `descr` points to, where the flags announce one and it is a list; else None.
 
-    Whether it is one is read from the type pointer in the head of the object, before it is taken for an object.
+    Whether it is one is read from the type pointer in the head of the object, before it is taken
+    for an object.
     """
     raw = memory.read(capsule_pointer(capsule), ctypes.sizeof(ArrayStruct))
     if raw is None:

@@ -1,10 +1,10 @@
 """Buffer protocol exports: an object whose `Py_buffer` answers are written field by field.
 
 The exporter's type has C slots (`abi.buffer_exporter`), so every request flag is treated as the
-documents say, on every Python; a variant (`buffer_variants`) edits one `Answer` before it is written into the struct.
-Each granted request is watched until its release: that it comes once, and finds the arrays behind
-`shape`, `strides` and `suboffsets` as they were. When no request is open any more the memory counts
-as given back, for that is what the release says.
+documents say, on every Python; a variant (`buffer_variants`) edits one `Answer` before it is
+written into the struct. Each granted request is watched until its release: that it comes once, and
+finds the arrays behind `shape`, `strides` and `suboffsets` as they were. When no request is open
+any more the memory counts as given back, for that is what the release says.
 
 From Python 3.12 on a class can export by its methods `__buffer__` and `__release_buffer__`
 (PEP 688); the variants that begin with "method" do.
@@ -42,7 +42,7 @@ def asks(flags: int, request: int) -> bool:
     return flags & request == request
 
 
-# -- answers ---------------------------------------------------------------------------------------
+# -- answers -------------------------------------------------------------------------------------
 
 
 @dataclass
@@ -129,7 +129,7 @@ def _format(plan: Plan) -> str | None:
     return other + written
 
 
-# -- exporters -------------------------------------------------------------------------------------
+# -- exporters -----------------------------------------------------------------------------------
 
 
 if TYPE_CHECKING:
@@ -234,7 +234,7 @@ def _request_name(flags: int) -> str:
     return f"flags {flags:#x}"
 
 
-# -- exporters written as methods (PEP 688) --------------------------------------------------------
+# -- exporters written as methods (PEP 688) ------------------------------------------------------
 
 
 class _MethodExporter:

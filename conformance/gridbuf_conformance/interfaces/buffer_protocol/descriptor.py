@@ -77,6 +77,8 @@ def _buffer_element(view: ViewInfo) -> Element | None:
 
 
 def readers(info: ArrayInfo) -> dict[str, Callable[[], Descriptor]]:
-    """The interface, if the object has it, with the function that reads its descriptor or rejects it."""
+    """The interface, if the object has it, with the function that reads its descriptor or rejects
+    it.
+    """
     granted = best_buffer(info.pb)
     return {} if granted is None else {"PB": lambda: of_buffer(granted[1])}

@@ -58,10 +58,11 @@ def hold_buffer(obj: Any) -> HeldBuffer | None:
 
 
 def _release_info(obj: Any) -> ReleaseInfo:
-    """How an own `__release_buffer__` takes being called: for two views, and while an exception is under way.
+    """How an own `__release_buffer__` takes being called: for two views, and while an exception is
+    under way.
 
-    What it raises, Python can only print. `struct.unpack_from` releases its view after it has raised
-    `struct.error`.
+    What it raises, Python can only print. `struct.unpack_from` releases its view after it has
+    raised `struct.error`.
     """
     enter(Stage.PB, "__release_buffer__")
     raised: list[str] = []

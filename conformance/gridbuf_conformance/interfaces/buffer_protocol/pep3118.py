@@ -1,9 +1,10 @@
 """The buffer protocol's format strings: struct syntax with the additions of PEP 3118.
 
-`parse` computes the size of one item and, for a format that is one plain number, its kind and byte order.
-Prefixes: `@` (the default) has native sizes and alignment, `^` native sizes without alignment, `= < > !`
-standard sizes without alignment. Bits (`3t` is a field of three) take up the bytes that they fill together.
-Both spellings of complex numbers (`Zd` and CPython 3.14's `D`) are read.
+`parse` computes the size of one item and, for a format that is one plain number, its kind and byte
+order. Prefixes: `@` (the default) has native sizes and alignment, `^` native sizes without
+alignment, `= < > !` standard sizes without alignment. Bits (`3t` is a field of three) take up the
+bytes that they fill together. Both spellings of complex numbers (`Zd` and CPython 3.14's `D`) are
+read.
 """
 
 from __future__ import annotations
@@ -51,10 +52,10 @@ class BadFormat(ValueError):
 class Format:
     """What a format says.
 
-    `size_bytes` is one item as written; `padded_bytes` the same with the trailing padding that a C compiler
-    adds (only in aligned mode is it ever larger); `aligned_bytes` what it would take if every prefix were
-    `@`. `kind` is "int", "uint", "float", "complex", "bool", "bytes", "text", "object", "pointer", "bits" or
-    "struct"; `order` is "<", ">" or "|" where order cannot matter.
+    `size_bytes` is one item as written; `padded_bytes` the same with the trailing padding that a C
+    compiler adds (only in aligned mode is it ever larger); `aligned_bytes` what it would take if
+    every prefix were `@`. `kind` is "int", "uint", "float", "complex", "bool", "bytes", "text",
+    "object", "pointer", "bits" or "struct"; `order` is "<", ">" or "|" where order cannot matter.
     """
 
     size_bytes: int
@@ -106,7 +107,9 @@ def _rounded_up(count: int, multiple: int) -> int:
 
 
 class _Parser:
-    """Walks over one format; `offset` and `alignment` hold the size so far and the strictest member's."""
+    """Walks over one format; `offset` and `alignment` hold the size so far and the strictest
+    member's.
+    """
 
     def __init__(self, text: str, *, force_aligned: bool) -> None:
         self.text = text

@@ -1,16 +1,16 @@
 """A base class whose `Py_buffer` answers are written in Python, field by field, on every CPython.
 
-PEP 688's `__buffer__` exists only from Python 3.12 and hands out a `memoryview`, which can only say what a
-well-behaved exporter says. Exports that are unusual or wrong, and the zoo of faulty exporters, need the raw
-struct. So `BufferExporter` is a type made by `PyType_FromSpecWithBases` whose `bf_getbuffer` and
-`bf_releasebuffer` slots are ctypes callbacks; a subclass writes `get_buffer(view, flags)` and fills the struct
-as rightly or wrongly as it wants.
+PEP 688's `__buffer__` exists only from Python 3.12 and hands out a `memoryview`, which can only say
+what a well-behaved exporter says. Exports that are unusual or wrong, and the zoo of faulty
+exporters, need the raw struct. So `BufferExporter` is a type made by `PyType_FromSpecWithBases`
+whose `bf_getbuffer` and `bf_releasebuffer` slots are ctypes callbacks; a subclass writes
+`get_buffer(view, flags)` and fills the struct as rightly or wrongly as it wants.
 
-One thing a ctypes callback cannot do is return to C with an exception set: ctypes looks after every call
-and takes the exception away. The *fuse* solves it. The callback returns an int subclass that owns a
-memoryview of an exception class; when C drops that int, the memoryview releases its buffer, and the
-`bf_releasebuffer` slot of the exception class is CPython's own `PyErr_SetNone`, which raises the class.
-By then ctypes has looked already.
+One thing a ctypes callback cannot do is return to C with an exception set: ctypes looks after every
+call and takes the exception away. The *fuse* solves it. The callback returns an int subclass that
+owns a memoryview of an exception class; when C drops that int, the memoryview releases its buffer,
+and the `bf_releasebuffer` slot of the exception class is CPython's own `PyErr_SetNone`, which
+raises the class. By then ctypes has looked already.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _type_with_buffer(name: str, getbuffer: Any, releasebuffer: Any, base: type)
     return _new_type(byref(spec), (base,))
 
 
-# --- the fuse -----------------------------------------------------------------------------------------
+# --- the fuse -----------------------------------------------------------------------------------
 
 _spark = ctypes.create_string_buffer(1)
 
@@ -112,7 +112,7 @@ def failure(error: BaseException) -> int:
     return result
 
 
-# --- the exporter -------------------------------------------------------------------------------------
+# --- the exporter -------------------------------------------------------------------------------
 
 _retained: dict[
     int, object
@@ -121,7 +121,9 @@ _keys = itertools.count(1)
 
 
 def retained(*objects: object) -> int:
-    """A key for `Py_buffer.internal`: keeps the objects (the arrays the struct points to) until release."""
+    """A key for `Py_buffer.internal`: keeps the objects (the arrays the struct points to) until
+    release.
+    """
     key = next(_keys)
     _retained[key] = objects
     return key
@@ -154,7 +156,9 @@ def _releasebuffer(self_address: int, view: ctypes._Pointer[PyBuffer]) -> None:
 
 
 def own(exporter: object, view: PyBuffer) -> None:
-    """Put a new reference to the exporter into the struct; the caller's `PyBuffer_Release` drops it."""
+    """Put a new reference to the exporter into the struct; the caller's `PyBuffer_Release` drops
+    it.
+    """
     _incref(id(exporter))
     view.obj = id(exporter)
 
@@ -177,14 +181,17 @@ class BufferExporter(_BufferBase):
     """A type whose buffer slots call `get_buffer` and `release_buffer`."""
 
     def get_buffer(self, view: PyBuffer, flags: int) -> int | None:
-        """Fill the struct for a request with these `PyBUF_*` flags, or raise. Set `obj` by `own(view)`.
+        """Fill the struct for a request with these `PyBUF_*` flags, or raise. Set `obj` by
+        `own(view)`.
 
         C gets its result; None means 0.
         """
         raise NotImplementedError(f"{type(self).__name__} must define get_buffer")
 
     def own(self, view: PyBuffer) -> None:
-        """Put a new reference to this object into the struct; the caller's `PyBuffer_Release` drops it."""
+        """Put a new reference to this object into the struct; the caller's `PyBuffer_Release` drops
+        it.
+        """
         own(self, view)
 
     def release_buffer(self, view: PyBuffer) -> None:

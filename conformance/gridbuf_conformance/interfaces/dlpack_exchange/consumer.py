@@ -33,8 +33,8 @@ def tensors_of_the_table_are_owned(c: Consumption, control: Consumption | None) 
 
 @consumer_check("DX-11")
 def table_is_of_the_exact_type(c: Consumption, control: Consumption | None) -> Verdict:
-    """A type that withdrew the table has none. Of one that inherits it the texts leave open whose it is,
-    so that its use is a note."""
+    """A type that withdrew the table has none. Of one that inherits it the texts leave open whose
+    it is, so that its use is a note."""
     expected = "the table used on objects of the exact type that has it"
     if "Withdrawn" in c.after.table_calls:
         return fail(expected, "used on one of a type that has None in its place")

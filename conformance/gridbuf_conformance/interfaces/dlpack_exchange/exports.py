@@ -1,8 +1,8 @@
 """Exports of DLPack's C exchange table (DLPack 1.3): a type with a table and `__dlpack__`.
 
 The table is a capsule on the type; its functions are `ctypes` callbacks over the exports of
-`dlpack_exporter`. What is seen: which function was called, on an object of which type, and what became of each
-tensor.
+`dlpack_exporter`. What is seen: which function was called, on an object of which type, and what
+became of each tensor.
 """
 
 from __future__ import annotations
@@ -114,7 +114,9 @@ setattr(_Withdrawn, ATTRIBUTE, None)
 
 
 class _Later(Exporter):
-    """A type whose table is of another major version. Here its functions work; elsewhere they are others."""
+    """A type whose table is of another major version. Here its functions work; elsewhere they are
+    others.
+    """
 
 
 setattr(_Later, ATTRIBUTE, _api.PyCapsule_New(ctypes.addressof(_LATER_TABLE), _NAME, None))

@@ -37,7 +37,8 @@ def exchange_info(
 ) -> ExchangeInfo | None:
     """Info on the table that `type(obj)` has; None where neither the type nor the object has one.
 
-    `device` is where the object says it is: the allocator and the current stream are asked for that. `deep` also imports and allocates, which a live object's library is not asked to do.
+    `device` is where the object says it is: the allocator and the current stream are asked for
+    that. `deep` also imports and allocates, which a live object's library is not asked to do.
     """
     enter(Stage.DX, "table")
     kind = type(obj)
@@ -90,7 +91,7 @@ def _again(kind: type, value: Any, table: ExchangeTable, memory: Memory) -> Tabl
     return TableLookInfo(same_address, bytes(second) == bytes(table))
 
 
-# -- what the functions do -----------------------------------------------------------------------------
+# -- what the functions do -----------------------------------------------------------------------
 
 
 def _call(
@@ -172,7 +173,9 @@ def _has_table(kind: type, table: ExchangeTable, memory: Memory) -> bool:
 
 
 def _imported(obj: Any, table: ExchangeTable, memory: Memory) -> CapsuleInfo:
-    """A tensor of the object's own memory taken in again: what came of it, and how often the deleter ran."""
+    """A tensor of the object's own memory taken in again: what came of it, and how often the
+    deleter ran.
+    """
     enter(Stage.DX, "export")
     address = table.export(obj).value
     counter = count_deletions(address, _read(address, memory), memory)

@@ -1,9 +1,11 @@
-"""DLPack's C exchange table (DLPack 1.3) from the outside: its struct, and its five functions called through ctypes.
+"""DLPack's C exchange table (DLPack 1.3) from the outside: its struct, and its five functions
+called through ctypes.
 
-A type has the table as a capsule named `dlpack_exchange_api` in the attribute `__dlpack_c_exchange_api__`. Its
-functions are C functions that expect the GIL (all except the allocator touch Python objects) and report failure by
--1 and a Python exception; `ctypes.PYFUNCTYPE` keeps the lock and raises the exception that was set. What a function did is
-told by its `Answer`; nothing is judged here.
+A type has the table as a capsule named `dlpack_exchange_api` in the attribute
+`__dlpack_c_exchange_api__`. Its functions are C functions that expect the GIL (all except the
+allocator touch Python objects) and report failure by -1 and a Python exception; `ctypes.PYFUNCTYPE`
+keeps the lock and raises the exception that was set. What a function did is told by its `Answer`;
+nothing is judged here.
 """
 
 from __future__ import annotations
@@ -59,7 +61,9 @@ class ExchangeTable(ctypes.Structure):
         return _answer(lambda: function(obj, byref(out)), lambda: out.value)
 
     def export_bare(self, obj: Any) -> Answer:
-        """A borrowed `DLTensor` of the object, which is valid until control returns: the answer's `value`."""
+        """A borrowed `DLTensor` of the object, which is valid until control returns: the answer's
+        `value`.
+        """
         out = Tensor()
         function = _BARE_FROM_OBJECT(self.dltensor_from_py_object_no_sync)
         return _answer(lambda: function(obj, byref(out)), lambda: out)
@@ -71,13 +75,17 @@ class ExchangeTable(ctypes.Structure):
         return _answer(lambda: function(managed, byref(out)), lambda: _owned(out))
 
     def current_stream(self, device: Sequence[int]) -> Answer:
-        """The handle of the stream that the library works on; None (NULL) for the default one, or none."""
+        """The handle of the stream that the library works on; None (NULL) for the default one, or
+        none.
+        """
         out = c_void_p()
         function = _CURRENT_STREAM(self.current_work_stream)
         return _answer(lambda: function(*device, byref(out)), lambda: out.value)
 
     def allocate(self, prototype: Tensor) -> Answer:
-        """A new managed tensor: its address is the answer's `value`; errors that were set are its `reported`."""
+        """A new managed tensor: its address is the answer's `value`; errors that were set are its
+        `reported`.
+        """
         out = c_void_p()
         reported: list[str] = []
 
@@ -123,7 +131,9 @@ def _owned(out: c_void_p) -> Any:
 
 
 def read_table(value: Any, memory: Memory) -> tuple[ExchangeTable | None, ExchangeInfo]:
-    """(the table of an attribute's value, info on its capsule); no table where there is none to read."""
+    """(the table of an attribute's value, info on its capsule); no table where there is none to
+    read.
+    """
     info = ExchangeInfo(capsule=is_capsule(value), type=type(value).__name__)
     if not info.capsule:
         return None, info
@@ -138,7 +148,8 @@ def read_table(value: Any, memory: Memory) -> tuple[ExchangeTable | None, Exchan
 
 
 def read_header(info: ExchangeInfo, table: ExchangeTable, memory: Memory) -> ExchangeInfo:
-    """The info with version, chain of older tables, and for each function whether it is NULL, code, or other memory.
+    """The info with version, chain of older tables, and for each function whether it is NULL, code,
+    or other memory.
 
     `chain` is the number of older tables, or a word for what keeps it from ending.
     """

@@ -30,7 +30,9 @@ def used_capsules_are_refused(c: Consumption, control: Consumption | None) -> Ve
 
 
 def _is_owned(c: Consumption) -> bool:
-    """Whether the consumer took over a tensor. It may also hold the capsule, whose destructor then deletes once."""
+    """Whether the consumer took over a tensor. It may also hold the capsule, whose destructor then
+    deletes once.
+    """
     disarmed = any(not tensor.armed for tensor in c.returned.handed_out)
     return disarmed or any(tensor.deleter_calls for tensor in c.after.handed_out)
 
@@ -201,7 +203,9 @@ def _is_survived(c: Consumption) -> Verdict:
 
 @consumer_check("DP-33")
 def free_strides_are_not_read(c: Consumption, control: Consumption | None) -> Verdict:
-    """No text says that a consumer must take such strides: a clean refusal is fragile, a wrong result a failure."""
+    """No text says that a consumer must take such strides: a clean refusal is fragile, a wrong
+    result a failure.
+    """
     verdict = taken(c, control)
     if verdict.failed and not c.accepted and not c.unclean:
         return fragile("the array, as from the plain export", c.refusal)

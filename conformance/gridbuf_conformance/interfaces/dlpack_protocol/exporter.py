@@ -1,8 +1,9 @@
-"""An exporter with `__dlpack__` and `__dlpack_device__` over a block, and the observations of its exports.
+"""An exporter with `__dlpack__` and `__dlpack_device__` over a block, and the observations of its
+exports.
 
-The struct, its shape and its strides belong to an `CountedTensor`, which counts: calls of the deleter (by
-machine code, see `native`), and what the capsule's destructor did. The capsule itself is kept
-alive until the consumer has returned, for its destructor is Python code and would lose an
+The struct, its shape and its strides belong to an `CountedTensor`, which counts: calls of the
+deleter (by machine code, see `native`), and what the capsule's destructor did. The capsule itself
+is kept alive until the consumer has returned, for its destructor is Python code and would lose an
 exception that is on its way.
 """
 
@@ -47,8 +48,8 @@ _counted_tensors: dict[int, CountedTensor] = {}
 
 
 class _Owner:
-    """The Python object that a tensor's deleter releases. Its finalizer drops what it keeps: the exporter and the
-    capsule."""
+    """The Python object that a tensor's deleter releases. Its finalizer drops what it keeps: the
+    exporter and the capsule."""
 
     def __init__(self, counted: CountedTensor) -> None:
         self._counted = counted
@@ -122,8 +123,8 @@ class CountedTensor:
             owner.kept.extend(objects)
 
     def forget(self) -> None:
-        """Drops the capsule. Unless the consumer holds it, its destructor runs here; or in the deleter, if the
-        consumer took the tensor and the deleter runs Python code."""
+        """Drops the capsule. Unless the consumer holds it, its destructor runs here; or in the
+        deleter, if the consumer took the tensor and the deleter runs Python code."""
         owner = self._owner()
         if owner is not None and self.info().armed:
             owner.kept.clear()
@@ -177,7 +178,8 @@ class CountedTensor:
 def _destructor(capsule: int, api: Any = _api, tensors: Any = _counted_tensors) -> None:
     """An unused capsule releases its tensor; a used capsule has another name.
 
-    A capsule may go when the process ends, and the names of this module before it: so they are defaults.
+    A capsule may go when the process ends, and the names of this module before it: so they are
+    defaults.
     """
     name = api.PyCapsule_GetName(capsule)
     counted = tensors.get(api.PyCapsule_GetPointer(capsule, name))

@@ -1,9 +1,10 @@
-"""DLPack exports: `__dlpack__` and `__dlpack_device__` over a block, as published or one property off.
+"""DLPack exports: `__dlpack__` and `__dlpack_device__` over a block, as published or one property
+off.
 
 "dlpack" is a producer of today: it takes the four keywords and gives the versioned capsule to
-a consumer that asks for one. "dlpack-legacy" follows the 2022 standard, which has only `stream`; a consumer that
-takes one of them must take both (DP-14). Each variant below is one line of `dlpack.h`, of its
-Python page or of the array API; each edits one thing of the struct.
+a consumer that asks for one. "dlpack-legacy" follows the 2022 standard, which has only `stream`; a
+consumer that takes one of them must take both (DP-14). Each variant below is one line of
+`dlpack.h`, of its Python page or of the array API; each edits one thing of the struct.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _UNKNOWN = 200
 _THREADS = 8
 
 
-# -- bending the struct ------------------------------------------------------------------------------
+# -- bending the struct --------------------------------------------------------------------------
 
 
 def _with_byte_offset(counted: CountedTensor) -> None:
@@ -154,7 +155,7 @@ def _used(counted: CountedTensor) -> None:
     counted.name = b"used_dltensor_versioned" if counted.versioned else b"used_dltensor"
 
 
-# -- bending the methods -----------------------------------------------------------------------------
+# -- bending the methods -------------------------------------------------------------------------
 
 
 class ExporterError(RuntimeError):
@@ -182,7 +183,7 @@ class _WithoutDevice:
         return self._observed.hand_out(arguments, keywords)
 
 
-# -- which plans fit ---------------------------------------------------------------------------------
+# -- which plans fit -----------------------------------------------------------------------------
 
 
 def _dense_with_axes(plan: Plan) -> Plan:
@@ -238,7 +239,7 @@ def _readonly_misfit(plan: Plan) -> str:
     return "it is read-only" if plan.readonly else ""
 
 
-# -- the variants --------------------------------------------------------------------------------------
+# -- the variants --------------------------------------------------------------------------------
 
 _PLAIN_RULES = (
     *("DP-32", "DP-30", "DP-31", "DP-08", "DP-09", "DP-14", "DP-20", "DP-21", "DP-28"),

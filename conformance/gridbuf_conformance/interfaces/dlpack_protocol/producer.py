@@ -49,7 +49,9 @@ def _exports(s: Subject) -> bool:
 
 
 def _original(s: Subject) -> Descriptor | None:
-    """The address of the array's memory: from another interface, else from an export that is not a copy."""
+    """The address of the array's memory: from another interface, else from an export that is not a
+    copy.
+    """
     for array in s.others("DL").values():
         return array
     exports = (s.arrays.get("DL"), s.tensor("copy=False"))
@@ -381,7 +383,9 @@ _NO_DLPACK_TYPE = frozenset({"object", "datetime", "timedelta", "text", "struct"
 
 
 def indescribable(s: Subject) -> str | None:
-    """The property of this array that DLPack cannot describe, by the producer, the plan or another interface."""
+    """The property of this array that DLPack cannot describe, by the producer, the plan or another
+    interface.
+    """
     if not s.observation.has_memory:
         return "an array without strided memory"
     if s.plan is not None and s.plan.dtype_info.dlpack is None:

@@ -96,8 +96,9 @@ def unknown_is_refused_and_minor_taken(c: Consumption, control: Consumption | No
 
 
 def _passed_on(c: Consumption) -> Verdict | None:
-    """A note on a carrier without meaning: the text forbids to guess what an unknown type or device means, and
-    a consumer that passes on the same tensor, and cannot reach the elements otherwise, has not guessed.
+    """A note on a carrier without meaning: the text forbids to guess what an unknown type or device
+    means, and a consumer that passes on the same tensor, and cannot reach the elements otherwise,
+    has not guessed.
     """
     exported = c.result.main
     known = c.export.dtype_info.dlpack

@@ -1,8 +1,9 @@
 """DLPack from the outside: both capsules' structs, and deleters that can be counted.
 
-`Exported` wraps the capsule that `__dlpack__` returned. `info()` reads the struct behind it where it is
-mapped; `count_deletions` puts a counting function in the place of the deleter, which then calls the
-producer's own; `consume` does what a consumer does: rename, and call the deleter when done.
+`Exported` wraps the capsule that `__dlpack__` returned. `info()` reads the struct behind it where
+it is mapped; `count_deletions` puts a counting function in the place of the deleter, which then
+calls the producer's own; `consume` does what a consumer does: rename, and call the deleter when
+done.
 """
 
 from __future__ import annotations
@@ -146,7 +147,9 @@ def read_tensor(info: CapsuleInfo, tensor: Tensor, memory: Memory) -> CapsuleInf
 def read_managed(
     info: CapsuleInfo, managed: Managed | VersionedManaged, memory: Memory
 ) -> CapsuleInfo:
-    """The info with the fields of a managed tensor filled in: version, flags, deleter, and the tensor's."""
+    """The info with the fields of a managed tensor filled in: version, flags, deleter, and the
+    tensor's.
+    """
     info = replace(info, deleter=_code_word(managed.deleter, memory))
     if isinstance(managed, VersionedManaged):
         info = replace(info, version=[managed.major, managed.minor], flags=managed.flags)
@@ -168,8 +171,9 @@ def callable_deleter(managed: Managed | VersionedManaged, memory: Memory) -> int
 def count_deletions(
     pointer: int, managed: Managed | VersionedManaged | None, memory: Memory
 ) -> Counter | None:
-    """Replaces the deleter of the struct at `pointer`, of which `managed` is a copy, by one that counts and then
-    calls the original; None if it cannot. The counter has to live as long as the deleter can be called.
+    """Replaces the deleter of the struct at `pointer`, of which `managed` is a copy, by one that
+    counts and then calls the original; None if it cannot. The counter has to live as long as the
+    deleter can be called.
     """
     original = None if managed is None else callable_deleter(managed, memory)
     if managed is None or original is None:
@@ -251,7 +255,9 @@ class Exported:
         return address is not None
 
     def delete_on_foreign_thread(self) -> bool:
-        """Calls the deleter on a thread that Python has never seen, without the GIL, and waits for it."""
+        """Calls the deleter on a thread that Python has never seen, without the GIL, and waits for
+        it.
+        """
         address = self.callable_deleter()
         create, join = c_function("pthread_create"), c_function("pthread_join")
         if address is None or create is None or join is None:

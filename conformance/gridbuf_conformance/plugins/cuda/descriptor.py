@@ -18,9 +18,11 @@ _CAI = DictRules(
 
 
 def of_cuda_interface(info: InterfaceInfo) -> Descriptor:
-    """The descriptor of a `__cuda_array_interface__` dict; raises `Rejected` naming the CAI rule that it breaks.
+    """The descriptor of a `__cuda_array_interface__` dict; raises `Rejected` naming the CAI rule
+    that it breaks.
 
-    Before version 3 there was no word on streams: everything is ordered behind the legacy default stream.
+    Before version 3 there was no word on streams: everything is ordered behind the legacy default
+    stream.
     """
     fields = present(info.fields, ("shape", "typestr", "data", "version"), _CAI)
     array = of_fields("CAI", fields, _CAI, lambda: address_and_flag(fields["data"], _CAI))
@@ -31,7 +33,9 @@ def of_cuda_interface(info: InterfaceInfo) -> Descriptor:
 
 
 def readers(info: ArrayInfo) -> dict[str, Callable[[], Descriptor]]:
-    """The interface, if the object has it, with the function that reads its descriptor or rejects it."""
+    """The interface, if the object has it, with the function that reads its descriptor or rejects
+    it.
+    """
     dictionary = info.cai
     if dictionary is None or dictionary.error is not None:
         return {}

@@ -142,7 +142,7 @@ class ObservedCudaInterface(ObservedExport):
             self.stream = None
 
 
-# -- variants ----------------------------------------------------------------------------------------
+# -- variants ------------------------------------------------------------------------------------
 
 
 def _mask(entries: dict[str, Any], observed: ObservedCudaInterface) -> None:

@@ -1,8 +1,10 @@
-"""Info on the CUDA array interface and on streams: is the stream that an interface names alive, and does an export wait for the work on it?
+"""Info on the CUDA array interface and on streams: is the stream that an interface names alive, and
+does an export wait for the work on it?
 
-Work is kept pending on purpose: a slow fill is put on a stream, then the array is exported and read as a consumer
-would. Old bytes mean that the consumer was not ordered after the work. The stream belongs to the suite if
-the producer can be told to work on it (`Producer.on_stream`), else the stream that the array itself names.
+Work is kept pending on purpose: a slow fill is put on a stream, then the array is exported and read
+as a consumer would. Old bytes mean that the consumer was not ordered after the work. The stream
+belongs to the suite if the producer can be told to work on it (`Producer.on_stream`), else the
+stream that the array itself names.
 """
 
 from __future__ import annotations
@@ -87,7 +89,9 @@ def add_pending(
 
 
 def _switched_off() -> list[str]:
-    """The set environment variables by which a library's duties of the CUDA array interface are switched off."""
+    """The set environment variables by which a library's duties of the CUDA array interface are
+    switched off.
+    """
     options: dict[str, tuple[str, ...]] = {
         "_CUDA_ARRAY_INTERFACE_SYNC": ("0", "false", "off", "no"),
         "_CUDA_ARRAY_INTERFACE_EXPORT_VERSION": ("0", "1", "2"),
@@ -101,7 +105,8 @@ def _switched_off() -> list[str]:
 
 
 def stream_info(obj: Any, array: Descriptor, memory: Memory) -> StreamInfo | None:
-    """Is the stream that the CUDA array interface names alive, also when its dict is gone? None without a driver.
+    """Is the stream that the CUDA array interface names alive, also when its dict is gone? None
+    without a driver.
 
     `error` is the driver's word.
     """
@@ -135,10 +140,12 @@ def _dead(access: DeviceAccess, stream: int) -> str | None:
 def pending_info(
     again: Callable[[], Any], on_stream: Callable[[int], Any] | None, memory: Memory
 ) -> PendingInfo | None:
-    """For each way out of a fresh object with pending work: did the reader get the bytes of that work?
+    """For each way out of a fresh object with pending work: did the reader get the bytes of that
+    work?
 
-    The ways are "CAI", "DL" and "DL dl_device", None for one that is not there or cannot be read; "CAI stream" tells whether that interface named a stream, "DX stream" whether the exchange table named the
-    suite's own. None without a device or a driver.
+    The ways are "CAI", "DL" and "DL dl_device", None for one that is not there or cannot be read;
+    "CAI stream" tells whether that interface named a stream, "DX stream" whether the exchange table
+    named the suite's own. None without a device or a driver.
     """
     access = memory.devices.access
     if access is None:
@@ -257,7 +264,9 @@ class _Pending:
         return answer.result == 0 and answer.value == self._own_stream
 
     def _keep_pending(self, array: Descriptor, stream: int) -> int:
-        """Settles everything, then leaves a slow fill of the whole hull on the stream; returns its byte."""
+        """Settles everything, then leaves a slow fill of the whole hull on the stream; returns its
+        byte.
+        """
         self._access.synchronize(0)
         self._value += 1
         low, high = array.span or (array.address, array.address)  # `info()` lets no empty array in

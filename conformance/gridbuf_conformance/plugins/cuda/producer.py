@@ -1,7 +1,7 @@
 """Checks of the CUDA array interface, CAI-01 … CAI-30: the producer's side.
 
-The version that the dict states picks the rules: masks came with 1, the meaning of None and of size zero with 2,
-streams with 3. What only the driver knows is UNTESTED where there is none to ask.
+The version that the dict states picks the rules: masks came with 1, the meaning of None and of size
+zero with 2, streams with 3. What only the driver knows is UNTESTED where there is none to ask.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def mask_is_an_array_or_none(s: Subject) -> Verdict:
     return mask_verdict(s.cai, of_cuda_interface)
 
 
-# -- streams -------------------------------------------------------------------------------------------
+# -- streams -------------------------------------------------------------------------------------
 
 
 def _stream(s: Subject) -> Value:

@@ -107,7 +107,7 @@ class ObservedDataInterface(ObservedExport):
             self._make_current()
 
 
-# -- variants ----------------------------------------------------------------------------------------
+# -- variants ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

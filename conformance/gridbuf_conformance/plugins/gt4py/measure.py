@@ -1,9 +1,11 @@
-"""Info on `__gt_data_interface__` in use: its hooks called in order, and what the acquired side then holds.
+"""Info on `__gt_data_interface__` in use: its hooks called in order, and what the acquired side
+then holds.
 
-An object with an entry for the host and one for the device may keep two copies. Whether they are kept equal shows
-only after a write: through one entry, as a stencil would (acquire, write, touch, release), and then reads
-through the other (acquire, read, release). On the device the write is left pending on the stream that the entry
-names, for that is how stencils write. Everything written is put back.
+An object with an entry for the host and one for the device may keep two copies. Whether they are
+kept equal shows only after a write: through one entry, as a stencil would (acquire, write, touch,
+release), and then reads through the other (acquire, read, release). On the device the write is left
+pending on the stream that the entry names, for that is how stencils write. Everything written is
+put back.
 """
 
 from __future__ import annotations
@@ -64,7 +66,9 @@ def add_attributes(info: Observation, obj: Any, groups: frozenset[str]) -> None:
 
 
 def _has_mirrors(held: Held) -> bool:
-    """Whether the host's and CUDA's array interface name different memory, and no data interface speaks of it."""
+    """Whether the host's and CUDA's array interface name different memory, and no data interface
+    speaks of it.
+    """
     host, device = held.found.get("AI"), held.found.get("CAI")
     if host is None or device is None or held.info.gt_data is not None:
         return False
@@ -111,10 +115,10 @@ def use_entries(
 ) -> None:
     """Uses each entry of a data interface as a consumer does, and adds the observations to `info`.
 
-    `value` is the dict and `info` what `data_interface_info` said of it. Each entry gains the outcome of its hooks
-    and, as `walk`, its content after `acquire`; with two entries and `write`, `info.passed_on` says for
-    "None>gpu" and "gpu>None" whether values written through the first are read through the second. Without `write`
-    nothing is written and nothing is touched.
+    `value` is the dict and `info` what `data_interface_info` said of it. Each entry gains the
+    outcome of its hooks and, as `walk`, its content after `acquire`; with two entries and `write`,
+    `info.passed_on` says for "None>gpu" and "gpu>None" whether values written through the first are
+    read through the second. Without `write` nothing is written and nothing is touched.
     """
     entries = info.entries or {}
     for key, entry in value.items():
@@ -128,7 +132,9 @@ def use_entries(
 
 
 def use_interfaces_as_entries(obj: Any, memory: Memory) -> dict[str, bool | None]:
-    """The info on `passed_on` for an object without data interface, whose array interfaces stand for the entries."""
+    """The info on `passed_on` for an object without data interface, whose array interfaces stand
+    for the entries.
+    """
     host, device = (_Side(_Standing(obj), key, memory) for key in (None, "gpu"))
     return {"None>gpu": _passed_on(host, device), "gpu>None": _passed_on(device, host)}
 
@@ -190,8 +196,8 @@ class _Side:
             _call_hook(str(self.key), hook, function)
 
     def read(self, array: Descriptor) -> list[bytes] | None:
-        """A byte of the first and of the last element, as a consumer reads: on the device behind the stream that
-        the entry names. None where they cannot be read."""
+        """A byte of the first and of the last element, as a consumer reads: on the device behind
+        the stream that the entry names. None where they cannot be read."""
         space = array.space_in(self.memory)
         read = [space.read(address, 1) for address in _places(array)]
         return [byte for byte in read if byte is not None] if None not in read else None
@@ -215,13 +221,17 @@ class _Side:
 
 
 def _places(array: Descriptor) -> list[int]:
-    """The addresses of the first and the last element: a copy that stops too early shows, as one that never starts."""
+    """The addresses of the first and the last element: a copy that stops too early shows, as one
+    that never starts.
+    """
     last = tuple(extent - 1 for extent in array.shape)
     return [array.address, array.address + array.offset_of(last)]
 
 
 def _passed_on(source: _Side, target: _Side) -> bool | None:
-    """Whether bytes written through one entry are read through the other; None where that cannot be tried."""
+    """Whether bytes written through one entry are read through the other; None where that cannot be
+    tried.
+    """
     enter(Stage.GT, f"write={source.key}")
     written = source.acquire()
     if written is None or not _can_be_tried(written, source.memory):
@@ -245,7 +255,9 @@ def _passed_on(source: _Side, target: _Side) -> bool | None:
 
 
 def _can_be_tried(array: Descriptor, memory: Memory) -> bool:
-    """Whether there is something that may be written: no read-only memory, no pointers, a way to the device."""
+    """Whether there is something that may be written: no read-only memory, no pointers, a way to
+    the device.
+    """
     return (
         array.span is not None
         and array.readonly is False
@@ -256,7 +268,9 @@ def _can_be_tried(array: Descriptor, memory: Memory) -> bool:
 
 
 def _put_back(source: _Side, target: _Side, before: list[bytes]) -> None:
-    """The old bytes, written as the new ones were; and directly on a side that the object left with others."""
+    """The old bytes, written as the new ones were; and directly on a side that the object left with
+    others.
+    """
     access = source.memory.devices.access
     with contextlib.suppress(DeviceError):
         if access is not None:
@@ -287,7 +301,8 @@ def _domain_starts(obj: Any) -> list[Value] | None:
 
 
 def _naming_info(obj: Any) -> NamingInfo | None:
-    """How the accessor of a named array (xarray's `DataArray`) deals with names (GT-11); None for other objects.
+    """How the accessor of a named array (xarray's `DataArray`) deals with names (GT-11); None for
+    other objects.
 
     `renamed` has the names after two dimensions have exchanged theirs (one: got another).
     """

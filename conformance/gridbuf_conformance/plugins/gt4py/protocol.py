@@ -17,11 +17,13 @@ from ...rules.verdicts import advise, fail, ok, unsupported, untested
 
 
 def arrays_of(s: Subject) -> dict[str, Descriptor]:
-    """The descriptors whose place and layout can be held against the plan; a buffer of bytes may be a fresh one each time."""
+    """The descriptors whose place and layout can be held against the plan; a buffer of bytes may be
+    a fresh one each time.
+    """
     return {name: a for name, a in s.arrays.items() if not a.is_raw and not a.is_copy}
 
 
-# -- the data interface --------------------------------------------------------------------------------
+# -- the data interface --------------------------------------------------------------------------
 
 
 def entries_of(s: Subject) -> dict[str, EntryInfo]:
@@ -261,7 +263,7 @@ def _dims_verdict(s: Subject) -> Verdict:
     return ok()
 
 
-# -- dimensions and origin -----------------------------------------------------------------------------
+# -- dimensions and origin -----------------------------------------------------------------------
 
 
 def names_of(value: Value) -> list[Any] | None:
@@ -303,7 +305,9 @@ def dimension_names_are_a_sequence(s: Subject) -> Verdict:
 
 
 def _are_its_own(s: Subject) -> bool:
-    """Whether the object chose its names: not the plan, and not a text (fields and named arrays have any)."""
+    """Whether the object chose its names: not the plan, and not a text (fields and named arrays
+    have any).
+    """
     is_asked = s.plan is not None and s.plan.dims is not None
     return not is_asked and s.observation.domain_starts is None and s.observation.naming is None
 

@@ -1,7 +1,7 @@
 """array-api-strict's arrays: the standard and nothing else, over NumPy's memory.
 
-The memory and its buffer are NumPy's, so that by default it answers for the methods that are its own: those of
-DLPack, and what they say next to the buffer.
+The memory and its buffer are NumPy's, so that by default it answers for the methods that are its
+own: those of DLPack, and what they say next to the buffer.
 """
 
 from __future__ import annotations

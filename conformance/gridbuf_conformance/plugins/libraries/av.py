@@ -1,7 +1,7 @@
 """PyAV's planes: the pixels of one plane of a video frame, rows padded to the decoder's liking.
 
-The buffer exports the plane as bytes, padding included; DLPack exports the pixels. Pixels of one byte
-are asked for, where both are the same elements.
+The buffer exports the plane as bytes, padding included; DLPack exports the pixels. Pixels of one
+byte are asked for, where both are the same elements.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from .numpy import numpy_dtype
 
 
 class PlaneProducer(HostProducer):
-    """The plane of a grey `VideoFrame`: height x width through DLPack, raw bytes through the buffer."""
+    """The plane of a grey `VideoFrame`: height x width through DLPack, raw bytes through the
+    buffer.
+    """
 
     name = "av"
     no_views = "a plane has no views"

@@ -1,4 +1,5 @@
-"""Awkward Array's `Index`: the buffers of offsets inside its arrays, the part of it that exports memory.
+"""Awkward Array's `Index`: the buffers of offsets inside its arrays, the part of it that exports
+memory.
 
 Its arrays have only `__array__`, which returns NumPy's arrays.
 """

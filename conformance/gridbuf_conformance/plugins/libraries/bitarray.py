@@ -1,4 +1,6 @@
-"""The package bitarray: bits, eight to a byte, exported as bytes. A bitarray can grow; a frozenbitarray is read-only."""
+"""The package bitarray: bits, eight to a byte, exported as bytes. A bitarray can grow; a
+frozenbitarray is read-only.
+"""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ def _given(**keywords: Any) -> dict[str, Any]:
     return {name: value for name, value in keywords.items() if value is not None}
 
 
-# -- the standard library --------------------------------------------------------------------------
+# -- the standard library ------------------------------------------------------------------------
 
 
 @gives_bytes
@@ -55,7 +55,7 @@ def ctypes_from_buffer(exporter: Any) -> Any:
     return (ctypes.c_ubyte * count).from_buffer(exporter)
 
 
-# -- array libraries -------------------------------------------------------------------------------
+# -- array libraries -----------------------------------------------------------------------------
 
 
 @gives_bytes
@@ -117,7 +117,7 @@ def warp_from_dlpack(exporter: Any) -> Any:
     return warp.from_dlpack(exporter)
 
 
-# -- libraries of bytes ----------------------------------------------------------------------------
+# -- libraries of bytes --------------------------------------------------------------------------
 
 
 @gives_bytes

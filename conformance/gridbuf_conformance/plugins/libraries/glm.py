@@ -59,9 +59,9 @@ class MatrixProducer(_GlmProducer):
 class ArrayProducer(_GlmProducer):
     """`glm.array` of numbers for one dimension, of vectors with 2 to 4 components for two.
 
-    In the newest release the request F_CONTIGUOUS|WRITABLE exports memory past the array's, and where the process
-    dies of it varies. A verdict that varies has no place in the list: the class is judged by its target,
-    `gridbuf_conformance.plugins.libraries.glm:ArrayProducer`.
+    In the newest release the request F_CONTIGUOUS|WRITABLE exports memory past the array's, and
+    where the process dies of it varies. A verdict that varies has no place in the list: the class
+    is judged by its target, `gridbuf_conformance.plugins.libraries.glm:ArrayProducer`.
     """
 
     name = "glm.array"

@@ -1,4 +1,5 @@
-"""xarray's `DataArray` over a storage of gridbuf, with the accessor that `gridbuf.xarray` registers.
+"""xarray's `DataArray` over a storage of gridbuf, with the accessor that `gridbuf.xarray`
+registers.
 
 It has `__gt_data_interface__` and `__gt_dims__` alone: what xarray adds to an array are names.
 """

@@ -1,8 +1,9 @@
 """GT4Py's plain-array allocators (`gt4py.storage`), judged by the storage spec's allocation rules.
 
-Layout and alignment are not arguments there: they belong to a named preset. So each request registers a
-separate preset through the public `gt4py.storage.register`. The alignment of a preset is a number of
-elements (the code multiplies by the item size), so the plan's bytes become the least multiple of both.
+Layout and alignment are not arguments there: they belong to a named preset. So each request
+registers a separate preset through the public `gt4py.storage.register`. The alignment of a preset
+is a number of elements (the code multiplies by the item size), so the plan's bytes become the least
+multiple of both.
 """
 
 from __future__ import annotations

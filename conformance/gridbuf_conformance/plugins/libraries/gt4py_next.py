@@ -1,8 +1,9 @@
 """Allocators of fields for `gt4py.next`: GT4Py's, gridbuf's, and those of other projects.
 
-An allocator has `__gt_device_type__` and `__gt_allocate__(domain, dtype, device_id, aligned_index)`, and GT4Py's constructors
-take the `ndarray` of its result. Layout and alignment belong to the allocator, so there is a separate one for each plan. Domains
-begin at different indices, positive and negative, because `aligned_index` has indices of the domain.
+An allocator has `__gt_device_type__` and `__gt_allocate__(domain, dtype, device_id,
+aligned_index)`, and GT4Py's constructors take the `ndarray` of its result. Layout and alignment
+belong to the allocator, so there is a separate one for each plan. Domains begin at different
+indices, positive and negative, because `aligned_index` has indices of the domain.
 """
 
 from __future__ import annotations
@@ -105,7 +106,9 @@ class GridbufNextProducer(AllocatorProducer):
 
 
 class FieldProducer(HostProducer):
-    """Fields over any dimensions, with the interfaces that `gridbuf.gt4py.next` adds to those of GT4Py."""
+    """Fields over any dimensions, with the interfaces that `gridbuf.gt4py.next` adds to those of
+    GT4Py.
+    """
 
     name = "gridbuf.next.fields"
     version = GridbufNextProducer.version

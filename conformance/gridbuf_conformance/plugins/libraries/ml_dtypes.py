@@ -1,4 +1,6 @@
-"""NumPy arrays of ml_dtypes' element types: the type's name and size come from ml_dtypes, all else from NumPy."""
+"""NumPy arrays of ml_dtypes' element types: the type's name and size come from ml_dtypes, all else
+from NumPy.
+"""
 
 from __future__ import annotations
 

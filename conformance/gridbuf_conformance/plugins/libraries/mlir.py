@@ -1,4 +1,6 @@
-"""MLIR's `DenseElementsAttr`: constants of a program, exported as buffers by the bindings that JAX ships."""
+"""MLIR's `DenseElementsAttr`: constants of a program, exported as buffers by the bindings that JAX
+ships.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""NumPy's `ndarray`, allocated by `numpy.empty` and, for any layout, transposed; its scalars, and unusual arrays."""
+"""NumPy's `ndarray`, allocated by `numpy.empty` and, for any layout, transposed; its scalars, and
+unusual arrays.
+"""
 
 from __future__ import annotations
 
@@ -82,18 +84,19 @@ class NumPyProducer(HostProducer):
     def apply_view(self, obj: np.ndarray, operation: Sequence[Any]) -> np.ndarray:
         view = viewed(obj, operation, broadcast=np.broadcast_to)
         if operation[0] == "broadcast" and obj.flags.writeable:
-            # broadcast_to answers read-only to protect its callers from one write seen many times; the
-            # memory is as writable as before.
+            # broadcast_to answers read-only to protect its callers from one write seen many times;
+            # the memory is as writable as before.
             view = np.lib.stride_tricks.as_strided(view, view.shape, view.strides, writeable=True)
         return view
 
 
 class ScalarProducer(HostProducer):
-    """NumPy's scalars, such as `numpy.float64(1)`: immutable, with the interfaces of an array of no dimensions.
+    """NumPy's scalars, such as `numpy.float64(1)`: immutable, with the interfaces of an array of no
+    dimensions.
 
-    What `__array_interface__` describes is a temporary array; whether it says that a temporary can be written is
-    not judged, so that by default the scalars answer for its address and for their buffers. `numpy.bytes_`
-    is left out: its buffer is that of `bytes`.
+    What `__array_interface__` describes is a temporary array; whether it says that a temporary can
+    be written is not judged, so that by default the scalars answer for its address and for their
+    buffers. `numpy.bytes_` is left out: its buffer is that of `bytes`.
     """
 
     name = "numpy.scalar"
@@ -112,7 +115,8 @@ class ScalarProducer(HostProducer):
 
 
 class ReferencesProducer(HostProducer):
-    """Arrays of references, whose elements are not in the array's memory: Python objects and strings of any width.
+    """Arrays of references, whose elements are not in the array's memory: Python objects and
+    strings of any width.
 
     `bytes5` is asked as `object`, `str3` as `StringDType` (from NumPy 2 on).
     """
@@ -131,7 +135,8 @@ class ReferencesProducer(HostProducer):
 
 
 class FieldProducer(NumPyProducer):
-    """The field of a packed record: strides that are not multiples of the item's size, also along axes of extent 1.
+    """The field of a packed record: strides that are not multiples of the item's size, also along
+    axes of extent 1.
 
     Axes of extent 1, and those of arrays without elements, have any stride at all.
     """

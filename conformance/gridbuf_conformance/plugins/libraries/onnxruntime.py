@@ -1,4 +1,6 @@
-"""ONNX Runtime's `OrtValue`: a tensor that a session takes or gives; on the host it shares NumPy's memory."""
+"""ONNX Runtime's `OrtValue`: a tensor that a session takes or gives; on the host it shares NumPy's
+memory.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""PyArrow's arrays (one dimension, DLPack), tensors (any number) and buffers (bytes; both the buffer protocol)."""
+"""PyArrow's arrays (one dimension, DLPack), tensors (any number) and buffers (bytes; both the
+buffer protocol).
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ class TensorProducer(_ArrowProducer):
 
 
 class BufferProducer(_ArrowProducer):
-    """`pyarrow.Buffer`: of `allocate_buffer`, which can be resized, when it can be written, else of bytes. It calls its bytes signed."""
+    """`pyarrow.Buffer`: of `allocate_buffer`, which can be resized, when it can be written, else of
+    bytes. It calls its bytes signed.
+    """
 
     name = "pyarrow.buffer"
     capabilities = flat_bytes(dtype="int8", readonly=(False, True))

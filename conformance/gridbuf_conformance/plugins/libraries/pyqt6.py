@@ -1,7 +1,7 @@
 """PyQt6's `QByteArray`: Qt's bytes, which can grow.
 
-sip's `voidptr` and `array`, by which Qt exports pixels, do not own or keep memory alive. That is documented, and
-their user is responsible for the memory. They are not judged.
+sip's `voidptr` and `array`, by which Qt exports pixels, do not own or keep memory alive. That is
+documented, and their user is responsible for the memory. They are not judged.
 """
 
 from __future__ import annotations

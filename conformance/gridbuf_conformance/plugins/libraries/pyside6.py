@@ -1,6 +1,7 @@
 """PySide6's `QByteArray`: Qt's bytes, which can grow.
 
-shiboken's `VoidPtr` does not own memory and keeps nothing alive, like the pointers of sip; it is not judged.
+shiboken's `VoidPtr` does not own memory and keeps nothing alive, like the pointers of sip; it is
+not judged.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""skia-python's `Bitmap` of grey pixels. Its array interface leads to its buffer, without an address."""
+"""skia-python's `Bitmap` of grey pixels. Its array interface leads to its buffer, without an
+address.
+"""
 
 from __future__ import annotations
 

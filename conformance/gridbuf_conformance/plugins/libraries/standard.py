@@ -1,7 +1,9 @@
-"""Producers of the standard library's own memory: they need only Python, so every report can have them.
+"""Producers of the standard library's own memory: they need only Python, so every report can have
+them.
 
-All of them hold bytes the operating system gave to the interpreter, in row-major order. None of them has an
-allocator with a choice of layout or alignment, so none of the storage spec's keys is declared.
+All of them hold bytes the operating system gave to the interpreter, in row-major order. None of
+them has an allocator with a choice of layout or alignment, so none of the storage spec's keys is
+declared.
 """
 
 from __future__ import annotations
@@ -64,7 +66,8 @@ class ByteArrayProducer(_FlatBytesProducer):
 
 
 class MmapProducer(_FlatBytesProducer):
-    """`mmap.mmap`: anonymous pages, or for read-only plans a temporary file mapped with `ACCESS_READ`.
+    """`mmap.mmap`: anonymous pages, or for read-only plans a temporary file mapped with
+    `ACCESS_READ`.
 
     The only type here that can be asked for gigabytes: untouched pages cost nothing.
     """
@@ -96,7 +99,8 @@ class MmapProducer(_FlatBytesProducer):
 _TEXT_CODES = {
     "str1": code for code in "uw" if code in array.typecodes and array.array(code).itemsize == 4
 }
-"""`array.array` of characters: "w" from Python 3.13 on; before, "u", whose width is the platform's."""
+"""`array.array` of characters: "w" from Python 3.13 on; before, "u", whose width is the platform's.
+"""
 
 _ARRAY_CODES = {
     **{f"int{8 * array.array(code).itemsize}": code for code in "bhiq"},
@@ -141,7 +145,9 @@ _CAST_FORMATS = {
 
 
 class MemoryViewProducer(_StandardProducer):
-    """`memoryview`: any number of dimensions by `cast`, over `bytes` for read-only plans, else a `bytearray`."""
+    """`memoryview`: any number of dimensions by `cast`, over `bytes` for read-only plans, else a
+    `bytearray`.
+    """
 
     name = "memoryview"
     capabilities = Capabilities(
@@ -230,7 +236,9 @@ _SWAPPED_RECORDS = {_Record: _SwappedRecord, _Padded: _SwappedPadded}
 
 
 class CtypesProducer(_StandardProducer):
-    """`ctypes`: a simple type for 0-d plans, nested arrays of it for the rest; swapped types for swapped order."""
+    """`ctypes`: a simple type for 0-d plans, nested arrays of it for the rest; swapped types for
+    swapped order.
+    """
 
     name = "ctypes"
     capabilities = Capabilities(
@@ -275,7 +283,8 @@ class _BitFields(ctypes.Structure):
 class CtypesSpecialProducer(CtypesProducer):
     """`ctypes`: a union for float64, bit-fields for uint32, wide characters for text.
 
-    No element type of the plans names them. They are judged by the sizes of their buffers and by their content.
+    No element type of the plans names them. They are judged by the sizes of their buffers and by
+    their content.
     """
 
     name = "ctypes.special"

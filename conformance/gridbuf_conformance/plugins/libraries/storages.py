@@ -1,8 +1,9 @@
 """gridbuf's storages: one producer for all four types, and one for each.
 
-Content goes in as a stencil's results do: through `__gt_data_interface__`, with acquire, touch and release. A storage
-with two buffers gets it on either side, by the plan's seed, so that every export has something to bring over. Memory
-of a device is a CUDA device's where there is one, else that of gridbuf's emulated device.
+Content goes in as a stencil's results do: through `__gt_data_interface__`, with acquire, touch and
+release. A storage with two buffers gets it on either side, by the plan's seed, so that every export
+has something to bring over. Memory of a device is a CUDA device's where there is one, else that of
+gridbuf's emulated device.
 """
 
 from __future__ import annotations
@@ -106,7 +107,9 @@ class ManagedStorageProducer(_Storages):
 
 
 class StorageProducer(_Storages):
-    """All four: by the plan's device, and in device memory with and without a host buffer, by the plan's seed."""
+    """All four: by the plan's device, and in device memory with and without a host buffer, by the
+    plan's seed.
+    """
 
     name = "gridbuf.storage"
     capabilities = replace(_KEYS, devices=(None, "gpu", "managed"))

@@ -23,7 +23,9 @@ _DTYPES = {name: getattr(torch, name) for name in _NAMES if hasattr(torch, name)
 
 
 class TorchProducer(HostProducer):
-    """Dense tensors. They have no read-only form, no byte order but the native one, no negative strides."""
+    """Dense tensors. They have no read-only form, no byte order but the native one, no negative
+    strides.
+    """
 
     name = "torch"
     capabilities = Capabilities(
@@ -129,7 +131,9 @@ class SparseProducer(TorchProducer):
 
 
 class OpaqueProducer(TorchProducer):
-    """Tensors whose elements are not the numbers in memory: quantized, conjugated when read, nested."""
+    """Tensors whose elements are not the numbers in memory: quantized, conjugated when read,
+    nested.
+    """
 
     name = "torch.opaque"
     capabilities = replace(
@@ -150,7 +154,9 @@ class OpaqueProducer(TorchProducer):
 
 
 class StridedProducer(TorchProducer):
-    """`torch.as_strided`: any stride along axes of extent 1, and along all axes of a tensor without elements."""
+    """`torch.as_strided`: any stride along axes of extent 1, and along all axes of a tensor without
+    elements.
+    """
 
     name = "torch.strided"
     capabilities = replace(TorchProducer.capabilities, layouts="C", max_nbytes=2**20)

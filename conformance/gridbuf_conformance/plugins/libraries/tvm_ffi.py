@@ -1,7 +1,7 @@
 """Apache TVM FFI's `Tensor`: what `tvm_ffi.from_dlpack` makes of NumPy's memory and exports again.
 
-TVM FFI keeps the description of the memory. Its own part is the exchange: the capsules, their arguments and flags, and the
-C table.
+TVM FFI keeps the description of the memory. Its own part is the exchange: the capsules, their
+arguments and flags, and the C table.
 """
 
 from __future__ import annotations

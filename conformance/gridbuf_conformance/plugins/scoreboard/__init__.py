@@ -1,8 +1,10 @@
-"""The interop scoreboard: which library passes which array to which other library, and what arrives.
+"""The interop scoreboard: which library passes which array to which other library, and what
+arrives.
 
-`arrays` has the fixed set of arrays, as plans. `cells` runs in a worker with two libraries and observes one array at a
-time. `run` starts the workers, survives them, and makes the record. `records` reads and compares records, and has the
-score. Nothing is judged here: an outcome is an observation, and a crash is one of them.
+`arrays` has the fixed set of arrays, as plans. `cells` runs in a worker with two libraries and
+observes one array at a time. `run` starts the workers, survives them, and makes the record.
+`records` reads and compares records, and has the score. Nothing is judged here: an outcome is an
+observation, and a crash is one of them.
 """
 
 from .arrays import ARRAYS, Array

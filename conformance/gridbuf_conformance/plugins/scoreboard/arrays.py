@@ -1,8 +1,8 @@
 """The arrays of the scoreboard: plans with a name, each under the one feature that it shows.
 
-The set is fixed, because records are compared by the place of an array in it. Change `VERSION` with it. Each array has
-few elements, so that all of them are read. Memory of a foreign owner and unaligned elements are producers
-(`numpy.memmap`, `numpy.field`), not arrays.
+The set is fixed, because records are compared by the place of an array in it. Change `VERSION` with
+it. Each array has few elements, so that all of them are read. Memory of a foreign owner and
+unaligned elements are producers (`numpy.memmap`, `numpy.field`), not arrays.
 """
 
 from __future__ import annotations

@@ -1,11 +1,14 @@
-"""One cell: a producer makes an array, a consumer of another library takes it, and what arrives is observed.
+"""One cell: a producer makes an array, a consumer of another library takes it, and what arrives is
+observed.
 
-This runs in a worker, which `run` starts. Values are compared with the plan: a third party, which neither library
-computes. Numbers are read by the `tolist` of the result, else through its interfaces, else as its bytes; other elements as
-bytes first. The array that is passed must show the values of the plan first, by the same reading.
+This runs in a worker, which `run` starts. Values are compared with the plan: a third party, which
+neither library computes. Numbers are read by the `tolist` of the result, else through its
+interfaces, else as its bytes; other elements as bytes first. The array that is passed must show the
+values of the plan first, by the same reading.
 
-One element changes after the exchange, through the memory of the producer. If the result shows the new value, it shares
-that memory. Then the array of the producer is dropped, and the producer makes others of its size.
+One element changes after the exchange, through the memory of the producer. If the result shows the
+new value, it shares that memory. Then the array of the producer is dropped, and the producer makes
+others of its size.
 """
 
 from __future__ import annotations
@@ -112,7 +115,7 @@ def _message(text: str) -> str:
     return shorten(" ".join(clean(scrubbed(text)).split()), _MAX_CHARS)
 
 
-# -- one cell --------------------------------------------------------------------------------------
+# -- one cell ------------------------------------------------------------------------------------
 
 
 def _observed(producer: Any, consumer: Consumer, plan: Plan) -> _Observed:
@@ -176,15 +179,18 @@ def _other(plan: Plan, seed: int) -> Plan:
 
 
 def _others(producer: Any, plan: Plan) -> list[Any]:
-    """Arrays of the plan with other elements. Dropped at once, they leave these in memory that is free."""
+    """Arrays of the plan with other elements. Dropped at once, they leave these in memory that is
+    free.
+    """
     return [make(producer, _other(plan, seed), 1)[0] for seed in range(1, _OTHERS)]
 
 
 def make(producer: Any, plan: Plan, tries: int = _TRIES) -> tuple[Any, str]:
     """The array with its views; or None and the reason why the producer does not make it.
 
-    A library whose arrays are immutable makes them so for every plan. Some consumers copy what is not aligned, so an
-    array before its views is aligned if some of `tries` allocations are: otherwise a run would differ from the next.
+    A library whose arrays are immutable makes them so for every plan. Some consumers copy what is
+    not aligned, so an array before its views is aligned if some of `tries` allocations are:
+    otherwise a run would differ from the next.
     """
     is_immutable = getattr(getattr(producer, "capabilities", None), "readonly", None) == (True,)
     plan = plan.replaced(readonly=plan.readonly or is_immutable)
@@ -208,14 +214,16 @@ def _is_aligned(array: Any, memory: Memory) -> bool:
     return all(d.address % _ALIGNED_BYTES == 0 for d in descriptors_of(info).values())
 
 
-# -- values ----------------------------------------------------------------------------------------
+# -- values --------------------------------------------------------------------------------------
 
 _Seen = tuple["tuple[int, ...] | None", list[Any]]
 """A shape, if it is known, and the elements in row-major order: Python numbers, or bytes."""
 
 
 def shown(array: Any, plan: Plan) -> list[Any]:
-    """The elements of a result as the scoreboard reads them: numbers, or bytes; empty if it shows none."""
+    """The elements of a result as the scoreboard reads them: numbers, or bytes; empty if it shows
+    none.
+    """
     seen = _read(array, plan, Memory())
     return seen[1] if seen else []
 
@@ -266,7 +274,9 @@ def _sources(array: Any) -> Iterator[Any]:
 
 
 def _exported(described: dict[str, Descriptor], plan: Plan, memory: Memory) -> list[Any] | None:
-    """The elements that the interfaces show: numbers of the plan's kind or another size, else bytes of the plan's size."""
+    """The elements that the interfaces show: numbers of the plan's kind or another size, else bytes
+    of the plan's size.
+    """
     wanted = of_plan(plan.dtype_info, plan.byteorder)
     for exported in described.values():
         walked = walk(exported, memory)
@@ -284,7 +294,9 @@ def _exported(described: dict[str, Descriptor], plan: Plan, memory: Memory) -> l
 
 
 def _row_major(elements: list[bytes], plan: Plan) -> list[bytes]:
-    """The elements of plain bytes in row-major order. Bytes of a Fortran array may be in the order of its memory."""
+    """The elements of plain bytes in row-major order. Bytes of a Fortran array may be in the order
+    of its memory.
+    """
     indices = list(sample_indices(plan.view_map.shape))
     is_fortran = list(plan.layout or ()) == list(range(len(plan.shape)))[::-1]
     if plan.views or not is_fortran or len(elements) != len(indices):
@@ -364,7 +376,9 @@ def _shape_mistake(seen: _Seen, plan: Plan) -> str:
 
 
 def _is_other_rank(seen: _Seen, plan: Plan) -> bool:
-    """Whether the shapes differ in axes of one element only, or are of empty arrays of another rank."""
+    """Whether the shapes differ in axes of one element only, or are of empty arrays of another
+    rank.
+    """
     shape, wanted = seen[0] or (), plan.view_map.shape
     if len(shape) == len(wanted) or not seen[1]:
         return len(shape) != len(wanted)
@@ -380,7 +394,7 @@ def _compared(
     return _mistake(seen, plan, expected), False
 
 
-# -- memory ----------------------------------------------------------------------------------------
+# -- memory --------------------------------------------------------------------------------------
 
 
 def _described(array: Any, memory: Memory) -> tuple[dict[str, Descriptor], list[Any]]:
@@ -441,7 +455,9 @@ class _Mark:
 
 
 def _overlap(one: dict[str, Descriptor], other: dict[str, Descriptor]) -> bool | None:
-    """Whether two arrays have memory in common; None if an interface is missing, or an array is empty."""
+    """Whether two arrays have memory in common; None if an interface is missing, or an array is
+    empty.
+    """
     spans = [[a.span for a in arrays.values() if a.span] for arrays in (one, other)]
     if not all(spans):
         return None
@@ -463,7 +479,7 @@ def _writable(result: Any, got: dict[str, Descriptor], memory: Memory) -> str:
     return ""
 
 
-# -- protocols and time ----------------------------------------------------------------------------
+# -- protocols and time --------------------------------------------------------------------------
 
 _ATTRIBUTES = (
     "__dlpack__",

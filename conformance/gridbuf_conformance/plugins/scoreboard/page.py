@@ -1,6 +1,7 @@
 """The scoreboard of `interop` for people: a table on the terminal, and a page of records.
 
-The page is one file without external resources. It holds no date: the same records give the same bytes.
+The page is one file without external resources. It holds no date: the same records give the same
+bytes.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ _HARM = {name for name, (letter, _) in OUTCOMES.items() if letter in HARM}
 
 
 def render(records: Sequence[Record], changes: Sequence[str] | None = None) -> str:
-    """The page of these records; `changes` are the differences since the last run, if they are known."""
+    """The page of these records; `changes` are the differences since the last run, if they are
+    known.
+    """
     boards = [_Board(record, f"r{number}") for number, record in enumerate(records)]
     rows = [
         (
@@ -139,7 +142,9 @@ class _Board:
         )
 
     def findings(self, cell: Cell) -> list[findings.Finding]:
-        """The findings whose replay drives the producer or the consumer, for a cell that is not all right."""
+        """The findings whose replay drives the producer or the consumer, for a cell that is not all
+        right.
+        """
         if not set(cell.outcomes) - set(RIGHT) - {"-"}:
             return []
         sides = {cell.producer: "producer", cell.consumer: "consumer"}

@@ -1,8 +1,9 @@
 """Records of the scoreboard: their form, what differs between two, and the score.
 
-A record has a cell for each producer and consumer: one letter for each array, in the order of `ARRAYS`, and the messages.
-The score of a pair of libraries counts arrays. An array counts if both libraries can describe it: the library makes
-it, or takes it without harm from any library. It arrives unharmed if one way brings it right, and no way does harm.
+A record has a cell for each producer and consumer: one letter for each array, in the order of
+`ARRAYS`, and the messages. The score of a pair of libraries counts arrays. An array counts if both
+libraries can describe it: the library makes it, or takes it without harm from any library. It
+arrives unharmed if one way brings it right, and no way does harm.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ _NAMES = {letter: name for name, letter in _LETTERS.items()}
 
 @dataclass
 class Cell:
-    """One producer and one consumer. `flat` says that the consumer takes plain bytes; such cells have no score.
+    """One producer and one consumer. `flat` says that the consumer takes plain bytes; such cells
+    have no score.
 
     `messages` has, for each text, the names of the arrays that it belongs to.
     """
@@ -87,7 +89,9 @@ class Cell:
 
 @dataclass
 class Record:
-    """One run. `libraries` has versions, `skipped` the targets that cannot be loaded, `protocols` what the arrays of a producer have."""
+    """One run. `libraries` has versions, `skipped` the targets that cannot be loaded, `protocols`
+    what the arrays of a producer have.
+    """
 
     python: str
     platform: str
@@ -100,7 +104,9 @@ class Record:
 
 
 def save(record: Record, path: Path) -> None:
-    """Writes a record as JSON, with sorted cells; compressed if the name ends with .gz. A reader never sees a part of it."""
+    """Writes a record as JSON, with sorted cells; compressed if the name ends with .gz. A reader
+    never sees a part of it.
+    """
     cells = sorted(record.cells, key=lambda cell: cell.key)
     data = {
         "schema": SCHEMA,
@@ -148,7 +154,9 @@ def load(path: Path) -> Record:
 
 
 def differences(old: Record, new: Record) -> list[str]:
-    """What changed in the cells of the new record, one line for each cell and change, and what is missing."""
+    """What changed in the cells of the new record, one line for each cell and change, and what is
+    missing.
+    """
     before = {cell.key: cell for cell in old.cells}
     lines = []
     for cell in sorted(new.cells, key=lambda cell: cell.key):
@@ -173,12 +181,14 @@ def differences(old: Record, new: Record) -> list[str]:
     return lines
 
 
-# -- the score -------------------------------------------------------------------------------------
+# -- the score -----------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two libraries: of `counted` arrays that both describe, `right` arrive unharmed. `worst` is a letter of harm, or empty."""
+    """Two libraries: of `counted` arrays that both describe, `right` arrive unharmed. `worst` is a
+    letter of harm, or empty.
+    """
 
     source: str
     target: str
@@ -224,7 +234,9 @@ def _is_unharmed(letters: Iterable[str]) -> bool:
 
 
 def scores(record: Record) -> dict[str, tuple[int, int, int, int]]:
-    """For each library: (right, counted) of the arrays that it passes to others, and (right, counted) of those that it takes."""
+    """For each library: (right, counted) of the arrays that it passes to others, and (right,
+    counted) of those that it takes.
+    """
     found: dict[str, list[int]] = {}
     for pair in pairs(record).values():
         if pair.source != pair.target and pair.counted:
@@ -236,9 +248,11 @@ def scores(record: Record) -> dict[str, tuple[int, int, int, int]]:
 
 
 def features(record: Record, library: str, side: str) -> dict[str, tuple[int, int]]:
-    """For each feature: (arrays that some way of this side brought right, arrays that were tried), with all libraries.
+    """For each feature: (arrays that some way of this side brought right, arrays that were tried),
+    with all libraries.
 
-    Two features are kinds of memory and not arrays: NumPy's arrays of unaligned elements, and of a mapped file.
+    Two features are kinds of memory and not arrays: NumPy's arrays of unaligned elements, and of a
+    mapped file.
     """
     cells = [
         c
@@ -265,7 +279,7 @@ def _count(found: dict[str, tuple[int, int]], feature: str, cells: list[Cell], a
         found[feature] = right + bool(letters & set(RIGHT)), tried + 1
 
 
-# -- scripts ---------------------------------------------------------------------------------------
+# -- scripts -------------------------------------------------------------------------------------
 
 
 def standalone(record: Record, cell: Cell, array: str) -> str:
