@@ -6,7 +6,8 @@ entry-point group `gridbuf_conformance.plugins`. It may have what an interface h
 `interfaces`), and
 - `libraries.toml`: libraries with their producers and consumers (`libraries`);
 - `known`: files of known failures, one for each library;
-- `command`: a command of the command line.
+- `command`: a command of the command line;
+- `documents.toml`: the texts that its rules rest on.
 """
 
 from __future__ import annotations

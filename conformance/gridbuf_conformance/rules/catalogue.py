@@ -234,8 +234,11 @@ class Rule:
 @lru_cache(maxsize=1)
 def documents() -> MappingProxyType[str, Document]:
     """The texts that rules rest on, by id."""
-    rows = table(__package__, "documents.toml").items()
-    return MappingProxyType({id_: Document(id_, **row) for id_, row in rows})
+    packages = (__package__, *interfaces.packages())
+    tables = [table(one, "documents.toml") for one in packages if _has(one, "documents.toml")]
+    return MappingProxyType(
+        {id_: Document(id_, **row) for one in tables for id_, row in one.items()}
+    )
 
 
 def rule_of(id_: str, row: dict[str, Any]) -> Rule:
@@ -265,10 +268,14 @@ def rule_of(id_: str, row: dict[str, Any]) -> Rule:
     return rule
 
 
+def _has(package: str, file: str) -> bool:
+    return files(package).joinpath(file).is_file()
+
+
 _TABLES = {
     package: table(package, "rules.toml")
     for package in interfaces.packages()
-    if files(package).joinpath("rules.toml").is_file()
+    if _has(package, "rules.toml")
 }
 _BY_PACKAGE = {package: Group(**rows.pop("group")) for package, rows in _TABLES.items()}
 PACKAGES = tuple(sorted(_TABLES, key=lambda package: _BY_PACKAGE[package].position))
