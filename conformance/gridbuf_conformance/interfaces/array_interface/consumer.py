@@ -5,13 +5,10 @@ from __future__ import annotations
 from ...exports.consumption import Consumption
 from ...outcomes import Verdict
 from ...rules.consumer_common import taken
-from ...rules.host_consumers import judge_results, lives_on, writability
+from ...rules.host_consumers import lives_on, writability
 from ...rules.registry import consumer_check
 from ...rules.verdicts import advise, fail, ok
 
-judge_results(
-    *"AI-02 AI-04 AI-05 AI-10 AI-15 AI-16 AI-18 AI-20 AI-21 AI-22 AI-23 AI-24 AI-27 AI-31 AI-32 AI-34".split()
-)
 consumer_check("AI-25")(writability)
 
 

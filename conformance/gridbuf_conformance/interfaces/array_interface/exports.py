@@ -489,6 +489,7 @@ INTERFACES = (
         _VARIANTS,
         taken_rule="AI-23",
         position=30,
+        plain_rules={"swapped": "AI-34", "strides": "AI-22"},
         shifts={"odd-address": 1},
     ),
 )

@@ -5,10 +5,8 @@ from __future__ import annotations
 from ...exports.consumption import Consumption
 from ...outcomes import Verdict
 from ...rules.consumer_common import taken
-from ...rules.host_consumers import about, judge_results, lives_on, writability
+from ...rules.host_consumers import about, lives_on, writability
 from ...rules.registry import consumer_check
-
-judge_results(*"AS-01 AS-02 AS-04 AS-06".split())
 
 
 @consumer_check("AS-05")

@@ -219,6 +219,7 @@ _VARIANTS: tuple[Variant, ...] = (
         _no_format,
         adapt=plans.of_dtype("uint8"),
         misfit=_is_of("uint8"),
+        may_be_refused=True,
     ),
     _variant(
         "at-prefix",
@@ -366,6 +367,12 @@ INTERFACES = (
         _VARIANTS + (_METHOD_VARIANTS if sys.version_info >= (3, 12) else ()),
         taken_rule="PB-20",
         position=50,
+        plain_rules={
+            "complex": "PB-22",
+            "swapped": "PB-20",
+            "records": "PB-20",
+            "strides": "PB-32",
+        },
         shifts={"odd-address": 1},
     ),
 )
