@@ -10,7 +10,8 @@ from ...rules.registry import consumer_check
 from ...rules.verdicts import advise, fail, ok
 
 judge_results(
-    *"AI-02 AI-04 AI-05 AI-10 AI-15 AI-16 AI-18 AI-20 AI-21 AI-22 AI-23 AI-24 AI-27 AI-31 AI-32 AI-34".split()
+    *("AI-02", "AI-04", "AI-05", "AI-10", "AI-15", "AI-16", "AI-18", "AI-20", "AI-21", "AI-22"),
+    *("AI-23", "AI-24", "AI-27", "AI-31", "AI-32", "AI-34"),
 )
 consumer_check("AI-25")(writability)
 
