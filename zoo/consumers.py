@@ -363,7 +363,7 @@ def ncnn_mat(exporter: Any) -> Any:
 
 
 def netcdf4_variable(exporter: Any) -> Any:
-    """The elements of an exporter as netCDF4 writes them to a file in memory and reads them again."""
+    """The elements of an exporter after netCDF4 has written them to memory and read them."""
     import netCDF4
     import numpy as np
 

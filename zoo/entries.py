@@ -1,4 +1,4 @@
-"""A finding with all that the runs say of it: what the pages and the data of the suite are made of."""
+"""A finding with all that the runs say of it: for the pages and the data of the suite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The pages, from the records and the results: zoo.md with its chart, and a page for each library."""
+"""The pages, from the records and results: zoo.md with its chart, and a page for each library."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _unexplained(
 
 
 def _unjudged(zoo: Zoo) -> list[str]:
-    """The targets of the suite that need neither a GPU nor gridbuf, and that no environment judges."""
+    """The targets of the suite without a GPU and gridbuf that no environment judges."""
     judged = {target for environment in zoo.environments.values() for target in environment.targets}
     return [
         f"`{name}` ({side})"
@@ -220,7 +220,7 @@ def _draw(zoo: Zoo, path: Path) -> None:
 
 
 def _by_rule(all_: list[Entry]) -> list[dict[str, Any]]:
-    """For each rule that is broken: in how many libraries, and how many findings of each severity."""
+    """For each broken rule: in how many libraries, and how many findings of each severity."""
     rows = []
     kept = [entry for entry in all_ if not entry.finding.is_contested]
     for rule in sorted({rule for entry in kept for rule in entry.finding.rules}):

@@ -219,7 +219,7 @@ class Finding:
 
     @property
     def is_contested(self) -> bool:
-        """Whether there is an argument against it. Contested findings are listed and counted apart."""
+        """Whether there is an argument against it. Contested findings are apart."""
         return bool(self.counter)
 
     @property
@@ -359,7 +359,8 @@ def write_records(script: Path, tables: Mapping[str, Any]) -> None:
     kept = {key: own[key] for key in _RECORDS if key in own}
     written = {key: table for key, table in {**kept, **tables}.items() if table}
     made = tomlkit.dumps({"tool": {_RECORD: _sorted(written)}}).strip() if written else ""
-    by_hand = re.split(rf"^(?:#\n)?# \[tool\.{_RECORD}\.", header["toml"], 1, re.MULTILINE)[0]  # type: ignore[index]
+    first = rf"^(?:#\n)?# \[tool\.{_RECORD}\."
+    by_hand = re.split(first, header["toml"], 1, re.MULTILINE)[0]  # type: ignore[index]
     lines = ["#", *(f"# {line}".rstrip() for line in made.splitlines())] if made else []
     header_text = f"# /// script\n{by_hand}" + "".join(f"{line}\n" for line in lines) + "# ///\n"
     script.write_text(header_text + text[header.end() :], "utf-8")  # type: ignore[union-attr]

@@ -92,7 +92,7 @@ def selected(side: str, target: str) -> set[str]:
 
 
 def newer(record: Mapping[str, Any]) -> list[str]:
-    """The rules of today's catalogue that judge a target of the record and have no outcome in it."""
+    """The rules of today's catalogue for a target of the record that have no outcome in it."""
     missing = {
         rule
         for ran in record.get("targets", ())

@@ -1,4 +1,4 @@
-"""docs/how-to/extend-the-suite.md: the producer, the library and the finding that the page shows."""
+"""docs/how-to/extend-the-suite.md: the producer, library and finding that the page shows."""
 
 from __future__ import annotations
 

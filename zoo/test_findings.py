@@ -97,7 +97,7 @@ def test_an_impact_claims_what_the_script_shows(finding):
 
 @pytest.mark.parametrize("finding", ALL, ids=lambda finding: finding.id)
 def test_a_fix_is_for_the_case(finding):
-    """It names something of the script or of the title, and it is not the general line of the rule."""
+    """It names something of the script or title, and is not the general line of the rule."""
     rule = catalogue.load()[finding.rule]
     assert finding.fix not in (rule.fix, rule.consumer_fix)
     assert sum(other.fix == finding.fix for other in ALL) == 1

@@ -143,8 +143,8 @@ def test_releases_are_installed_and_tried(tmp_path: Path, monkeypatch: pytest.Mo
     environment = Environment(
         "example", "Example", "1.3", python, (f"{PACKAGE}==1.3",), "old", producers=("example",)
     )
-    keys = "id library side target rule plan affected title severity expected impact fix status".split()
-    finding = Finding(**{**dict.fromkeys(keys, ""), "id": "example", "script": script})
+    keys = "library side target rule plan affected title severity expected impact fix status"
+    finding = Finding(**dict.fromkeys(keys.split(), ""), id="example", script=script)
     told: list[str] = []
     try:
         venvs.interpreter(python)

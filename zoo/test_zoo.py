@@ -156,11 +156,12 @@ def test_only_a_marked_line_shows_a_defect(code: int, told: str, outcome: str):
 
 
 # Severity
-# ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 SHOWS = {
     "memory": r"died of signal|freed|moved under|memory is gone|no memory|other memory|deleted",
-    "values": r" became | read as | is written as |was written|made element|first element|element \[|other values|, not \[\[|defect: \[\[",
+    "values": r" became | read as | is written as |was written|made element|first element|"
+    r"element \[|other values|, not \[\[|defect: \[\[",
     "leak": r"not called|still hold|are left|more after",
     "refusal": r"Invalid|Only contiguous|only supports|does not support|construction from null",
     "form": "",
@@ -267,7 +268,10 @@ def test_a_record_that_is_older_than_a_rule_is_shown_as_such(changed):
                 for outcome, text in target["outcomes"].items()
             }
 
-    line = r"- catalogue 0123456789ab: cffi 2\.1\.1; \d+ newer rules? did not judge there \(.*\bPB-24\b"
+    line = (
+        r"- catalogue 0123456789ab: cffi 2\.1\.1; "
+        r"\d+ newer rules? did not judge there \(.*\bPB-24\b"
+    )
     assert re.search(line, changed("cffi-2.1.1", forget))
 
 

@@ -128,7 +128,7 @@ def without_paths(text: str) -> str:
 
 
 def _build_extensions(pip: Sequence[str], name: str) -> None:
-    """Compiles the suite's extensions in a copy of their sources, so that nothing is written there."""
+    """Compiles the suite's extensions in a copy of their sources, which stay unchanged."""
     with tempfile.TemporaryDirectory() as folder:
         sources = shutil.copytree(SUITE / "extensions", Path(folder, "extensions"))
         _run([*pip, "--no-deps", "--no-build-isolation", str(sources)], name)

@@ -239,7 +239,7 @@ def _told(result: dict[str, Any]) -> str:
 
 
 def _named(zoo: Zoo, known: Any, options: argparse.Namespace, kind: str) -> list[Any]:
-    """The records of these names or of this library, or all; raises KeyError for what is not there."""
+    """The records of these names or this library, or all; raises KeyError for unknown ones."""
     for name in options.names:
         if name not in known:
             raise KeyError(f"no {kind} is called {name!r}; see: zoo.py list")

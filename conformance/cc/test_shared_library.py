@@ -1,4 +1,4 @@
-"""C++ libraries under the suite: the rules that each of test_producers.cc breaks, and the report."""
+"""C++ libraries under the suite: the rules that each of test_producers.cc breaks, the report."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The findings in released libraries that come with the suite: the scripts that show them, and
-issues for trackers.
+"""The suite's findings in released libraries: scripts that show them, issues for trackers.
 
 `findings.json` has each finding with its script, its versions, and the last runs of the script. The
 zoo (`zoo/` in the repository) makes the file when the suite is packaged. The suite does not need
@@ -88,9 +87,7 @@ def load() -> MappingProxyType[str, Finding]:
 
 
 def packed() -> str:
-    """The file of the package, or, in a checkout, what the zoo would write into it; without both no
-    findings.
-    """
+    """The package's file; in a checkout, what the zoo would write; without both, no findings."""
     package = Path(str(files("gridbuf_conformance")))
     file = package / "findings.json"
     if file.exists():
@@ -188,8 +185,8 @@ def _cautions(finding: Finding) -> list[str]:
     notes = []
     if finding.severity == "memory" and finding.security:
         notes.append(
-            "This is about memory safety. Report it privately first if the project has a policy for it: "
-            f"{finding.security}"
+            "This is about memory safety. "
+            f"Report it privately first if the project has a policy for it: {finding.security}"
         )
     if finding.status.startswith("fixed in"):
         notes.append(
@@ -225,4 +222,5 @@ def _versions(finding: Finding) -> str:
 def _observed(finding: Finding) -> str:
     """What the script printed where the defect is: nothing else is claimed."""
     seen = next(run for run in finding.runs if run["exit"] == 1)
-    return f"With {finding.library} {seen['version']} the script ends with:\n\n```text\n{seen['told']}\n```"
+    head = f"With {finding.library} {seen['version']} the script ends with:"
+    return f"{head}\n\n```text\n{seen['told']}\n```"

@@ -135,9 +135,7 @@ def graded(verdict: Verdict, level: str) -> Verdict:
 
 
 def exit_code_of(outcomes: Iterable[Outcome]) -> ExitCode:
-    """The exit code for the outcomes of all selected rules. A suite error takes precedence over a
-    failure.
-    """
+    """The exit code for the outcomes of all selected rules; a suite error precedes a failure."""
     seen = set(outcomes)
     if not seen:
         return ExitCode.NOTHING_SELECTED

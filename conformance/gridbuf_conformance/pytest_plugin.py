@@ -70,7 +70,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
             f"--gridbuf-{side}",
             dest=f"gridbuf_{side}s",
             metavar="TARGET",
-            help=f"judge this {side}: a name, package.module:Name or path/to/file.py:Name; may be repeated",
+            help=f"judge this {side}: a name, package.module:Name or path/to/file.py:Name; "
+            "may be repeated",
             **repeated,
         )
     for name, metavar, text in (
@@ -107,7 +108,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         metavar="PATH",
         action="append",
         default=[],
-        help="write the report of the suite; the suffix selects the format (.html, .json, …); may be repeated",
+        help="write the report of the suite; the suffix selects the format (.html, .json, …); "
+        "may be repeated",
     )
 
 
@@ -139,9 +141,7 @@ def _targets(config: pytest.Config, side: str) -> list[str]:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Reads test ids of the command line, and makes the folder for shared reports if there is a
-    target.
-    """
+    """Reads test ids of the command line; makes the folder of shared reports for a target."""
     config.addinivalue_line(
         "markers", "gridbuf: a rule of gridbuf-conformance (`-m gridbuf` runs nothing else)"
     )
@@ -164,8 +164,7 @@ _PICKED = pytest.StashKey[list[tuple[str, str, str]]]()
 
 
 def _take_node_ids(config: pytest.Config) -> None:
-    """Removes ids such as `gridbuf::numpy::PB-01` from the arguments: pytest must not look for such
-    a file.
+    """Removes ids such as `gridbuf::numpy::PB-01` from the arguments: pytest would look for files.
 
     An option keeps the ids, because the workers of pytest-xdist get options.
     """
@@ -314,9 +313,7 @@ class Target(pytest.Collector):
         return self._report
 
     def teardown(self) -> None:
-        """Fails for results without a selected test, so that the session fails exactly if the
-        command fails.
-        """
+        """Fails for results without a selected test: the session fails as the command does."""
         report = self._report
         if report is None:
             return
@@ -368,9 +365,7 @@ class Requirement(pytest.Item):
         self.add_marker("gridbuf")
 
     def setup(self) -> None:
-        """Gets the report of the target. A target that cannot be loaded is an error here, not a
-        failure.
-        """
+        """Gets the target's report. A target that cannot be loaded is an error, not a failure."""
         report = self.parent.report()
         self._rule: Mapping[str, Any] = next(
             rule for rule in report.data["rules"] if rule["id"] == self.name
@@ -421,9 +416,7 @@ def _rendered(rule: Mapping[str, Any]) -> str:
 
 
 def _rules_of(target: str, side: str, settings: Config) -> list[str]:
-    """The ids of the rules for a target; a pattern or an edition that matches no rule is a usage
-    error.
-    """
+    """The ids of a target's rules; a pattern or edition that matches none is a usage error."""
     from .engine.producer_run import ProducerRun
     from .engine.session import patterns
     from .rules import catalogue, scope

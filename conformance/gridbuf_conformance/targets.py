@@ -36,11 +36,11 @@ _DEFAULT_ATTRIBUTE = {"producer": "Producer", "consumer": "consume"}
 
 
 class CannotLoad(Exception):
-    """The producer or consumer cannot be loaded (exit code 4). The message says why and what to do."""
+    """The producer or consumer cannot be loaded (exit code 4). The message has the remedy."""
 
 
 class WrongSide(CannotLoad):
-    """A consumer was named where a producer is expected, or the reverse (wrong usage, exit code 2)."""
+    """A consumer in a producer's place, or the reverse (wrong usage, exit code 2)."""
 
 
 @contextlib.contextmanager
@@ -68,9 +68,7 @@ class Target:
 
     @property
     def shown(self) -> str:
-        """The written name without the folders of an absolute path: reports contain no absolute
-        paths.
-        """
+        """The written name, without an absolute path's folders, which no report contains."""
         return os.path.basename(self.written) if os.path.isabs(self.written) else self.written
 
     def to_dict(self) -> dict[str, Any]:
@@ -106,8 +104,9 @@ def name_of(producer: str | type | Any, side: str = "producer") -> Target:
     if side == "consumer":
         if not isinstance(getattr(producer, "__qualname__", None), str):
             raise CannotLoad(
-                f"a {type(producer).__name__} object cannot be sent to the worker; pass a function, its name as "
-                "package.module:function, or isolate=False to judge this object in this process"
+                f"a {type(producer).__name__} object cannot be sent to the worker; "
+                "pass a function, its name as package.module:function, or isolate=False "
+                "to judge this object in this process"
             )
     elif not isinstance(producer, type):
         kind = type(producer)
@@ -141,8 +140,7 @@ def is_shared_library(target: Any) -> bool:
 
 
 def load(target: Target | str) -> Any:
-    """The producer object, or the `Consumer`, of a target. It imports the library; only the worker
-    calls it.
+    """The producer object or `Consumer` of a target. It imports the library: only workers call it.
 
     Raises CannotLoad for an unknown name, a failing import, and an object that is not a producer or
     consumer.

@@ -33,8 +33,7 @@ def _visible(character: str) -> str:
 
 
 def clean(value: object) -> str:
-    r"""The text of `value` with every character that could harm a terminal or an XML file spelled
-    as `\x1b`.
+    r"""The text of `value`; characters that harm a terminal or an XML file are spelled as `\x1b`.
 
     Line breaks stay, tabs become spaces; other control characters, lone surrogates, unassigned code
     points and bidirectional overrides become their escape.
@@ -82,9 +81,7 @@ def describe_plan(plan: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
 
 
 def _literal(value: Any) -> str:
-    """JSON spelling, so that a reader can paste it back into a plan; str() for what JSON does not
-    know.
-    """
+    """JSON that a reader can paste back into a plan; str() for what JSON does not know."""
     try:
         return json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError):
@@ -92,5 +89,5 @@ def _literal(value: Any) -> str:
 
 
 def _same(left: Any, right: Any) -> bool:
-    """Equality in which a tuple and a list of the same entries are the same: JSON knows only lists."""
+    """Equality in which a tuple equals a list of the same entries: JSON knows only lists."""
     return _literal(left) == _literal(right)

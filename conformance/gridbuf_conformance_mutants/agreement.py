@@ -98,9 +98,7 @@ class DictHasHalfItems(DictAndBuffer):
 
 @faulty(advises=["XA-06", "DP-27"])
 class WritableInDLPackOnly(ExportsDLPack, Memory, ExportsBuffer):
-    """The buffer of writable numbers is read-only, DLPack has no read-only bit, legacy capsules go
-    out.
-    """
+    """Writable numbers' buffer is read-only, DLPack has no such bit, legacy capsules go out."""
 
     @property
     def exports_read_only(self) -> bool:
@@ -143,7 +141,7 @@ class _HiddenCopy(DictAndBuffer):
 
 @faulty("XA-01", "XA-09")
 class DictReportsACopy(_HiddenCopy):
-    """The dict reports a copy of the elements, made once; the buffer has the elements themselves."""
+    """The dict reports a copy of the elements, made once; the buffer has the real ones."""
 
 
 @faulty("XA-01", "XA-09")
@@ -188,9 +186,7 @@ class PagesRefuseWriting(Mutant):
 
 @faulty("XA-11")
 class ViewsOutliveTheMemory(Array):
-    """The pages are unmapped when the array is collected, even if a view or a capsule is still
-    held.
-    """
+    """The pages are unmapped when the array is collected, even if a view or capsule remains."""
 
     def export(self, versioned: bool, *, copied: bool) -> Export:
         export = super().export(versioned, copied=copied)

@@ -1,6 +1,4 @@
-"""Defects of allocators (GT rules): the arrays describe themselves correctly, but do not follow the
-plan.
-"""
+"""Defects of allocators (GT rules): the arrays describe themselves right, and ignore the plan."""
 
 from __future__ import annotations
 
@@ -114,9 +112,7 @@ class OneElementMoreInABuffer(OneElementMore):
 
 
 class ReadOnlyNotGivenInABuffer(ReadOnlyNotGiven):
-    """Writable memory where read-only was requested, and `data` of the array interface is a buffer
-    object.
-    """
+    """Writable memory for read-only plans, and `data` of the array interface is a buffer object."""
 
     array_type = BufferInDict
 
@@ -177,9 +173,7 @@ class OffByOneItem(_Allocator):
 
 
 class RowsAreNotPadded(_Allocator):
-    """Only one element is aligned: other elements with its index in the contiguous dimension are
-    not.
-    """
+    """Only one element is aligned, not others with its index in the contiguous dimension."""
 
     breaks = frozenset({"GT-22"})
 

@@ -292,9 +292,7 @@ class FreshCopyOnEachAccess(Base):
 
 @faulty("AI-28")
 class DictOwnsTheMemory(Base):
-    """Each access reports a copy, which is unmapped as soon as the dict that reported it is
-    dropped.
-    """
+    """Each access reports a copy, which is unmapped as soon as its dict is dropped."""
 
     def array_interface(self) -> dict:
         copy = self.duplicate()

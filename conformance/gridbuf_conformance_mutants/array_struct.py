@@ -1,6 +1,4 @@
-"""Defects of `__array_struct__` (AS rules). The arrays here have no other interface, except for the
-last one.
-"""
+"""Defects of `__array_struct__` (AS rules). The arrays, except the last, have only this."""
 
 from __future__ import annotations
 from gridbuf_conformance.interfaces.array_struct.struct import ArrayStruct

@@ -454,9 +454,7 @@ class PythonBufferReturnsBytes(Memory):
 
 @faulty("PB-29", since_python=(3, 12))
 class PythonReleaseKnowsTheLastViewOnly(Memory):
-    """`__release_buffer__` remembers one view, the last that was handed out, and raises for every
-    other.
-    """
+    """`__release_buffer__` remembers one view, the last one handed out, and raises for others."""
 
     last: memoryview | None = None
 
@@ -473,9 +471,7 @@ class PythonReleaseKnowsTheLastViewOnly(Memory):
 
 
 def _python_view(array: Memory) -> memoryview:
-    """The memory as a memoryview that no ctypes callback serves: it would lose exceptions on their
-    way.
-    """
+    """The memory as a memoryview without a ctypes callback, which would lose exceptions."""
     is_plain = array.is_contiguous("C") and not array.is_empty and not array.swapped
     if not is_plain or array.element.format not in "bhiqBHIQfd?":
         raise TypeError("memoryview.cast cannot describe this array")

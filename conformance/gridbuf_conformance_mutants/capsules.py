@@ -43,7 +43,7 @@ def int64_array(values: Sequence[int]) -> ctypes.Array:
 
 
 class Export:
-    """One exported tensor. A faulty producer subclasses it or edits `managed` before `capsule()`."""
+    """One exported tensor. Faulty producers derive from it or edit `managed` before `capsule()`."""
 
     def __init__(self, managed: Managed | VersionedManaged, owner: object) -> None:
         self.managed = managed

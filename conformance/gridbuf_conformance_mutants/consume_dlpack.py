@@ -437,9 +437,7 @@ class NeverRenames(Importer):
 
 @wrong("DP-08")
 class RenamesLate(Importer):
-    """The tensor is taken first; a refused tensor is then deleted, but the capsule still deletes
-    it, too.
-    """
+    """The tensor is taken first; a refused one is deleted, and the capsule deletes it again."""
 
     def take(self, capsule: Any) -> Any:
         name = self.name_of(capsule)
@@ -488,9 +486,7 @@ class TakesUsedCapsules(Importer):
 
 
 class HoldsTheCapsule(Importer):
-    """A right consumer that takes over nothing: the capsule deletes the tensor with the last array
-    over it.
-    """
+    """A right consumer that takes over nothing: the capsule lives as long as the last array."""
 
     def rename(self, capsule: Any, name: bytes) -> None:
         self._held = capsule
@@ -539,9 +535,7 @@ class BelievesWhatItAskedFor(Importer):
 
 @wrong("DL-19", "DP-31")
 class HasOneTensorForAll(Importer):
-    """The tensor that was taken last is remembered in the importer, and deleted in place of the
-    others.
-    """
+    """The importer remembers the tensor taken last, and deletes it in place of the others."""
 
     def owner(self, address: int, managed: Managed | VersionedManaged) -> Any:
         self._last = address, managed.deleter, managed.manager_ctx

@@ -19,9 +19,7 @@ _api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
 class TableImporter(Importer):
-    """The strict consumer, which takes the table's tensor where the exporter's own type has a
-    table.
-    """
+    """The strict consumer, with the tensor of the table if the exporter's own type has one."""
 
     interfaces = ("exchange",)
 

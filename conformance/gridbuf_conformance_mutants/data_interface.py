@@ -185,9 +185,7 @@ class OriginTooShort(_Named):
 
 
 class _Asked(Mutant):
-    """A producer of arrays that were requested with names and with a halo that differs by
-    dimension.
-    """
+    """A producer of arrays requested with names and with a halo that differs by dimension."""
 
     breaks = frozenset()
     plans = (
@@ -225,9 +223,7 @@ class OtherNamesAreRefused(_Asked):
 
 
 class OtherNamesBecomeIJK(_Asked):
-    """The first dimension with another name is I, the second J, as in an import of unstructured
-    fields.
-    """
+    """The first dimension with another name is I, the second J, as in unstructured fields."""
 
     breaks = frozenset({"GT-18", "GT-26"})
     plans = (
@@ -288,9 +284,7 @@ class HaloStaysBehind(_Asked):
 
 
 class NamedArray(Base):
-    """Like xarray's `DataArray` for an accessor: its own names, over data that may have names as
-    well.
-    """
+    """Like xarray's `DataArray` for an accessor: own names, over data that may have names."""
 
     data_has_names: ClassVar[bool] = True
 
@@ -344,9 +338,7 @@ class NamesOfTheDataAreForgotten(NamedArray):
 
 @faulty("GT-11")
 class NamesAreTakenOnce(NamedArray):
-    """The data has no names; the entry has the names that the array was made with, not its present
-    ones.
-    """
+    """The data has no names; the entry has the array's first names, not its present ones."""
 
     data_has_names = False
 

@@ -1,5 +1,4 @@
-"""A device in pure Python, and arrays in its memory: what the zoo's defects of the device rules are
-made from.
+"""A device in pure Python, and arrays in its memory, for the zoo's defects of device rules.
 
 Device pages refuse every access by the host; only the table's `copy` opens them for a moment. A
 stream is a queue of work that runs only in a wait for the stream: a producer that forgets to wait

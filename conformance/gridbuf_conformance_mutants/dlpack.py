@@ -696,9 +696,7 @@ class RefusesOddStridesOfOneElement(Mutant):
 
 
 class ExportsWhatIsNotThere(Mutant):
-    """The producer says that its arrays have no memory; they are exported, with the address of
-    other memory.
-    """
+    """The producer says that its arrays have no memory, but exports them at another address."""
 
     has_memory = False
     breaks = frozenset({"DP-25"})

@@ -1,5 +1,4 @@
-"""DLPack's C exchange table made with ctypes: a mixin for array types, each of its answers one
-small method.
+"""DLPack's C exchange table made with ctypes: a mixin for array types, a method for each answer.
 
 A ctypes callback cannot leave a Python exception behind: what it raises is printed and lost, and
 what it sets is raised inside it. But a table's functions report failure by just that, -1 and an
@@ -84,7 +83,7 @@ def _status(function: Callable[..., None]) -> Callable[..., int]:
 
 
 class ExportsExchange:
-    """The table of each class that derives from this, next to `__dlpack__`; made when the class is."""
+    """The table of each class that derives from this, next to `__dlpack__`, made with the class."""
 
     error_of_refusals: ClassVar[type[BaseException] | None] = BufferError
 
@@ -201,7 +200,7 @@ def _element_of(tensor: Tensor) -> Element:
 
 
 class _Taken:
-    """Memory that came with a tensor: its deleter is called when the last array over it is freed."""
+    """Memory that came with a tensor: the deleter is called after the last array over it."""
 
     def __init__(self, low: int, managed: int) -> None:
         self.low = self.high = low

@@ -1,4 +1,4 @@
-"""The kill matrix as a document: every mutant with what it breaks, and every rule with its mutants."""
+"""The kill matrix as a document: mutants with what they break, and rules with their mutants."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ UNKILLED_BY_CONSUMERS: dict[str, str] = {
     **dict.fromkeys(("PB-28", "PB-29", "PB-30"), _BY_INTERPRETER),
     **dict.fromkeys(
         ("CAI-08", "CAI-10", "CAI-13", "CAI-20", "CAI-26"),
-        "exports through the CUDA array interface need a CUDA device; the machine of these runs has none",
+        "exports through the CUDA array interface need a CUDA device; "
+        "the machine of these runs has none",
     ),
 }
 """The same for rules that consumers are judged by."""
 
 _HEAD = """# Kill matrix
 
-Every row is a deliberately wrong producer, or (at the end) a deliberately wrong consumer. A run of the suite on it
-fails exactly the rules in the second column (`failed`), and gives advisories for the rules in the third column. A
-consumer is fragile on the rules in the fourth column. The
-reference producer and the reference consumer have the same parts and break no rule. `tests/test_kill_matrix.py` and
-`tests/test_consumer_kills.py` test each row. `python -m gridbuf_conformance_mutants` prints this page.
+Every row is a deliberately wrong producer, or (at the end) a deliberately wrong consumer. A run of
+the suite on it fails exactly the rules in the second column (`failed`), and gives advisories for
+the rules in the third column. A consumer is fragile on the rules in the fourth column. The
+reference producer and the reference consumer have the same parts and break no rule.
+`tests/test_kill_matrix.py` and `tests/test_consumer_kills.py` test each row.
+`python -m gridbuf_conformance_mutants` prints this page.
 
 """
 

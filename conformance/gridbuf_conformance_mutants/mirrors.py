@@ -285,9 +285,7 @@ class EntriesHaveOtherDims(HostReadableArray):
 
 @faulty_on("managed", "GT-09")
 class ManagedMemoryIsNotWaitedFor(HostReadableArray):
-    """One memory for both sides, and the host's `acquire` does not wait for what the device has yet
-    to do.
-    """
+    """One memory for both sides; the host's `acquire` does not wait for the device's work."""
 
     def acquire(self) -> None:
         """Does not wait."""

@@ -1,5 +1,4 @@
-"""What makes a mutant: a whole producer with one defect, and the exact rules that the defect must
-break.
+"""What makes a mutant: a whole producer with one defect, and the exact rules that it breaks.
 
 A mutant runs through the worker like any other library. Nothing in the suite knows it, nothing is
 patched.
@@ -74,9 +73,7 @@ def faulty(
 def faulty_on(
     device: str, *breaks: str, advises: Iterable[str] = (), needs_table: bool = False
 ) -> Callable[[type[Memory]], type[DeviceMutant]]:
-    """The same for an array type in memory of a kind ("gpu", "pinned", "managed") of the zoo's
-    device.
-    """
+    """The same for an array type in memory of a kind ("gpu", "pinned", "managed") of its device."""
 
     def as_producer(array_type: type[Memory]) -> type[DeviceMutant]:
         members = {"plans": on_device(device), "needs_table": needs_table}

@@ -1,5 +1,4 @@
-"""The reference producer: an array type of our own that obeys every rule, built to be broken one
-rule at a time.
+"""The reference producer: an array type that obeys every rule, to be broken rule by rule.
 
 `Array` is a view of a `Block` through a shape, byte strides and an offset. Each interface it has is
 one class here (`ExportsArrayInterface`, `ExportsBuffer`, …) and each answer one small method, so
@@ -42,9 +41,7 @@ READ_ONLY, IS_COPIED = 1, 2  # DLPack's flag bits
 DLPACK_VERSION = (1, 1)
 
 SHIFT_BYTES = 3 * 2**14
-"""The distance of a duplicate from the original (or a multiple of it), so that it is aligned like
-the original.
-"""
+"""The distance of a duplicate from the original, or a multiple, that keeps the alignment."""
 
 
 def asks(flags: int, request: int) -> bool:
@@ -55,9 +52,7 @@ def asks(flags: int, request: int) -> bool:
 def strides_of(
     shape: Sequence[int], layout: Sequence[int], item_bytes: int, unit: int = 1
 ) -> tuple:
-    """Byte strides of a layout map; the contiguous extent is rounded up to a multiple of `unit`
-    elements.
-    """
+    """Byte strides of a layout map; the contiguous extent is padded to a multiple of `unit`."""
     strides = [0] * len(shape)
     distance = item_bytes
     for place, axis in enumerate(sorted(range(len(shape)), key=lambda axis: -layout[axis])):
@@ -201,7 +196,7 @@ class ExportsArrayInterface:
 
 
 class BufferInDict(Memory, ExportsArrayInterface):
-    """The array interface whose data is a buffer object, and the first element at an offset in it."""
+    """The array interface whose data is a buffer object, with an offset to the first element."""
 
     def array_interface(self) -> dict:
         length_bytes = self.block.high - self.block.low
@@ -340,9 +335,7 @@ def is_int_pair(value: object) -> bool:
 
 
 class Exports:
-    """Arrays that have one interface only: a defect in it cannot show up as a disagreement with
-    another.
-    """
+    """Arrays that have one interface only: a defect in it is no disagreement with another."""
 
     class ArrayInterface(ExportsArrayInterface, Memory):
         """Only `__array_interface__`."""

@@ -32,7 +32,7 @@ def find_chromium() -> str | None:
 
 
 class Page:
-    """One open page: runs scripts in it, changes its size, and keeps what it asked the network for."""
+    """One open page: runs scripts in it, changes its size, and keeps its network requests."""
 
     def __init__(self, commands: int, answers: int) -> None:
         self._commands, self._answers = commands, os.fdopen(answers, "rb")

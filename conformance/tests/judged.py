@@ -12,7 +12,7 @@ from gridbuf_conformance.render.report import Report
 
 NUMPY_VERSION = "2.4.6"
 NUMPY = {
-    "PB-01",  # refusals are ValueError ("ndarray is not Fortran contiguous"), the text wants BufferError
+    "PB-01",  # refusals are ValueError ("ndarray is not Fortran contiguous"), not BufferError
 }
 """What NumPy breaks, and each library whose arrays are NumPy's."""
 

@@ -96,7 +96,7 @@ _LONG = {
 
 
 def load_case(name: str) -> tuple[list[dict[str, Any]], list[Absent]]:
-    """The reports and absent libraries of one hand-written input, which leaves out what is usual."""
+    """The reports and absent libraries of one hand-written input, which omits what is usual."""
     document = json.loads((GOLDEN / "inputs" / f"{name}.json").read_text(encoding="utf-8"))
     reports: list[dict[str, Any]] = []
     for given in document["reports"]:

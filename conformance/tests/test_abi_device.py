@@ -260,7 +260,7 @@ def test_copies_and_slow_fills_are_enqueued_in_the_devices_context() -> None:
 
 
 def test_the_real_driver() -> None:
-    """On a machine with a CUDA device: bytes, kinds, streams and pending work by the driver alone."""
+    """On a machine with a CUDA device: bytes, kinds, streams, pending work by the driver."""
     try:
         access = CudaAccess()
     except DeviceError as error:

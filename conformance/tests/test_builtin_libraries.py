@@ -21,7 +21,7 @@ JAX_VERSION, PYARROW_VERSION, PILLOW_VERSION = "0.10.2", "26.0.1", "13.0.0"
 
 TORCH = {
     "DL-05",  # copy=True copies to another address and leaves the flags 0
-    "DL-29",  # resize_() reallocates the storage while a capsule lives: its data pointer is unmapped
+    "DL-29",  # resize_() reallocates the storage while a capsule lives: its data is unmapped
 }
 TORCH_ADVICE = {
     "DP-13",  # max_version=[1, 0] is taken: only max_version[0] is looked at
@@ -29,21 +29,21 @@ TORCH_ADVICE = {
 }
 GT4PY = {
     "GT-20",  # shapes whose wrapped size is negative end in an AssertionError instead of an answer
-    "GT-24",  # extents are multiplied as numpy.int32: 1024^3 float64 is a view of 8 GiB over a few bytes
+    "GT-24",  # extents are multiplied as numpy.int32: 1024^3 float64 is 8 GiB over a few bytes
     *NUMPY,  # its arrays are NumPy's
 }
 JAX_ADVICE = {
     "DL-12",  # an empty array exports its real address
     "DP-13",  # max_version=(1, 0, 0) is taken: it is compared with (1, 0) as any tuple is
     "DP-23",  # dl_device="cpu" is unpacked: ValueError (too many values) instead of TypeError
-    "DP-27",  # without max_version, an immutable array goes out in a legacy capsule, which cannot say so
+    "DP-27",  # without max_version, an immutable array goes out in a legacy capsule
 }
 PYARROW_ADVICE = {
     "DP-13",  # max_version=(1, 0, 0) is taken, for the same reason
-    "DP-23",  # dl_device="cpu" is compared with the array's own device: BufferError instead of TypeError
+    "DP-23",  # dl_device="cpu" is compared with the array's device: BufferError, not TypeError
 }
 PYARROW_TENSOR = {
-    "PB-06",  # format is filled for requests without FORMAT: Tensor.__getbuffer__ never looks at the flags
+    "PB-06",  # format is filled without FORMAT: Tensor.__getbuffer__ never looks at the flags
     "PB-08",  # shape is filled for SIMPLE, for the same reason
     "PB-09",  # strides are filled for SIMPLE, for the same reason
     "PB-11",  # SIMPLE and ND succeed for tensors that are not C-contiguous, for the same reason
@@ -72,8 +72,8 @@ LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
     "numpy.scalar": (
         NUMPY_VERSION,
         {
-            "AI-33",  # the dict describes a temporary array that only the dict owns (NumPy 2.5 fixed it)
-            "PB-08",  # datetime64: shape is filled for SIMPLE: its getbuffer never looks at the flags
+            "AI-33",  # the dict describes a temporary array that only it owns (fixed in NumPy 2.5)
+            "PB-08",  # datetime64: shape is filled for SIMPLE: getbuffer never looks at the flags
             "PB-09",  # datetime64: strides stays NULL for STRIDES
         },
         set(),

@@ -21,22 +21,19 @@ from gridbuf_conformance.rules import catalogue
 # A packed Structure of 13 bytes is exported with format "B", one byte, and a padded one without its
 # padding; both are right from Python 3.12 on.
 PACKED = {"PB-04", "PB-20"} if sys.version_info < (3, 12) else set()
-CTYPES = (
-    PACKED
-    | {
-        "PB-06",  # format is filled for requests without FORMAT: PyCData's getbuffer never looks at the flags
-        "PB-08",  # shape is filled for SIMPLE, for the same reason
-        "PB-09",  # strides stays NULL for STRIDES: it is never filled, though consumers may rely on it
-        "PB-12",  # a 2-d array in C order grants F_CONTIGUOUS, for the same reason
-    }
-)
+CTYPES = PACKED | {
+    "PB-06",  # format is filled without FORMAT: PyCData's getbuffer never looks at the flags
+    "PB-08",  # shape is filled for SIMPLE, for the same reason
+    "PB-09",  # strides stays NULL for STRIDES: never filled, though consumers may rely on it
+    "PB-12",  # a 2-d array in C order grants F_CONTIGUOUS, for the same reason
+}
 PADDED = {
     "PB-20",  # big-endian and unaligned records: the format leaves out the padding at the end
 }
 NUMPY_ADVICE = {
-    "DL-12",  # an empty array exports its real address; the header asks for NULL, the Python text does not
-    "XA-06",  # structured arrays: `flags &= NPY_ARR_HAS_DESCR` clears "writable" in __array_struct__
-    "XA-14",  # what neither can export is ValueError through the buffer protocol, BufferError through DLPack
+    "DL-12",  # an empty array exports its address; the header wants NULL, the Python text does not
+    "XA-06",  # structured arrays: `flags &= NPY_ARR_HAS_DESCR` clears "writable" in the struct
+    "XA-14",  # what neither can export is ValueError by the buffer protocol, BufferError by DLPack
 }
 GRIDBUF_IN_DEVICE_MEMORY = {
     *(f"CAI-{n:02}" for n in (*range(1, 8), 9, 10, 11, 12, 14, 16, 17, 18, 22, 23, 26, 29, 30)),

@@ -236,7 +236,7 @@ def test_any_json_as_a_plan_is_a_plan_or_a_usage_error(plan):
 
 
 # Judging
-# ---------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_check_of_a_conforming_producer(tmp_path):
@@ -332,7 +332,7 @@ def known_libraries(monkeypatch):
 def test_a_survey_fails_if_what_is_installed_is_broken(
     inside, known_libraries, monkeypatch, tmp_path, names
 ):
-    """As after an update of the system: the package is there, and its extension cannot be loaded."""
+    """As after an update of the system: the package is there, its extension cannot load."""
     package = tmp_path / "installed" / "gridbuf"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("from ._core import Buffer\n")

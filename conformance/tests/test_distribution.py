@@ -57,7 +57,7 @@ def imported(path: Path) -> set[str]:
 
 
 def built(kind: str, project: Path, out: Path) -> Path:
-    """What hatchling, the build backend, makes of a project's folder: its one "wheel" or "sdist"."""
+    """What hatchling makes of a project's folder: its one "wheel" or "sdist"."""
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "--target", kind, "--directory", str(out)],
         cwd=project,

@@ -41,7 +41,7 @@ _EXPECTED = {
 
 
 class _Exporters:
-    """The exporters of one interface. The blocks of a plan are released when the next plan comes."""
+    """The exporters of one interface. The next plan releases the blocks of a plan."""
 
     def __init__(self, interface: Interface, variant: Variant) -> None:
         self.name = interface.written(variant.name)
@@ -59,7 +59,7 @@ class _Exporters:
         return self._exporter(plan.replaced(views=()))
 
     def apply_view(self, obj: Any, operation: Sequence[Any]) -> Any:
-        """The export of a plan with one view operation more; in a separate block, so like a copy."""
+        """The export of a plan with one more view operation; like a copy, in a separate block."""
         (plan,) = (one.block.plan for one in self._made if one.exporter is obj)
         return self._exporter(plan.replaced(views=(*plan.views, operation)))
 

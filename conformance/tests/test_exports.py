@@ -187,7 +187,7 @@ def test_a_read_only_block_refuses_writing_and_a_write_beside_the_array_is_seen(
 
 
 def made(written: str, keywords: dict[str, Any] | None = None, **keys: Any) -> tuple[Any, dict]:
-    """An exporter in front of the suite's own reader: (the consumer's view, info on its capsule)."""
+    """An exporter in front of the suite's reader: (the consumer's view, info on its capsule)."""
     export = Export(**keys, export=written)
     subject = export.interface.make(
         export, Block(export.plan, **export.interface.memory_of(export))

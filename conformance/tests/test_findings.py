@@ -32,13 +32,14 @@ import sys
 
 sys.exit(0 if "b" > "a" else "defect: b is before a")
 """
+_RUN = {"date": "2026-11-25", "exit": 1}
 ALL = [
     Finding(
         "ctypes-fortran-granted", "CPython", "form", "producer", "buffer protocol", "PB-10",
         "ctypes grants a request for Fortran order, with memory in C order.",
         status="new", issues="https://github.com/python/cpython/issues", script=SCRIPT,
         versions=["3.13.0"], searched="2026-11-25: ctypes Fortran",
-        runs=[{"version": "3.13.0", "python": "3.13.0", "date": "2026-11-25", "exit": 1, "told": "defect: x"}],
+        runs=[{"version": "3.13.0", "python": "3.13.0", **_RUN, "told": "defect: x"}],
         **_TEXTS,
     ),
     Finding(
@@ -46,17 +47,18 @@ ALL = [
         status="fixed in 2.3", tracker="https://github.com/numpy/numpy/issues/1",
         issues="https://github.com/numpy/numpy/issues", script=SCRIPT, versions=["2.2.0"],
         requirements=["numpy==2.2.0"],
-        runs=[{"version": "2.2.0", "python": "3.13", "date": "2026-11-25", "exit": 1, "told": "defect: y"}],
+        runs=[{"version": "2.2.0", "python": "3.13", **_RUN, "told": "defect: y"}],
         **_TEXTS,
     ),
     Finding(
         "torch-memory", "PyTorch", "memory", "consumer", "DLPack", "DL-15",
-        "torch.from_dlpack frees the memory twice, which ends the process in most cases, and so on.",
+        "torch.from_dlpack frees the memory twice, "
+        "which ends the process in most cases, and so on.",
         status="reported", tracker="https://github.com/pytorch/pytorch/issues/2",
         issues="https://github.com/pytorch/pytorch/issues", script=SCRIPT, versions=["2.13.0"],
         security="https://github.com/pytorch/pytorch/security/policy",
         contested="It is documented.", contested_link="https://docs.pytorch.org/",
-        runs=[{"version": "2.13.0", "python": "3.13", "date": "2026-11-25", "exit": 1, "told": "defect: z"}],
+        runs=[{"version": "2.13.0", "python": "3.13", **_RUN, "told": "defect: z"}],
         **_TEXTS,
     ),
 ]  # fmt: skip

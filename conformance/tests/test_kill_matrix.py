@@ -77,7 +77,7 @@ def _report_of(mutant: type[Mutant]) -> Report:
 
 
 def _first_broken(mutant: type[Mutant]) -> tuple[set[str], set[str]]:
-    """Broken and advisory rules of those that a mutant names, on as few plans as show all of them."""
+    """Broken and advisory rules of those that a mutant names, on as few plans as possible."""
     rules = ",".join(mutant.breaks | mutant.advises)
     failed: set[str] = set()
     advised: set[str] = set()

@@ -132,7 +132,7 @@ INTERFACES: dict[str, type[Memory]] = {
 
 
 def made(kind: type[Memory], odd: Oddity) -> Memory:
-    """The array of an oddity, filled with bytes that are legal for every element type of the list."""
+    """The array of an oddity, filled with bytes that are legal for all listed element types."""
     block = Block(4096)
     ctypes.memset(block.low, 1, block.high - block.low)
     block.allow(writable=not odd.readonly)

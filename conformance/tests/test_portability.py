@@ -32,7 +32,8 @@ MODULES = [
 # The dependencies are portable, and are loaded before anything is taken away.
 WITHOUT_POSIX = """
 import ctypes, mmap, os, select, signal, sys
-import hypothesis.strategies, jinja2, packaging.specifiers, pytest, rich.console, rich.progress, rich.table, tomlkit
+import hypothesis.strategies, jinja2, packaging.specifiers, pytest, tomlkit
+import rich.console, rich.progress, rich.table
 
 for name in ("fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"):
     sys.modules[name] = None
@@ -62,7 +63,8 @@ sys.platform, sys.dllhandle = "win32", ctypes.pythonapi._handle
 # macOS has POSIX, but no /proc, and os.waitid only from Python 3.13 on.
 WITHOUT_PROC = """
 import builtins, os, sys
-import hypothesis.strategies, jinja2, packaging.specifiers, pytest, rich.console, rich.progress, rich.table, tomlkit
+import hypothesis.strategies, jinja2, packaging.specifiers, pytest, tomlkit
+import rich.console, rich.progress, rich.table
 
 opened = builtins.open
 def without_proc(file, *arguments, **options):
@@ -161,7 +163,7 @@ def test_rules_are_tests_of_pytest_without_locks(tmp_path):
 
 
 # macOS
-# -----------------------------------------------------------------------------------------------------
+# --------------------------------------------------------------------------------------------------
 
 
 def test_a_process_without_a_memory_map_judges_all_that_needs_none():

@@ -1,4 +1,4 @@
-"""The run of a producer: one outcome a rule, failures made small, and runs that always do the same."""
+"""The run of a producer: one outcome a rule, small failures, and repeatable runs."""
 
 from __future__ import annotations
 
@@ -285,7 +285,8 @@ def test_replay_needs_no_hypothesis(tmp_path):
     program = (
         "import sys; sys.modules['hypothesis'] = None; "
         f"sys.path[:0] = {[str(HOSTILE.parent.parent), *filter(None, sys.path)]!r}; "
-        "from gridbuf_conformance import Plan; from gridbuf_conformance.engine import producer_run; "
+        "from gridbuf_conformance import Plan; "
+        "from gridbuf_conformance.engine import producer_run; "
         f"print(producer_run.replay({target('Good')!r}, 'PB-03', Plan(shape=(3,))).outcomes)"
     )
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The built-in producers give what plans ask or decline with a reason, and the registry finds them."""
+"""The built-in producers give what plans ask or decline with a reason; the registry has them."""
 
 from __future__ import annotations
 

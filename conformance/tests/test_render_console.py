@@ -140,7 +140,8 @@ def test_a_replay_command_stays_on_one_line_however_narrow_the_terminal():
         ("mylib", "✗ mylib does not conform: 1 of 5 rules failed (PB-01)."),
         (
             "zoo.py:Segfault",
-            "‼ zoo.py:Segfault was not fully judged: the suite failed on 1 of 5 rules, and it failed 3 rules.",
+            "‼ zoo.py:Segfault was not fully judged: "
+            "the suite failed on 1 of 5 rules, and it failed 3 rules.",
         ),
     ],
 )

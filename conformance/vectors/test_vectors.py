@@ -1,4 +1,4 @@
-"""The layout vectors have their digests, obey their schema, and agree with NumPy on what it also knows."""
+"""The layout vectors have their digests, obey their schema, and agree with NumPy."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def load(name: str) -> Json:
 
 
 def test_the_command_writes_the_files_with_the_committed_digests(tmp_path: Path) -> None:
-    """Other implementations are tested with these files: what they ask changes in a commit that says so."""
+    """Other implementations are tested with these files: a commit says if they change."""
     subprocess.run([sys.executable, GENERATOR, tmp_path / "made"], check=True)
     lines = [
         f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n"

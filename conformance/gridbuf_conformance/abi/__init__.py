@@ -1,5 +1,4 @@
-"""The binary and textual forms that the exchange specs define, read from outside with `ctypes`
-alone.
+"""The binary and textual forms that the exchange specs define, read from outside by `ctypes`.
 
 Nothing here judges and nothing here trusts: each module reads one form (a `Py_buffer`, a DLPack
 capsule, a `PyArrayInterface` struct, `/proc/self/maps`, a PEP 3118 format, a typestr) and says what

@@ -30,9 +30,7 @@ def capsule_name_address(capsule: Any) -> int:
 
 
 def capsule_name(capsule: Any, text_at: Callable[[int], bytes | None]) -> str | None:
-    """The capsule's name, read by `Memory.text`; None for NULL, "(unmapped)" where its address
-    cannot be read.
-    """
+    """The capsule's name, read by `Memory.text`; None for NULL, "(unmapped)" if unreadable."""
     address = capsule_name_address(capsule)
     if not address:
         return None

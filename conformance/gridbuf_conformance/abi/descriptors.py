@@ -26,9 +26,7 @@ _SAMPLE_LIMIT = 96
 
 
 class Rejected(Exception):
-    """Info that does not describe an array of whole bytes: `rule` is the broken id; None if it is
-    not a failure.
-    """
+    """Info that describes no array of whole bytes: `rule` is the broken id; None if no failure."""
 
     def __init__(self, rule: str | None, why: str) -> None:
         super().__init__(why)
@@ -37,8 +35,7 @@ class Rejected(Exception):
 
 @dataclass(frozen=True)
 class Descriptor:
-    """An array as one interface describes it; strides in bytes, `element` None where it is not
-    known.
+    """An array as one interface describes it; strides in bytes, `element` None if not known.
 
     `readonly` is None where the interface cannot say; `is_copy` is True where it says that this
     export is a copy; `device` is DLPack's (type, id), for the CUDA array interface (2, 0) until a
@@ -108,7 +105,7 @@ class Descriptor:
 
     @cached_property
     def hull(self) -> tuple[int, int] | None:
-        """Lowest and highest byte offset from `address` that any element reaches; None when empty."""
+        """Lowest and highest byte offset from `address` of any element; None when empty."""
         if self.is_empty:
             return None
         reach = [stride * (extent - 1) for stride, extent in zip(self.strides, self.shape)]
@@ -169,15 +166,14 @@ def is_contiguous(
 
 
 def sample_indices(shape: tuple[int, ...], limit: int = _SAMPLE_LIMIT) -> list[tuple[int, ...]]:
-    """The elements that are read of an array of this shape: all of a small one, a spread of a large
-    one.
+    """The elements that are read of an array: all of a small one, a spread of a large one.
 
     First, last, and evenly spaced ones in row-major order, with a step coprime to most extents. The
     same shape always gives the same list.
     """
     count = prod(shape)
     if not count:
-        return []  # `product` would first lay out every range, and extents next to a 0 have no bound
+        return []  # `product` would lay out every range, and extents next to a 0 have no bound
     if count <= limit:
         return list(product(*map(range, shape)))
     step = (count - 1) // (limit - 1)

@@ -68,9 +68,7 @@ class Element:
         return complex(*numbers) if self.kind == "complex" else value
 
     def shown(self, raw: bytes) -> str:
-        """The value of an element's bytes; the first bytes in hexadecimal where Python has no such
-        number.
-        """
+        """The value of an element's bytes; their first in hex where Python has no such number."""
         value = self.value(raw)
         if value is None:
             return f"bytes {raw[:_SHOWN_BYTES].hex()}" if raw else "nothing"

@@ -74,9 +74,7 @@ def unless_zero(code: bytes) -> bytes:
 
 
 def framed(body: bytes) -> bytes:
-    """A function that calls others: it keeps the stack aligned, and returns the result of the last
-    one.
-    """
+    """A function that calls others: keeps the stack aligned, returns the last one's result."""
     if MACHINE == "x86_64":
         return b"\x48\x83\xec\x08" + body + b"\x48\x83\xc4\x08\xc3"  # sub rsp, 8; add rsp, 8; ret
     enter = words(0xA9BF7BFD, 0x910003FD)  # stp x29, x30, [sp, -16]!; mov x29, sp
@@ -84,7 +82,7 @@ def framed(body: bytes) -> bytes:
 
 
 def _cache_clearing() -> Any:
-    """`__clear_cache(begin, end)`; None where the caches of instructions and data agree without it."""
+    """`__clear_cache(begin, end)`; None where the caches agree without it."""
     if MACHINE == "x86_64":
         return None
     clear = ctypes.CDLL("libgcc_s.so.1").__clear_cache

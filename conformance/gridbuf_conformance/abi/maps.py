@@ -15,8 +15,7 @@ _KERNEL_PAGES = (b"[vvar]", b"[vvar_vclock]", b"[vsyscall]")
 
 
 class AddressMap:
-    """A snapshot of the mapped regions; `covers` answers from it and refreshes it once before
-    saying no.
+    """A snapshot of the mapped regions; `covers` refreshes it once before it says no.
 
     A region that was unmapped after the snapshot would still be found in it: take a new snapshot
     (`refresh`) after anything that may have freed memory.

@@ -43,9 +43,7 @@ class Memory(Space):
         return ctypes.string_at(address, count) if self.readable(address, address + count) else None
 
     def write(self, address: int, data: bytes) -> bool:
-        """Writes `data` at `address`; False, and nothing written, where that is not mapped
-        writable.
-        """
+        """Writes `data` at `address`; False, and nothing written, if it is not mapped writable."""
         if not self.writable(address, address + len(data)):
             return False
         ctypes.memmove(address, data, len(data))
@@ -57,9 +55,7 @@ class Memory(Space):
         return None if raw is None else list(struct.unpack(f"={count}{_INTEGER}", raw))
 
     def entries(self, pointer: ctypes._Pointer[Any], count: int) -> Entries:
-        """The integers behind a pointer of a struct; None for NULL, `UNMAPPED` where they cannot be
-        read.
-        """
+        """The integers behind a pointer of a struct; None for NULL, `UNMAPPED` if unreadable."""
         address = ctypes.cast(pointer, ctypes.c_void_p).value
         if not address:
             return None
@@ -69,7 +65,7 @@ class Memory(Space):
         return UNMAPPED if entries is None else entries
 
     def text(self, address: int) -> bytes | None:
-        """The NUL-terminated string at `address` without its NUL, or None if it is not all mapped."""
+        """The NUL-terminated string at `address` without its NUL; None if it is not all mapped."""
         found = b""
         while len(found) < _NAME_LIMIT_BYTES:
             room = _NAME_STEP_BYTES - address % _NAME_STEP_BYTES

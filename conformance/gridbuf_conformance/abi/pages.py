@@ -1,5 +1,4 @@
-"""Runs of anonymous pages between two pages that refuse every access, with a permission that can
-change.
+"""Anonymous pages between two pages that refuse every access, with a permission that can change.
 
 Exported memory is in such pages, so a consumer that reads far outside the array dies at that
 access.

@@ -1,6 +1,4 @@
-"""The command `gridbuf-conformance`: its options (`arguments`), and what each subcommand does
-(`commands`).
-"""
+"""The command `gridbuf-conformance`: its options (`arguments`) and its actions (`commands`)."""
 
 from .arguments import UsageError, main, parser
 

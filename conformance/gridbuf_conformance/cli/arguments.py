@@ -36,16 +36,17 @@ _PIPE_WIDTH = 100
 _Value = TypeVar("_Value")
 
 _DESCRIPTION = """\
-Checks producers and consumers of n-dimensional arrays against the published texts: the NumPy array interface,
-the CUDA array interface, the buffer protocol, DLPack, the GT data interface, their agreement, and allocation."""
+Checks producers and consumers of n-dimensional arrays against the published texts: the NumPy array
+interface, the CUDA array interface, the buffer protocol, DLPack, the GT data interface, their
+agreement, and allocation."""
 
 _EPILOG = """\
 start here:
-  gridbuf-conformance survey                       all installed array libraries, one matrix
-  gridbuf-conformance check numpy                  one library, as a gate (exit code 1 if it fails)
+  gridbuf-conformance survey                 all installed array libraries, one matrix
+  gridbuf-conformance check numpy            one library, as a gate (exit code 1 if it fails)
   gridbuf-conformance check mylib/testing.py:Producer --report result.html
-  gridbuf-conformance explain PB-01                one rule: requirement, reason, how to comply
-  gridbuf-conformance list findings                defects that the suite found in released libraries
+  gridbuf-conformance explain PB-01          one rule: requirement, reason, how to comply
+  gridbuf-conformance list findings          defects that the suite found in released libraries
 
 exit codes of all commands (survey and merge: 0 whatever the libraries do):
 {codes}
@@ -87,17 +88,17 @@ The table [tool.gridbuf-conformance] of pyproject.toml has the defaults of these
 examples:
   gridbuf-conformance check numpy
   gridbuf-conformance check numpy --rules 'DL-*,XA-03' --verbose
-  gridbuf-conformance check mylib.testing:Producer --profile default --report junit.xml --report page.html
+  gridbuf-conformance check mylib.testing:Producer --profile default --report r.xml --report r.html
   gridbuf-conformance check mylib.testing:Producer --known known.toml --events run.jsonl
   gridbuf-conformance check --consumer numpy.from_dlpack
   gridbuf-conformance check --consumer mylib:asarray --rules 'DL-*,DP-*'
   gridbuf-conformance check
-  gridbuf-conformance check mylib.testing:Producer --no-isolate        (under a debugger or a sanitizer)"""
+  gridbuf-conformance check mylib.testing:Producer --no-isolate   (for a debugger or a sanitizer)"""
 
 _SURVEY_EPILOG = """\
-The exit code is 0 whatever the libraries do; use `check` as a gate. A library that crashes is a row of the
-matrix, not the end of the survey. Exit code 4: a library that is installed, or that you named, cannot be
-loaded; the other libraries are in the matrix.
+The exit code is 0 whatever the libraries do; use `check` as a gate. A library that crashes is a row
+of the matrix, not the end of the survey. Exit code 4: a library that is installed, or that you
+named, cannot be loaded; the other libraries are in the matrix.
 
 examples:
   gridbuf-conformance survey
@@ -109,11 +110,11 @@ examples:
 
 _LIST_EPILOG = """\
 examples:
-  gridbuf-conformance list                       producers, and how to install absent libraries
+  gridbuf-conformance list                   producers, and how to install absent libraries
   gridbuf-conformance list consumers
-  gridbuf-conformance list libraries             the names of each library
-  gridbuf-conformance list exports               interfaces and variants that test consumers
-  gridbuf-conformance list findings              defects in released libraries, for reproduce and issue
+  gridbuf-conformance list libraries         the names of each library
+  gridbuf-conformance list exports           interfaces and variants that test consumers
+  gridbuf-conformance list findings          defects in released libraries, for reproduce and issue
   gridbuf-conformance list findings --library pytorch --severity memory --interface dlpack
   gridbuf-conformance list rules
   gridbuf-conformance list rules --rules 'XA-*'"""
@@ -130,8 +131,8 @@ _CONSUMER_HELP = (
 )
 
 _REPLAY_EPILOG = """\
-Every failure in a report ends with such a command. The plan is JSON; keys that are left out have their
-default (plan.schema.json). The command draws no random plans and does not need Hypothesis.
+Every failure in a report ends with such a command. The plan is JSON; keys that are left out have
+their default (plan.schema.json). The command draws no random plans and does not need Hypothesis.
 
 examples:
   gridbuf-conformance replay numpy PB-01 '{"shape":[2,2],"layout":[1,0]}'
@@ -148,9 +149,9 @@ examples:
   gridbuf-conformance merge run-1.jsonl survey.json --report all.json --report all.md"""
 
 _KNOWN_EPILOG = """\
-The command checks each TARGET with the records of the file. It does not change reasons, links, comments and
-records of other libraries and versions. Read the new records, and write down why each failure is tolerated.
-Then use the file in a gate: check TARGET --known FILE.
+The command checks each TARGET with the records of the file. It does not change reasons, links,
+comments and records of other libraries and versions. Read the new records, and write down why each
+failure is tolerated. Then use the file in a gate: check TARGET --known FILE.
 
 examples:
   gridbuf-conformance known --update known.toml mylib.testing:Producer
@@ -159,9 +160,10 @@ examples:
 
 
 _REPRODUCE_EPILOG = """\
-FINDING is a name of `list findings`. The script needs the library, NumPy or ctypes, and nothing of this suite. It
-ends with exit code 1 and a line `defect: ...` while the defect is there, and with 0 when it is gone. A process
-that dies is a child of the script. The first comment has the versions to install.
+FINDING is a name of `list findings`. The script needs the library, NumPy or ctypes, and nothing of
+this suite. It ends with exit code 1 and a line `defect: ...` while the defect is there, and with 0
+when it is gone. A process that dies is a child of the script. The first comment has the versions to
+install.
 
 examples:
   gridbuf-conformance reproduce jax-from-dlpack-null-deleter
@@ -169,9 +171,10 @@ examples:
   gridbuf-conformance reproduce ctypes-fortran-granted | python -"""
 
 _ISSUE_EPILOG = """\
-FINDING is a name of `list findings`. The text is Markdown: title, versions, script, observed behaviour, expected
-behaviour with its source, impact, suggested fix. The quoted lines at its top are for you: where to report a
-matter of memory safety, whether the tracker knows the finding, the argument against it. Remove them.
+FINDING is a name of `list findings`. The text is Markdown: title, versions, script, observed
+behaviour, expected behaviour with its source, impact, suggested fix. The quoted lines at its top
+are for you: where to report a matter of memory safety, whether the tracker knows the finding, the
+argument against it. Remove them.
 
 examples:
   gridbuf-conformance issue jax-from-dlpack-null-deleter
@@ -253,8 +256,7 @@ def _console(stream: TextIO) -> Console:
 
 
 def _enter_users_folder() -> None:
-    """Makes the user's folder current, so that relative paths work, and makes its modules
-    importable.
+    """Makes the user's folder current, for relative paths, and makes its modules importable.
 
     `bazel run` starts programs in another folder and names the user's folder in
     BUILD_WORKING_DIRECTORY.
@@ -415,7 +417,8 @@ def _add_known(command: Commands) -> None:
         type=Path,
         metavar="FILE",
         required=True,
-        help="remove records that pass, append new failures with an empty reason; create the file if needed",
+        help="remove records that pass, append new failures with an empty reason; "
+        "create the file if needed",
     )
     _add_targets(known, "a producer, as `check` takes it; default: those of the configuration")
     add_config(known)
@@ -484,12 +487,14 @@ def _add_scope(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--storage",
         action=argparse.BooleanOptionalAction,
-        help="judge arrays without GT4Py's attributes, too, by the rules of GT4Py and of storages (GT-*, XA-17)",
+        help="judge arrays without GT4Py's attributes, too, "
+        "by the rules of GT4Py and of storages (GT-*, XA-17)",
     )
     command.add_argument(
         "--spec",
         metavar="EDITIONS",
-        help="editions of documents, e.g. array-api-2024.12,dlpack-1.0: rules whose text is newer do not judge",
+        help="editions of documents, e.g. array-api-2024.12,dlpack-1.0: "
+        "rules whose text is newer do not judge",
     )
 
 
@@ -512,8 +517,8 @@ def _add_known_files(command: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         action="append",
-        help=f"known failures: a TOML file, or one of the suite's ({', '.join(shipped())}); can be repeated, "
-        "later files override earlier files",
+        help=f"known failures: a TOML file, or one of the suite's ({', '.join(shipped())}); "
+        "can be repeated, later files override earlier files",
     )
 
 
@@ -538,7 +543,8 @@ def _add_isolation(command: argparse.ArgumentParser) -> None:
         "--no-isolate",
         dest="isolate",
         action="store_false",
-        help="run the producer in this process, for debuggers and sanitizers; a crash ends the command",
+        help="run the producer in this process, for debuggers and sanitizers; "
+        "a crash ends the command",
     )
 
 

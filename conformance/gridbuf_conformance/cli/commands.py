@@ -196,7 +196,8 @@ def list_what(options: Namespace, consoles: Consoles) -> int:
     filters = [f"--{name}" for name in findings.FILTERS if getattr(options, name)]
     if options.what != "findings" and filters:
         raise UsageError(
-            f"{filters[0]} selects findings; write: gridbuf-conformance list findings {filters[0]} …"
+            f"{filters[0]} selects findings; "
+            f"write: gridbuf-conformance list findings {filters[0]} …"
         )
     if options.what == "producers":
         reference.print_producers(list(producers.entries().values()), consoles.out)
@@ -221,9 +222,7 @@ def _selected_findings(options: Namespace) -> list[findings.Finding]:
 
 
 def explain(options: Namespace, consoles: Consoles) -> int:
-    """Prints rules and findings; in Markdown, all rules together are a page, and a finding is its
-    issue.
-    """
+    """Prints rules and findings; in Markdown, all rules are a page, and a finding is its issue."""
     found = {one.id: one for word in options.ids for one in _explained(word)}.values()
     rules = [one for one in found if isinstance(one, catalogue.Rule)]
     if options.format == "md":
@@ -283,9 +282,7 @@ def _write_text(text: str, path: Path | None, consoles: Consoles) -> int:
 
 
 def plan_of(text: str, side: str = "producer") -> Any:
-    """Reads the plan (for a consumer the export) that a user wrote as JSON; raises UsageError for
-    other text.
-    """
+    """Reads a plan (of a consumer: an export) from JSON; raises UsageError for other text."""
     try:
         return plan_of_dict(text, side=side)
     except RecursionError:
@@ -393,7 +390,7 @@ def _remedy(entry: producers.Entry) -> str:
 
 
 def _survey_targets(options: Namespace) -> tuple[list[Target], list[Absent]]:
-    """The targets to check, and the known libraries that are absent; a repeated name counts once."""
+    """The targets to check, and the absent known libraries; a repeated name counts once."""
     targets: list[Target] = []
     absent: list[Absent] = []
 
@@ -425,9 +422,7 @@ def _surveyed(
     records: KnownFailures,
     listen: Callable[[dict[str, Any]], None],
 ) -> Report | Absent:
-    """The report of one library, or the reason why it is missing. One library never ends the
-    survey.
-    """
+    """The report of one library, or why it is missing. One library never ends the survey."""
     try:
         return _judged(target, settings, isolate, replace(records, lenient=True), listen)
     except CannotLoad as error:
@@ -449,9 +444,7 @@ def text_of(error: BaseException) -> str:
 
 
 def _writable(paths: list[Path]) -> list[Path]:
-    """Checks format and folder of `paths` before a run starts; raises UsageError if a path is not
-    usable.
-    """
+    """Checks format and folder of `paths` before a run starts; raises UsageError for a bad path."""
     for path in paths:
         try:
             render.check_suffix(path)
@@ -486,9 +479,7 @@ def _save(
 
 @contextlib.contextmanager
 def _event_writer(path: Path | None) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """A listener that writes each event as a line immediately, so that another program can follow
-    the run.
-    """
+    """A listener that writes each event as a line immediately, for programs that follow a run."""
     if path is None:
         yield lambda event: None
         return

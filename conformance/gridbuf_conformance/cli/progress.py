@@ -42,9 +42,7 @@ class Reporter(Protocol):
 
 @contextmanager
 def progress_on(console: Console, runs: int = 1) -> Iterator[Reporter]:
-    """A reporter for `runs` runs on `console`: a bar if it is a terminal that knows Unicode, else
-    lines.
-    """
+    """A reporter for `runs` runs: a bar if `console` is a Unicode terminal, else lines."""
     has_unicode = (console.encoding or "").lower().startswith("utf")
     if not (console.is_terminal and has_unicode):
         yield _Lines(console, runs)
@@ -62,9 +60,7 @@ def progress_on(console: Console, runs: int = 1) -> Iterator[Reporter]:
 
 
 class _Counted:
-    """What both reporters know: which run it is, how many plans are done, which rules were found
-    wanting.
-    """
+    """What both reporters know: the run, the number of plans done, the rules found wanting."""
 
     def __init__(self, runs: int) -> None:
         self.run, self.runs = 0, runs

@@ -101,7 +101,7 @@ class ConsumerRun(Run):
     # -- interfaces that the consumer takes --------------------------------------------------
 
     def find_out(self, worker: Any) -> None:
-        """Finds the interfaces that the consumer takes; rules of other interfaces are UNSUPPORTED."""
+        """Finds the interfaces that the consumer takes; rules of others are UNSUPPORTED."""
         documented = worker.description.takes or ()
         for interface in interfaces().values():
             if not self._is_wanted(interface):

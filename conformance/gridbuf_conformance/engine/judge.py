@@ -1,5 +1,4 @@
-"""Judging: from the info on one observation to one verdict for each rule. Pure: it touches no
-array.
+"""Judging: from info on one observation to one verdict a rule. Pure: it touches no array.
 
 Every array of the observation (the produced one, and what the plan's views made of it) is held
 against each rule. A rule whose precondition failed on that array, or on the array that it is a view
@@ -27,8 +26,7 @@ from ..rules.scope import Scope
 def judge(
     observation: Observation, plan: Plan | None, rule_ids: Iterable[str], scope: Scope
 ) -> dict[str, Verdict]:
-    """One verdict for each of `rule_ids`; the observation is the result of `measure.observe` for
-    `plan`.
+    """One verdict for each of `rule_ids` on `observation`, the result of `measure.observe`.
 
     Raises KeyError for an id that the catalogue does not have or does not judge.
     """
@@ -44,8 +42,7 @@ def judge(
 def judge_export(
     observation: ConsumerObservation, export: Export, rule_ids: Iterable[str]
 ) -> dict[str, Verdict]:
-    """One verdict for each of `rule_ids` on what a consumer made of an export
-    (`measure.consumption`).
+    """A verdict for each of `rule_ids` on a consumer's use of an export (`measure.consumption`).
 
     Where a wrong plain export blocks them, the rules that it breaks are among the verdicts.
 
@@ -148,9 +145,7 @@ class _Judged:
         return self._with_halves(rule, verdict) if rule.on_device else verdict
 
     def _with_halves(self, rule: Rule, verdict: Verdict) -> Verdict:
-        """Says of a rule on devices which half was judged: what the metadata tells, or the device's
-        answer as well.
-        """
+        """Says which half of a rule on devices was judged: metadata, or the device, too."""
         driver = self.subject.observation.driver.name
         if verdict.outcome is Outcome.UNTESTED and verdict.note == self.subject.no_driver:
             return replace(verdict, note=f"{verdict.note}; what can be told without it holds")

@@ -194,9 +194,7 @@ class Process(Generic[T]):
             self.kill()
 
     def kill(self) -> None:
-        """Ends the process and all processes that it started; closes everything. You can call it
-        twice.
-        """
+        """Ends the process and all that it started; closes everything. You can call it twice."""
         if self._popen.returncode is None:
             # Not reaped yet, so its process id is still the id of the group, even if it has
             # ended.
@@ -208,9 +206,7 @@ class Process(Generic[T]):
         self._close_output()
 
     def _receive(self) -> dict[str, Any] | None:
-        """One message; None if the process died; raises TimeoutError at the deadline, ValueError
-        for anything else.
-        """
+        """One message; None after a death. Raises TimeoutError, or ValueError for all else."""
         received = bytearray()
         wanted = messages.HEADER.size
         while len(received) < wanted:
@@ -302,9 +298,7 @@ class Process(Generic[T]):
 
 
 def _require_posix() -> None:
-    """Raises CannotLoad where a process cannot be watched: on Windows, and on macOS before Python
-    3.13.
-    """
+    """Raises CannotLoad where no process can be watched: Windows, and macOS before Python 3.13."""
     missing = [
         f"{module.__name__}.{name}"
         for module, name in ((os, "waitid"), (os, "killpg"), (select, "poll"))
@@ -313,8 +307,8 @@ def _require_posix() -> None:
     if missing:
         raise CannotLoad(
             f"no separate process can be started here: {sys.platform} with Python "
-            f"{platform.python_version()} lacks {', '.join(missing)}; pass --no-isolate (in a program: "
-            "isolate=False), or use Linux"
+            f"{platform.python_version()} lacks {', '.join(missing)}; "
+            "pass --no-isolate (in a program: isolate=False), or use Linux"
         )
 
 

@@ -1,5 +1,4 @@
-"""The run of a producer: sends it many plans, collects the verdicts of each rule, and shrinks each
-failure.
+"""The run of a producer: many plans, the verdicts of each rule, and each failure shrunk.
 
 A run has three parts. First the *plans*: the declared capabilities one by one, then plans drawn by
 Hypothesis (`strategies`), all of them fixed before the producer is touched. Then the *shrinking*
@@ -93,7 +92,7 @@ class ProducerRun(Run):
 
     @classmethod
     def default_rules(cls, target: Any) -> str | None:
-        """What the registry says of a built-in producer; the rules on tensors for a shared library."""
+        """What the registry says of a built-in producer; for a shared library, rules on tensors."""
         if is_shared_library(target):
             return RULES
         entry = producers.BUILT_IN.get(shown(target))

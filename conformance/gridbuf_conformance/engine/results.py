@@ -1,6 +1,4 @@
-"""Verdicts on the result of a plan: the judge decides on an observation, this module on other
-results.
-"""
+"""Verdicts on results of plans: the judge decides on observations, this module on the rest."""
 
 from __future__ import annotations
 
@@ -57,9 +55,7 @@ def guarded(judged: Callable[[], dict[str, Verdict]], rules: list[str]) -> dict[
 
 
 def suite_error(text: str) -> Verdict:
-    """An error of the suite: the last line of a traceback, and the file and line of its innermost
-    frame.
-    """
+    """An error of the suite: the traceback's last line, file and line of the innermost frame."""
     last = text.strip().splitlines()[-1]
     places = re.findall(r'File "(?:.*/)?([^/"]+)", line (\d+)', text)
     where = f" ({places[-1][0]}:{places[-1][1]})" if places else ""

@@ -87,9 +87,7 @@ class Run:
     # -- the stream --------------------------------------------------------------------
 
     def restrict(self, scope: Scope) -> None:
-        """Before the start: which rules judge. Those whose text is newer than the chosen editions
-        do not.
-        """
+        """Which rules judge. Those whose text is newer than the chosen editions do not."""
         self._scope = scope
         self._replay_scope = ["--storage"] if scope.storage else []
         self._spec = [f"{name}-{edition}" for name, edition in scope.editions.items()]
@@ -246,9 +244,7 @@ class Run:
         return simplest_plan(worker.description.capabilities)
 
     def remember(self, plan: Plan, result: Result) -> None:
-        """Keeps the verdicts of a plan, but not its measurements, which are a hundred kilobytes for
-        each plan.
-        """
+        """Keeps the verdicts of a plan, but not its measurements, which are a hundred kilobytes."""
         self.answers[plan] = Result(result.kind, reason=result.reason)
         self._kinds[result.kind] += 1
         self._unforeseen[result.kind] += plan not in self._pinned
@@ -277,9 +273,7 @@ class Run:
             )
 
     def _shown(self, plan: Plan | None) -> dict[str, Any] | None:
-        """The plan in events: one dict for all the events of a plan, because there are many of
-        both.
-        """
+        """The plan in events: one dict for all events of a plan, because there are many of both."""
         if plan is None:
             return None
         if self._last_shown is None or self._last_shown[0] is not plan:

@@ -62,8 +62,7 @@ def run_profile(kind: type[Run], target: Any, options: Options) -> Report:
 
 
 def run_plans(kind: type[Run], target: Any, plans: Iterable[Plan], options: Options) -> Report:
-    """Judges a target on exactly these plans: nothing is drawn, shrunk or found out first. No
-    Hypothesis.
+    """Judges a target on exactly these plans: draws, shrinks and finds out nothing. No Hypothesis.
 
     The profile is the name of the run in the report.
     """

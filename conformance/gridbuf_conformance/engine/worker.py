@@ -133,8 +133,7 @@ def _description(name: str, version: str, capabilities: Capabilities) -> dict[st
 
 
 def devices_of(producer: Any) -> Devices:
-    """The way to the producer's device memory: by its own table if it has one, else by the CUDA
-    driver.
+    """The way to the producer's device memory: its own table if it has one, else the CUDA driver.
 
     Raises CannotLoad for a table that cannot be had or read.
     """
@@ -200,9 +199,7 @@ def _consume(consumer: Consumer, request: dict[str, Any], devices: Devices) -> d
 
 
 def _produce(producer: Any, plan: Plan) -> tuple[Any, dict[str, Any]] | dict[str, Any]:
-    """The object, and what the producer says of its objects; or the message that says why there is
-    none.
-    """
+    """The object, and what the producer says of its objects; or a message that says why not."""
     steps.enter(steps.Stage.PRODUCE)
     try:
         made = producer.produce(plan)

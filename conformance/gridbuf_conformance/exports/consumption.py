@@ -161,9 +161,7 @@ class Consumption:
         return None
 
     def _leads_nowhere(self, array: Descriptor) -> bool:
-        """Whether the elements are said to be in host memory, and not in memory that the exporter
-        closed.
-        """
+        """Whether the elements are said to be in host memory that the exporter has not closed."""
         is_host = array.is_host and not (array.is_empty or array.is_indirect)
         return is_host and not self._lies_in_block(array)
 

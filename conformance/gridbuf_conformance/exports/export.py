@@ -1,5 +1,4 @@
-"""What an export is: the plan of one case for a consumer, its interface, its variant, and the
-interfaces there are.
+"""Exports: the plan of one case for a consumer, its interface, its variant; all interfaces.
 
 An `Export` is a `Plan` with one key more. The keys of a plan say what memory is exported (shape,
 element type, read-only, the content) and, by `views`, the order of its elements: reversed axes have
@@ -240,7 +239,7 @@ def interfaces() -> MappingProxyType[str, Interface]:
 
 
 def split(written: str) -> tuple[str, str]:
-    """ "dlpack:byte-offset" as its interface and its variant; without a colon the variant is plain."""
+    """ "dlpack:byte-offset" as interface and variant; without a colon the variant is plain."""
     name, _, variant = written.partition(":")
     return name, variant or PLAIN
 
@@ -310,9 +309,7 @@ class Export(Plan):
 
     @property
     def kind(self) -> str:
-        """The kind of the export, with the unusual properties of its array: one of them causes a
-        crash.
-        """
+        """The export's kind, and its array's unusual properties: one of them causes a crash."""
         view = self.view_map
         steps = [step for extent, step in zip(view.shape, view.steps) if extent > 1]
         marks = {
@@ -327,8 +324,7 @@ class Export(Plan):
 
     @property
     def control(self) -> Export | None:
-        """The plain export that a consumer must have taken before a refusal or wrong result of this
-        one counts.
+        """The plain export that a consumer must take before its failure on this one counts.
 
         None for the plain export of a plain array of numbers through an interface without a base.
         """

@@ -1,5 +1,4 @@
-"""What a worker measures, as dataclasses that survive JSON: the measurer fills them, the judge
-reads them.
+"""What a worker measures, as dataclasses that survive JSON: the measurer fills, the judge reads.
 
 `to_json` leaves out fields that are None, `from_json` restores the defaults, so that a field that
 was not measured costs nothing on the wire. A field named `error` has the exception that was raised

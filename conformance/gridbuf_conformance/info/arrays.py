@@ -104,9 +104,7 @@ class ViewInfo:
 
 @dataclass
 class RequestInfo:
-    """One buffer request: the `view` that was granted, or the refusal and whether `view.obj` is
-    NULL.
-    """
+    """A buffer request: the granted `view`, or the refusal and whether `view.obj` is NULL."""
 
     view: ViewInfo | None = None
     error: ErrorInfo | None = None
@@ -201,9 +199,7 @@ class CapsuleInfo(TensorInfo):
 
 @dataclass
 class DeviceInfo:
-    """`__dlpack_device__()` asked twice; `integers` where both entries are ints or such Enum
-    members.
-    """
+    """`__dlpack_device__()` asked twice; `integers`: both entries are ints or such Enums."""
 
     error: ErrorInfo | None = None
     first: Value = field(default_factory=lambda: NONE)
@@ -313,7 +309,7 @@ class ReleaseInfo:
 
 @dataclass
 class PythonBufferInfo:
-    """`memoryview(obj)`, a released memoryview, `__release_buffer__`, and `__buffer__` by request."""
+    """`memoryview(obj)`, also released; `__release_buffer__`, and `__buffer__` by request."""
 
     memoryview: MethodInfo = field(default_factory=MethodInfo)
     after_release: MethodInfo | None = None
@@ -323,9 +319,7 @@ class PythonBufferInfo:
 
 @dataclass
 class PointerInfo:
-    """The driver's answer on an address: device type and id of DLPack, and whether the device can
-    access it.
-    """
+    """The driver on an address: DLPack's device type and id, and whether the device has access."""
 
     type: int = 0
     id: int = 0

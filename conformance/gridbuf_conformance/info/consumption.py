@@ -18,9 +18,7 @@ __all__ = [
 
 @dataclass
 class TensorCounts:
-    """What became of one tensor that an exporter handed out; `name` and `armed` while its capsule
-    is held.
-    """
+    """What became of a tensor that was handed out; `name` and `armed` while its capsule is held."""
 
     versioned: bool = False
     deleter: bool = False

@@ -120,7 +120,7 @@ class RaceInfo:
 
 @dataclass
 class PendingInfo:
-    """Whether each way out of an object with pending work gave the bytes of that work (`streams`)."""
+    """Whether each way out of an object with pending work gave that work's bytes (`streams`)."""
 
     error: str | None = None
     seen: dict[str, bool | None] = field(default_factory=dict)

@@ -1,5 +1,4 @@
-"""The current step of the measurement: a short name, stored where it outlives the process that
-wrote it.
+"""The current step of the measurement: a short name, stored where it outlives its process.
 
 A producer can crash its whole process. The measurement therefore writes its next step
 (`enter(Stage.PRODUCE)`, `enter(Stage.DL, "deleter")`) just before it does it. In a worker the name
@@ -49,9 +48,7 @@ class Stage(Enum):
 
     @staticmethod
     def of(step: str) -> Stage | None:
-        """The stage of a written step; None for no step. Raises ValueError if there is no such
-        stage.
-        """
+        """The stage of a written step; None for no step. Raises ValueError for an unknown stage."""
         return Stage(step.partition(":")[0]) if step else None
 
 

@@ -1,5 +1,4 @@
-"""Python values as info: what a getter returned, in a form that survives JSON without losing its
-type.
+"""Python values as info: what a getter returned, in a form that survives JSON with its type.
 
 `describe` tags each value with its type, because the rules turn on it: a list is not a tuple, a
 bool is not an int, a NumPy integer is not a Python one. It calls no method of the value, which may
@@ -20,18 +19,14 @@ _DEPTH_LIMIT = 8
 _LENGTH_LIMIT = 256
 _TEXT_LIMIT = 200
 _INT_BITS_LIMIT = 192
-"""Python refuses to write integers of more than 4300 digits; sums and products of these are
-shorter.
-"""
+"""Python does not write integers over 4300 digits; sums and products of these are shorter."""
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}|\b\d{12,}\b")
 _QUALNAME = vars(type)["__qualname__"]
 _SCALARS = {int: "int", bool: "bool", str: "str", float: "float"}
 
 
 def describe(value: Any, depth: int = 0) -> Value:
-    """The value with its tag; anything unknown is "other" with its type's name and whether it is
-    callable.
-    """
+    """The tagged value; anything unknown is "other" with its type and whether it is callable."""
     kind = type(value)
     if value is None:
         return NONE
@@ -67,7 +62,7 @@ def text_of(error: BaseException) -> str:
 
 
 def error_info(error: BaseException) -> ErrorInfo:
-    """An exception as info: its type, the names of all its bases, and its text without addresses."""
+    """An exception as info: its type, the names of its bases, its text without addresses."""
     return ErrorInfo(
         type(error).__name__,
         [base.__name__ for base in type(error).__mro__],

@@ -41,9 +41,7 @@ def to_json(info: Any) -> Any:
 
 
 def from_json(kind: Callable[..., _T], raw: Mapping[str, Any]) -> _T:
-    """The info of a class that `to_json` wrote; raises TypeError for a field that the class has
-    not.
-    """
+    """The info of a class that `to_json` wrote; raises TypeError for a field that it lacks."""
     readers = _readers(kind)
     return kind(
         **{

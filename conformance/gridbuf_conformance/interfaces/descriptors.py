@@ -10,9 +10,7 @@ from . import modules
 
 
 def descriptors_of(info: ArrayInfo) -> dict[str, Descriptor]:
-    """The arrays that an object's interfaces describe, such as "AI" and "DL"; not the rejected
-    ones.
-    """
+    """The arrays that an object's interfaces ("AI", "DL", …) describe; not the rejected ones."""
     found: dict[str, Descriptor] = {}
     for name, read in readers(info).items():
         try:
@@ -23,7 +21,7 @@ def descriptors_of(info: ArrayInfo) -> dict[str, Descriptor]:
 
 
 def readers(info: ArrayInfo) -> dict[str, Callable[[], Descriptor]]:
-    """For each interface that the object has, the function that reads its descriptor or rejects it."""
+    """For each interface of the object, the function that reads its descriptor or rejects it."""
     found: dict[str, Callable[[], Descriptor]] = {}
     for module in modules("descriptor"):
         if hasattr(module, "readers"):

@@ -1,6 +1,4 @@
-"""Known failures: the records of a file, what their replays come to in a run, and how a file is
-updated.
-"""
+"""Known failures: the records of a file, the results of their replays, and the file's update."""
 
 from .records import (
     KEYS,

@@ -1,5 +1,4 @@
-"""`known --update`: brings a file of known failures up to what runs found, and leaves the rest of
-it alone.
+"""`known --update`: brings a file of known failures up to date, and leaves the rest of it alone.
 
 The file belongs to people: comments, order, reasons and links are theirs. So its text is edited
 record by record and never rewritten. What passes is cut out, with the comment lines right above it;
@@ -39,9 +38,7 @@ _NEW_FILE = """\
 
 @dataclass
 class Changes:
-    """What runs make of the records of one file: those to keep, to cut out, to change, and to
-    append.
-    """
+    """What runs make of the records of a file: those to keep, cut out, change and append."""
 
     kept: list[Known] = field(default_factory=list)
     removed: list[Known] = field(default_factory=list)
@@ -158,7 +155,7 @@ def edited(text: str, name: str, changes: Changes) -> str:
 
 
 def _blocks(text: str) -> tuple[str, list[str]]:
-    """The text before the first record, and each record with the comment lines directly above it."""
+    """The text before the first record, and each record with the comments directly above it."""
     lines = text.splitlines(keepends=True)
     starts = []
     for number, line in enumerate(lines):

@@ -1,5 +1,4 @@
-"""Known failures of a library, each pinned to one plan, so that a gate passes until something else
-breaks.
+"""Known failures of a library, each pinned to a plan: a gate passes until something else fails.
 
 A file contains TOML records (`KEYS`):
 
@@ -70,7 +69,7 @@ _HEADER = re.compile(r"^[ \t]*\[\[[ \t]*known[ \t]*\]\]", re.MULTILINE)
 
 
 class KnownError(ValueError):
-    """A file of known failures is not usable; the message names the file, the place and the remedy."""
+    """A file of known failures is not usable; the message names file, place and remedy."""
 
 
 @dataclass(frozen=True)
@@ -105,9 +104,7 @@ class Known:
 
 
 def alike(outcome: Outcome) -> tuple[Outcome, ...]:
-    """The outcomes that a record covers: a process that dies only sometimes (UNSTABLE) may also
-    CRASH.
-    """
+    """The outcomes that a record covers: a process that dies sometimes (UNSTABLE) may CRASH."""
     if outcome is Outcome.UNSTABLE:
         return (Outcome.UNSTABLE, Outcome.CRASH)
     return (outcome,)
@@ -119,18 +116,14 @@ def alike(outcome: Outcome) -> tuple[Outcome, ...]:
 
 @dataclass(frozen=True)
 class KnownFailures:
-    """The records of all files, in order. With `lenient`, a record that matches nothing is a note,
-    not an error.
-    """
+    """The records of all files, in order. If `lenient`, a record that matches nothing is a note."""
 
     entries: tuple[Known, ...] = ()
     lenient: bool = False
 
     @classmethod
     def load(cls, paths: Iterable[str | Path]) -> KnownFailures:
-        """Reads the files, where later files override earlier files; raises KnownError for an
-        invalid record.
-        """
+        """Reads files; later override earlier ones. Raises KnownError for an invalid record."""
         layered: dict[tuple[Any, ...], Known] = {}
         for path in paths:
             for known in read(Path(path)):
@@ -139,17 +132,13 @@ class KnownFailures:
 
     @classmethod
     def of(cls, given: Any) -> KnownFailures:
-        """Converts the argument `known` of callers: a path, several paths, the loaded records, or
-        None.
-        """
+        """Converts the argument `known` of callers: one path, several paths, records, or None."""
         if isinstance(given, KnownFailures):
             return given
         return cls.load([given] if isinstance(given, (str, Path)) else given or ())
 
     def concerning(self, side: str, names: Collection[str], version: str) -> list[Known]:
-        """The records of one library in its version; raises KnownError if that version cannot be
-        ordered.
-        """
+        """A library's records in its version; raises KnownError if it cannot be ordered."""
         return [
             known
             for known in self.entries
@@ -157,8 +146,7 @@ class KnownFailures:
         ]
 
     def require_names(self, side: str, judged: Collection[str]) -> None:
-        """Raises KnownError for a record of a library that is neither judged nor known to the
-        suite.
+        """Raises KnownError for a record of a library that is not judged and unknown to the suite.
 
         It checks only records of the judged side: a file may contain records of both.
         """
@@ -317,8 +305,8 @@ def _versions(text: str) -> str:
         SpecifierSet(text)
     except InvalidSpecifier:
         raise ValueError(
-            f"{text!r} is not a version specifier; write clauses such as >=2.0, ==2.1.* or ~=2.1.3, "
-            "with commas between"
+            f"{text!r} is not a version specifier; "
+            "write clauses such as >=2.0, ==2.1.* or ~=2.1.3, with commas between"
         ) from None
     return text
 

@@ -1,5 +1,4 @@
-"""Failures on record in one run: what the replay of each pinned plan comes to, and what that
-excuses.
+"""Failures on record in a run: the result of each pinned plan's replay, and what it excuses.
 
 `Pinned` is between the judge and the tally of one rule. It sees every verdict of the rule, the
 pinned plans' first, and hands on what the report is to hold: XFAIL, XPASS, or the unchanged verdict
@@ -19,9 +18,7 @@ from .records import Known, KnownError, KnownFailures, alike
 
 
 def _declines_late(rule: str) -> bool:
-    """Whether its pinned plan is always declined: a capability that is never made is known only at
-    the end.
-    """
+    """Whether its pinned plan is always declined, which is known only at the end."""
     return rule in with_role("request")
 
 
@@ -50,7 +47,7 @@ class Pinned:
         return list(dict.fromkeys(known.plan for known in self.entries))
 
     def seen(self, plan: Plan | None, verdict: Verdict) -> Verdict:
-        """What the report holds for a verdict of this rule, be it on a pinned plan or on any other."""
+        """What the report holds for a verdict of this rule, on a pinned plan or any other."""
         for known in self.entries:
             if known.plan == plan:
                 return self._replayed(known, verdict)
@@ -120,9 +117,7 @@ class Pinned:
 
 
 def pinned_by_rule(entries: Iterable[Known]) -> dict[str, Pinned]:
-    """The records by rule. Of two for the same plan (layers with other versions) the later one
-    holds.
-    """
+    """The records by rule. Of two for a plan (layers with other versions) the later one holds."""
     by_rule: dict[str, dict[Plan, Known]] = {}
     for known in entries:
         by_rule.setdefault(known.rule, {})[known.plan] = known

@@ -1,5 +1,4 @@
-"""Measuring a consumer: one exporter is put in front of it, and everything that can be seen is
-noted.
+"""Measuring a consumer: one exporter is put in front of it, and everything visible is noted.
 
 The consumer is called once, a few times, or once by each of several threads. What it returned is
 described through whatever interface the result has, and read. Then the suite's own references are
@@ -38,9 +37,7 @@ from .racing import at_once
 _CAUSES_LIMIT = 8
 _WAIT_S = 0.02
 _PATIENCE_S = [2.0]
-"""How long memory may stay held after the consumer's call; little after the first leak, which
-decides the rule.
-"""
+"""How long memory may stay held after the call; little after a leak, which decides the rule."""
 _incref = python_api().Py_IncRef
 _incref.argtypes = [ctypes.py_object]
 
@@ -65,7 +62,7 @@ def consume(
 
 
 def _is_in_question(export: Export, info: ConsumptionInfo) -> bool:
-    """Whether the plain form has something to say: a legal export was refused, or read otherwise."""
+    """Whether the plain form matters: a legal export was refused, or read otherwise."""
     if export.variant.compared:
         return True
     is_legal = export.variant.expects != "error"
@@ -156,9 +153,7 @@ def _put_away(subject: ObservedExport) -> None:
 
 
 def _settle(subject: ObservedExport) -> None:
-    """Collects garbage until the memory is free; memory that a library frees a little later is not
-    a leak.
-    """
+    """Collects garbage until the memory is free; memory freed a little later is not a leak."""
     gc.collect()
     deadline = time.monotonic() + _PATIENCE_S[0]
     while time.monotonic() < deadline:

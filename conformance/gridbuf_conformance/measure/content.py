@@ -20,8 +20,7 @@ _PACKED_LIMIT_BYTES = 2**16
 
 
 def mapping_info(found: dict[str, Descriptor], memory: Memory) -> dict[str, MappingInfo]:
-    """For each interface's array: is its first element there, all of it readable, all of it
-    writable.
+    """For each interface's array: is the first element there, all of it readable, all writable.
 
     By the system's map for what the host can read, by the driver's word for the rest. Where an
     interface speaks of a device, `pointer` is the driver's answer for the first address. Empty
@@ -56,7 +55,7 @@ def _pointer(array: Descriptor, memory: Memory) -> PointerInfo | None:
 
 
 def walk(array: Descriptor, memory: Memory) -> str | None:
-    """The bytes of the sampled elements in hexadecimal; None where they must not or cannot be read."""
+    """The bytes of the sampled elements in hex; None if they must not or cannot be read."""
     if array.is_indirect:
         return None
     enter(Stage.WALK, f"{array.interface}")

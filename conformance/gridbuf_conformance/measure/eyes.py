@@ -1,5 +1,4 @@
-"""The result of a consumer as its own library sees it: its lists, its NumPy array, a sum, its
-printed values.
+"""A consumer's result as its own library sees it: lists, a NumPy array, a sum, printed values.
 
 The interfaces of a result say where its elements are. They do not say which values the library
 itself computes with: a library that forgets strides or an offset exports the right memory and adds
@@ -31,8 +30,7 @@ _types_with_threads: set[type] = set()
 
 
 def look(result: Any) -> dict[str, LookInfo]:
-    """What each look at a result shows: a shape and values, or the signal of which the process
-    died.
+    """What each look at a result shows: a shape and values, or the signal that ended the process.
 
     A look that the result does not have, that raises an error or that gives no numbers has no
     entry.
@@ -88,9 +86,7 @@ def _seen(looks: dict[str, Callable[[], Any]]) -> Iterator[tuple[str, dict[str, 
 
 
 def _described(nested: Any) -> dict[str, Any]:
-    """The shape of nested lists and the texts of the sampled numbers; empty if they are not an
-    array of numbers.
-    """
+    """The shape of nested lists and texts of sampled numbers; empty if no array of numbers."""
     shape: list[int] = []
     inner = nested
     while isinstance(inner, list):
@@ -110,9 +106,7 @@ def _described(nested: Any) -> dict[str, Any]:
 
 
 def _seen_in_forks(looks: dict[str, Callable[[], Any]]) -> dict[str, LookInfo] | None:
-    """The looks in a fork, and after a death the rest of them in another fork; None if one of them
-    hung.
-    """
+    """The looks in a fork, and after a death the rest in another fork; None if one hung."""
     found: dict[str, LookInfo] = {}
     left = dict(looks)
     while left:

@@ -1,4 +1,4 @@
-"""Calls in a fork of this process, so that a death or a call that never returns is an observation."""
+"""Calls in a fork of this process: a death, or a call that never returns, is an observation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One object with all that it exported: what it says, and the content that its descriptors reach."""
+"""One object with all that it exported: what it says, and the content of its descriptors."""
 
 from __future__ import annotations
 
@@ -26,8 +26,7 @@ TOUCH_LIMIT_BYTES = 2**26
 
 
 def hooks(name: str) -> Iterator[Callable[..., Any]]:
-    """What the interfaces of plug-ins add to a stage of the measurement: functions of their module
-    `measure`.
+    """What plug-ins' interfaces add to a stage of the measurement: functions of their `measure`.
 
     They are `add_light`, `add_metadata`, `add_streams`, `add_content`, `add_life`, `add_attributes`
     and `add_pending`.
@@ -38,8 +37,7 @@ def hooks(name: str) -> Iterator[Callable[..., Any]]:
 
 
 class Held:
-    """One object with everything that it exported: info, and the descriptors that stay valid until
-    `release`.
+    """One object with everything that it exported: info, and descriptors valid until `release`.
 
     `kept` has the objects whose memory the descriptors name. `data_interface` is the value of
     `__gt_data_interface__`.
@@ -135,9 +133,7 @@ class Held:
             hook(self, obj, poke)
 
     def _settled(self, walks: dict[str, str | None]) -> dict[str, str | None]:
-        """Device content again after a synchronisation of the whole device; "late" says where it
-        differs.
-        """
+        """Device content again after the device is synchronised; "late" says where it differs."""
         on_device = [name for name, array in self.found.items() if array.device[0] != CPU]
         access = self.memory.devices.access if on_device else None
         if access is None:
@@ -156,9 +152,7 @@ class Held:
         return settled
 
     def _walk_as_if_strides_were_bytes(self) -> str | None:
-        """Where DLPack alone describes an array, the reading that a producer of byte strides would
-        mean.
-        """
+        """Where only DLPack describes an array: how a producer of byte strides would mean it."""
         array = self.found["DL"]
         if array.itemsize < 2:
             return None

@@ -82,7 +82,7 @@ def described(value: dict[Any, Any]) -> dict[str, Value]:
 
 
 def struct_info(obj: Any, memory: Memory) -> tuple[StructInfo, Any]:
-    """(info on `__array_struct__`, its capsule): the capsule has to live while its address is used."""
+    """(info on `__array_struct__`, its capsule): its address is valid while the capsule lives."""
     enter(Stage.AS, "getter")
     capsule, error = attempt(lambda: obj.__array_struct__)
     if error is not None:

@@ -71,7 +71,7 @@ def life_info(
 
 
 def _is_mapped_without_dict(obj: Any, memory: Memory) -> bool | None:
-    """Is the memory that one dict named still mapped when that dict is gone and the object is not?"""
+    """Is the memory that a dict named still mapped when the dict is gone and the object is not?"""
     info, dictionary = interface_info(obj, memory)
     try:
         span = of_array_interface(info, None).span
@@ -89,9 +89,7 @@ def _is_mapped_without_dict(obj: Any, memory: Memory) -> bool | None:
 
 
 def _buffer_release(obj: Any, memory: Memory) -> BufferLifeInfo:
-    """Reference counts over eight request-release pairs, and two views' metadata in both release
-    orders.
-    """
+    """Reference counts over eight request-release pairs; two views' metadata in both orders."""
     counts = [sys.getrefcount(obj)]
     for _ in range(8):
         view = hold_buffer(obj)
@@ -181,9 +179,7 @@ def _followed(
 
 
 def _counted(export_once: Callable[[], Exported]) -> CapsuleLifeInfo:
-    """How often the deleter ran: for a capsule dropped unconsumed, and for one that was renamed
-    first.
-    """
+    """How often the deleter ran: for a capsule dropped unconsumed, and for one renamed first."""
     exported = export_once()
     counter = exported.count_deletions()
     info = CapsuleLifeInfo(deleter=counter is not None)
@@ -240,7 +236,10 @@ class _MallInfo(ctypes.Structure):
 
     _fields_ = [
         (name, ctypes.c_size_t)
-        for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
+        for name in (
+            *("arena", "ordblks", "smblks", "hblks", "hblkhd"),
+            *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
+        )
     ]
 
 
@@ -257,8 +256,7 @@ def _live_bytes() -> int:
 
 
 def _growth(action: Callable[[], None], settle: Callable[[], None]) -> GrowthInfo:
-    """Live bytes (C allocator) and live blocks (Python's) gained in each of three rounds of
-    repetitions.
+    """Live bytes (C allocator) and blocks (Python's) gained in each of three rounds of repetitions.
 
     `settle` lets a device finish what it was given before anything is counted.
 
@@ -302,8 +300,7 @@ def _gained(
 
 
 def _drop_orders(again: Callable[[], Any], memory: Memory) -> list[DropInfo]:
-    """For fresh objects, each holder dropped first once: what of the survivors' memory stays
-    mapped.
+    """For fresh objects, each holder dropped first once: which of the others' memory stays mapped.
 
     A holder is the object itself, an open buffer ("PB"), a DLPack capsule ("DL") or an array struct
     ("AS"). The array interface's dict is none: it names no owner, and its consumers keep the

@@ -89,9 +89,7 @@ def _driver(devices: Devices, subject: Held) -> DriverInfo:
 
 
 def _is_large(subject: Held) -> bool:
-    """Whether making more of such objects costs too much: padding can make a large hull of few
-    elements.
-    """
+    """Whether more such objects cost too much: padding can make the hull of few elements large."""
     return any(
         a.hull and a.hull[1] - a.hull[0] >= TOUCH_LIMIT_BYTES for a in subject.found.values()
     )

@@ -1,5 +1,4 @@
-"""Info on eight threads that export one object at the same time. Only the profile `threads` asks
-for it.
+"""Info on eight threads that export one object at once. Only the profile `threads` asks for it.
 
 What threads meet depends on the load of the machine. An object that is right gets the same info
 under any load; one that is wrong may get it, too. So all is ROBUST, and each object of a few plans
@@ -36,9 +35,7 @@ _T = TypeVar("_T")
 def race_info(
     read: Callable[[], ArrayInfo], again: Callable[[], Any] | None, memory: Memory
 ) -> RaceInfo:
-    """What each thread reads, and what resizing does to objects that all threads exported and gave
-    back.
-    """
+    """What threads read, and what resizing does to objects that all exported and gave back."""
     with only(Stage.RACE):
         infos = at_once(read)
         resizes = {} if again is None else resize_info(partial(_raced, again), memory)

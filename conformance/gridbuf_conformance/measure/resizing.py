@@ -40,8 +40,9 @@ _GROWN_ELEMENTS = 2**17
 """At the threshold with elements of one byte, above it with others."""
 
 _NAME = re.compile(
-    r"(?!_)\w*(append|push|extend|insert|pop|erase|remove|clear|resize|reserve|shrink|squeeze|truncate|grow|close|release"
-    r"|reset|initialize|delete|setsize|set_size|setnumberof(tuples|values))\w*",
+    r"(?!_)\w*(append|push|extend|insert|pop|erase|remove|clear|resize|reserve|shrink|squeeze"
+    r"|truncate|grow|close|release|reset|initialize|delete|setsize|set_size"
+    r"|setnumberof(tuples|values))\w*",
     re.IGNORECASE,
 )
 _ARGUMENTS: tuple[Callable[[Any, int], tuple[Any, ...]], ...] = (
@@ -58,7 +59,7 @@ _ARGUMENTS: tuple[Callable[[Any, int], tuple[Any, ...]], ...] = (
 
 @dataclass(frozen=True)
 class _Method:
-    """A method that changes the memory of an object: its name, and which of `_ARGUMENTS` it takes."""
+    """A method that changes the memory of an object: its name, and its choice of `_ARGUMENTS`."""
 
     name: str
     arguments: int
@@ -173,7 +174,7 @@ _Hold = Callable[[Any, Memory], tuple[Any, "Descriptor | None"]]
 
 
 def _map_large_blocks() -> None:
-    """Blocks from 128 KiB on get their own mapping from now on (glibc; elsewhere nothing happens)."""
+    """Blocks from 128 KiB on get their own mapping from now on (glibc; no effect elsewhere)."""
     mallopt = c_function("mallopt")
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, _MAPPING_THRESHOLD_BYTES)

@@ -53,9 +53,7 @@ class DType:
     fields: tuple[tuple[str, str, int, tuple[int, ...]], ...] = ()
     """For a record: (name, type name, offset in bytes, shape of the sub-array)."""
     padding: tuple[tuple[int, int], ...] = ()
-    """For a record: (offset, width) in bytes of what belongs to no field; its content is not
-    judged.
-    """
+    """For a record: (offset, width) in bytes of padding, whose content is not judged."""
     packed_bits: int | None = None
     """For a type of less than a byte: how many bits of memory an element takes."""
 

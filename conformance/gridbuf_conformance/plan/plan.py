@@ -191,7 +191,8 @@ class Plan(Mapping[str, Any]):
         for old, new in cls.RENAMED.items():
             if old in raw:
                 raise ValueError(
-                    f"plan key {old!r} (value {raw[old]!r}) is of an older version; rename it to {new!r}"
+                    f"plan key {old!r} (value {raw[old]!r}) is of an older version; "
+                    f"rename it to {new!r}"
                 )
         unknown = sorted(set(raw) - set(cls.keys_of()))
         if unknown:

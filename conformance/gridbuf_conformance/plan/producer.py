@@ -46,7 +46,8 @@ class Unsupported:
     def __post_init__(self) -> None:
         if not isinstance(self.reason, str) or not self.reason.strip():
             raise ValueError(
-                f"the reason is {self.reason!r}, must be a sentence; say which arrays cannot be made"
+                f"the reason is {self.reason!r}, must be a sentence; "
+                "say which arrays cannot be made"
             )
 
 

@@ -227,9 +227,7 @@ def _axes(
 
 
 def _axis(extent: int, placing: int, naming: int) -> _Axis:
-    """An axis from an extent and two numbers of octal digits; the name has four bits, one of them
-    the halo's.
-    """
+    """An axis from an extent and two octal numbers; the name has four bits, one for the halo."""
     halo = (naming % 8, naming // 8 % 8)
     return _Axis(extent, place=placing % 8, aligned=placing // 8, name=naming // 32, halo=halo)
 
@@ -243,9 +241,7 @@ def _alignments(can: Capabilities, listed: Sequence[int]) -> st.SearchStrategy[i
 
 
 def _dtypes(can: Capabilities) -> list[str]:
-    """The element types that can be asked, simplest first; the uncommon ones only if they are
-    declared.
-    """
+    """The element types that can be asked, simplest first; uncommon ones only if declared."""
     most_bytes = can.max_nbytes or UNTOUCHED_FROM_BYTES
     return [
         name

@@ -1,5 +1,4 @@
-"""Parts of the suite that its core does not name: GT4Py, CUDA, the adapters of libraries, the
-scoreboard.
+"""Parts of the suite that its core does not name: GT4Py, CUDA, adapters of libraries, scoreboard.
 
 A plug-in is a package in this folder, or one that an installed package announces in the
 entry-point group `gridbuf_conformance.plugins`. It may have what an interface has (see

@@ -1,5 +1,4 @@
-"""Producers and consumers by name: the rows of `libraries.toml`, and what installed packages
-announce.
+"""Producers and consumers by name: the rows of `libraries.toml`, and what packages announce.
 
 A name is that of a row or an entry point, or any name of a library (`libraries`). It refers to a
 target (`package.module:Class`), which the worker loads. Whether its library is installed is found

@@ -106,9 +106,7 @@ class _Card:
         return [entry.library for entry in self.entries if entry.kind == "silent"]
 
     def letters(self, libraries: Sequence[str]) -> str:
-        """What the page's script filters by: a letter for each library's kind, "-" if it was not
-        asked.
-        """
+        """What the page's script filters by: a letter for each library's kind, "-" if not asked."""
         kinds = {entry.library: _LETTERS[entry.kind] for entry in self.entries}
         return "".join(kinds.get(library, "-") for library in libraries)
 
@@ -229,7 +227,7 @@ def _info(reports: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _cards(reports: Sequence[Mapping[str, Any]], catalogue: Mapping[str, Any]) -> list[_Card]:
-    """One card a rule, grouped as the matrix's columns and in the catalogue's order inside a group."""
+    """One card a rule, grouped as the matrix's columns, in the catalogue's order in a group."""
     cards: dict[str, _Card] = {}
     for report, label in zip(reports, labels(reports)):
         for rule in report["rules"]:

@@ -1,5 +1,4 @@
-"""Reports as Markdown for a comment on a pull request: the verdict, the matrix, each failure folded
-away.
+"""Reports as Markdown for a pull request's comment: the verdict, the matrix, folded failures.
 
 Written for GitHub's dialect, and plain enough for others. What a producer said is only ever put
 into code: spans whose fence is longer than any run of backticks in them, the same for blocks, and
@@ -203,7 +202,8 @@ def _finding(finding: Finding, names: Sequence[str], catalogue: Mapping[str, Any
     )
     more = len(finding.entries) - _MAX_LIBRARIES
     who += f" and {more} more" if more > 0 else ""
-    head = f"{sign} <b>{_escaped(finding.rule_id)}</b> {_escaped(finding.level)} {_escaped(finding.outcome)}{who}"
+    rule_id, level, outcome = map(_escaped, (finding.rule_id, finding.level, finding.outcome))
+    head = f"{sign} <b>{rule_id}</b> {level} {outcome}{who}"
     parts = [f"<details><summary>{head}: {_requirement(text.requirement)}</summary>"]
     for name, rule in finding.entries[:_MAX_LIBRARIES]:
         parts += _entry(name if len(names) > 1 else "", rule)
@@ -225,7 +225,7 @@ def _entry(name: str, rule: Mapping[str, Any]) -> list[str]:
 
 
 def _failure(failure: Mapping[str, Any]) -> list[str]:
-    """Expected, actual, plan and drawing in one block, the replay command in another, to be copied."""
+    """Expected, actual, plan and drawing in one block, the command to copy in another."""
     fields = [
         (label, shorten(clean(failure[label]), _MAX_VALUE_CHARS))
         for label in ("expected", "actual", "note")

@@ -16,7 +16,8 @@ ORACLES = {
     "META": "types and grammar of the values that the interface returns",
     "ARITH": "arithmetic on shape, strides and item size",
     "WALK": "the suite reads and compares the bytes of every element",
-    "POKE": "the suite writes an element through one interface, reads it through another, and restores it",
+    "POKE": "the suite writes an element through one interface, reads it through another, "
+    "and restores it",
     "MAP": "the system reports which memory is mapped, and with which permission",
     "LIFE": "the suite drops objects in every order and counts deleters",
     "AGAIN": "the suite repeats the same request",
@@ -89,9 +90,7 @@ def print_exports(interfaces: Sequence[Any], console: Console) -> None:
 
 
 def print_findings(findings: Sequence[Any], console: Console) -> None:
-    """Each finding below its library: its name for `reproduce` and `issue`, its severity, and what
-    it is.
-    """
+    """Each finding below its library: name for `reproduce` and `issue`, severity, what it is."""
     printer = Printer(console)
     library = None
     for finding in sorted(findings, key=lambda finding: (finding.library.lower(), finding.id)):
@@ -153,9 +152,7 @@ def print_rules(rules: Sequence[Rule], console: Console) -> None:
 
 
 def levels(rule: Rule) -> str:
-    """The level of a rule; with the consumers' level where that differs: "MUST, for consumers
-    ROBUST".
-    """
+    """The level of a rule; with the consumers' if it differs: "MUST, for consumers ROBUST"."""
     if rule.consumer_level in ("", rule.level):
         return rule.level
     return f"{rule.level}, for consumers {rule.consumer_level}"

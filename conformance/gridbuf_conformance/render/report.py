@@ -92,8 +92,7 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """0 conformant, 1 not conformant, 3 the suite failed, 5 nothing was judged
-        (`outcomes.ExitCode`).
+        """0 conformant, 1 not conformant, 3 the suite failed, 5 none judged (`outcomes.ExitCode`).
 
         Nothing was judged if no rule was selected, if each is blocked by one that was not selected,
         or if the target declined every plan or export.
@@ -154,6 +153,4 @@ FORMATS: dict[str, Callable[[Report], str]] = {
     **{suffix: _rendered(suffix) for suffix in render.FORMATS},
     ".jsonl": lambda report: to_json_lines(report.events),
 }
-"""The function for each suffix that turns a report into text: the formats of `render`, and the
-event stream.
-"""
+"""The function for each suffix that turns a report into text: `render`'s, the event stream."""

@@ -1,5 +1,4 @@
-"""The rules: for each group a folder with the rows (`rules.toml`) and, next to them, one pure
-function for each check.
+"""The rules: a folder a group, with rows (`rules.toml`) and a pure function for each check.
 
 A check takes a `Subject` (the measurements of one array) or a `Consumption`, and returns a
 `Verdict`. It fails only on proof: what the info leaves open is PASS with a note, UNSUPPORTED or

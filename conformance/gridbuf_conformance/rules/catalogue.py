@@ -1,5 +1,4 @@
-"""The catalogue of requirements: a view of the rules, whose rows and checks are in one folder for
-each group.
+"""The catalogue of requirements: a view of the rules, which are in one folder for each group.
 
 The ids are stable: a rule never gets another id, and an id never gets another requirement. So
 reports, files of known failures and bug trackers can use them. A row of `rules.toml` has texts for
@@ -30,9 +29,11 @@ VERSION: str
 
 LEVELS = MappingProxyType(
     {
-        "MUST": "a text demands it, or breaking it makes memory access undefined; breaking it fails a run",
+        "MUST": "a text demands it, or breaking it makes memory access undefined; "
+        "breaking it fails a run",
         "SHOULD": "a text recommends it, or texts disagree; breaking it is an advisory",
-        "ROBUST": "no text demands it, and a good library survives the case; breaking it is reported as fragile",
+        "ROBUST": "no text demands it, and a good library survives the case; "
+        "breaking it is reported as fragile",
         "SUITE": "no text mentions it; breaking it is an advisory",
     }
 )
@@ -40,7 +41,8 @@ LEVELS = MappingProxyType(
 
 SEVERITIES = MappingProxyType(
     {
-        "memory": "memory that does not belong to the array is read or written, or the process crashes",
+        "memory": "memory that does not belong to the array is read or written, "
+        "or the process crashes",
         "values": "other values than those of the array are read, or writes are lost",
         "leak": "memory is never freed",
         "refusal": "input that the text allows is refused",
@@ -54,19 +56,19 @@ VERBS = MappingProxyType(
         "must": "the sentence says must, must not, is not allowed, or only … is accepted",
         "shall": 'the sentence says "shall"',
         "required": "the sentence says required, requires or requirement",
-        "undefined": "the sentence states a fact about memory; if it is wrong, memory access is undefined",
+        "undefined": "the sentence states a fact about memory; "
+        "if it is wrong, memory access is undefined",
         "should": "the sentence says should or recommended",
         "may": "the sentence says may or can",
         "none": "the sentence has no verb of obligation, or there is no sentence",
     }
 )
-"""The modal verbs of sources. The word itself can have another form, such as "must not" or
-"disallowed".
-"""
+"""The modal verbs of sources; the word itself can differ, such as "must not" or "disallowed"."""
 
 ROLES = MappingProxyType(
     {
-        "request": "a producer makes what a plan requests; it fails for a death before any other rule's step",
+        "request": "a producer makes what a plan requests; "
+        "it fails for a death before any other rule's step",
         "undescribed": "DLPack refuses elements that it cannot describe",
         "exit": "a process ends without a crash when no export is active",
         "probe": "asking for an attribute has an answer",
@@ -82,7 +84,8 @@ KINDS = MappingProxyType(
     {
         "published": "a published text that binds every library",
         "gt4py": "a document of GT4Py; it binds only libraries that have its attributes",
-        "own": "gridbuf's own specification; it binds only producers that promise its allocation rules",
+        "own": "gridbuf's own specification; "
+        "it binds only producers that promise its allocation rules",
     }
 )
 """Kinds of documents. A broken rule on a document that is not "published" is never a finding about
@@ -92,8 +95,7 @@ another library.
 
 @dataclass(frozen=True)
 class Group:
-    """The rules of one folder. `heading` is the group's name in reports, `interface` the name in
-    findings.
+    """The rules of one folder. `heading` is the group's name in reports, `interface` in findings.
 
     `position` is its place in the catalogue. `is_published`: its rules bind every library.
     """
@@ -123,8 +125,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Source:
-    """The sentence that a rule rests on: where it is, its modal verb, and what it says in our
-    words.
+    """The sentence that a rule rests on: its place, its modal verb, and what it says in our words.
 
     `at` is an anchor, or a file with lines, relative to the URL of the document.
     """
@@ -218,9 +219,7 @@ class Rule:
 
     @property
     def is_published(self) -> bool:
-        """Whether the rule rests on a text for every library. If not, it is never a finding about
-        another library.
-        """
+        """Whether it rests on a text for all libraries; else it is no finding about others."""
         return self.source.text.kind == "published"
 
     @property
@@ -304,8 +303,7 @@ def _steps() -> MappingProxyType[str, str]:
 
 
 def rule_of_step(step: str) -> str:
-    """The rule that a death or a hang at a step breaks: that of the step, or of its part before "="
-    or ":".
+    """The rule that a death or hang at a step breaks: of the step, or its part before "=" or ":".
 
     It is the rule with the role "request" if the process died before its first step, or overwrote
     its step.

@@ -33,7 +33,7 @@ def about(c: Consumption) -> str:
 
 
 def judge_results(*rules: str) -> None:
-    """Registers, for each rule, the check that an export about it was taken as its variant allows."""
+    """Registers for each rule: an export about it must be taken as its variant allows."""
     for rule in rules:
         consumer_check(rule)(_decides_about(rule))
 

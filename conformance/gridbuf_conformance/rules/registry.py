@@ -1,6 +1,4 @@
-"""The decorators that join a check to its rule, whose row is in the `rules.toml` of the same
-folder.
-"""
+"""The decorators that join a check to its rule, a row in the `rules.toml` of its folder."""
 
 from __future__ import annotations
 

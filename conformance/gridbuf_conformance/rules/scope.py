@@ -1,6 +1,4 @@
-"""Which rules judge an object: those of the chosen editions, and those of storages only where they
-apply.
-"""
+"""Which rules judge an object: those of the chosen editions; those of storages only in scope."""
 
 from __future__ import annotations
 
@@ -14,8 +12,8 @@ from ..info import Observation
 from ..tables import table
 
 _NOT_A_STORAGE = (
-    "for arrays with GT4Py's attributes, and producers that declare layouts, alignment, dims or halo; "
-    "ask for it with --storage (storage=True)"
+    "for arrays with GT4Py's attributes, and producers that declare layouts, alignment, dims "
+    "or halo; ask for it with --storage (storage=True)"
 )
 
 
@@ -65,8 +63,7 @@ class _Rule(Protocol):
 
 @dataclass(frozen=True)
 class Scope:
-    """`storage`: the producer declares features of the storage specification, or the user asks for
-    its rules.
+    """`storage`: the producer declares features of storages, or the user asks for their rules.
 
     `editions`: the chosen edition of a document; rules whose text is newer do not judge.
     """

@@ -156,9 +156,7 @@ class Subject:
 
     @property
     def cuda_version(self) -> int:
-        """The version that the CUDA array interface states: it picks the rules. 0 where it states
-        none.
-        """
+        """The version that the CUDA array interface states, which picks the rules; 0 for none."""
         version = self.cuda_fields.get("version", NONE)
         return int(version.value) if version.t == "int" else 0
 
@@ -176,9 +174,7 @@ class Subject:
 
     @property
     def device_error(self) -> str:
-        """What the device answered instead of working, where streams were to be looked at; usually
-        nothing.
-        """
+        """What the device answered instead of working when streams were looked at, or nothing."""
         pending = self.observation.pending
         return self.info.device_error or (pending.error if pending is not None else None) or ""
 
@@ -259,9 +255,7 @@ class Subject:
 
     @cached_property
     def expected_walk(self) -> str | None:
-        """The bytes that the sampled elements must hold, in hexadecimal; None if the plan asks for
-        none.
-        """
+        """The bytes that the sampled elements must hold, in hex; None if the plan asks for none."""
         if self.plan is None or self.view_map is None or self.plan.fill is None:
             return None
         indices = sample_indices(self.view_map.shape)
@@ -271,8 +265,7 @@ class Subject:
     # -- comparing --------------------------------------------------------------------------------
 
     def others(self, interface: str) -> dict[str, Descriptor]:
-        """The believable arrays of the other interfaces over the same memory, raw and indirect ones
-        left out.
+        """The other interfaces' believable arrays over the same memory, no raw or indirect ones.
 
         The host's and the device's interface of one object may speak of two mirrors: those are not
         compared here.
@@ -298,8 +291,7 @@ class Subject:
         }
 
     def _describes_own_buffer(self) -> bool:
-        """Whether the array interface places the array in the object's own buffer, which describes
-        an array too.
+        """Whether the array interface's array is in the object's own buffer, which has one, too.
 
         A buffer of bytes is only memory, and so is one of a single dimension under an array of
         several.
@@ -316,9 +308,7 @@ class Subject:
         return mine is not None and base is not None and overlap(mine, base)
 
     def expected_view(self, interface: str) -> Descriptor | None:
-        """Where the plan's view operations put this view, computed from the produced array's
-        descriptor.
-        """
+        """Where the plan's view operations put this view, from the produced array's descriptor."""
         base = self.root.arrays.get(interface)
         if base is None or self.view_map is None or base.shape != self.asked.shape:
             return None

@@ -21,9 +21,7 @@ def fail(
     drawing: dict[str, Any] | None = None,
     blocks: bool = True,
 ) -> Verdict:
-    """The rule is broken. The judge turns this into ADVISORY or FRAGILE for a rule that is not a
-    MUST.
-    """
+    """The rule is broken. The judge makes this ADVISORY or FRAGILE if the rule is no MUST."""
     return Verdict(Outcome.FAIL, expected, actual, note, drawing, blocks)
 
 

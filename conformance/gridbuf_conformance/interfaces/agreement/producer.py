@@ -20,10 +20,11 @@ from ...rules.subject import Subject, overlap
 from ...rules.verdicts import advise, drawing_of, fail, ok, unsupported, untested
 
 _STRICT = frozenset({"AI", "AS", "PB"})
-"""The interfaces that must agree on form; no specification requires that of DLPack and the CUDA
-interface.
-"""
-_RECOMMENDED = "the rule binds AI, AS and PB; for DLPack and CUDA's interface it is recommended, so this does not fail"
+"""The interfaces that must agree on form; no text requires it of DLPack and the CUDA interface."""
+_RECOMMENDED = (
+    "the rule binds AI, AS and PB; for DLPack and CUDA's interface it is recommended, "
+    "so this does not fail"
+)
 _FEW = "fewer than two interfaces describe this array"
 
 
@@ -40,8 +41,7 @@ def _compare(
     one_memory: bool = False,
     asked: str | None = None,
 ) -> Verdict:
-    """FAIL at the first pair that differs; ADVISORY instead where the rule only binds `_STRICT`
-    pairs.
+    """FAIL at the first pair that differs; ADVISORY where the rule only binds `_STRICT` pairs.
 
     `one_memory` leaves out pairs of a host and a device interface, which may speak of two mirrors
     (XA-17). `asked` is the plan's word: it says which of two is right. Without a plan ("") neither
@@ -89,9 +89,7 @@ def addresses_agree(s: Subject) -> Verdict:
 
 
 def _temporary_struct(s: Subject) -> bool:
-    """Whether a read-only scalar copies its memory for `__array_struct__`, as the scalars of NumPy
-    do.
-    """
+    """Whether a read-only scalar copies its memory for `__array_struct__`, as NumPy's do."""
     arrays = s.arrays
     if "AS" not in arrays or arrays["AS"].ndim or not any(a.readonly for a in arrays.values()):
         return False
@@ -221,9 +219,7 @@ def contents_agree(s: Subject) -> Verdict:
 
 
 def _without_padding(s: Subject, content: str) -> str:
-    """The bytes of sampled elements, the padding of the plan's record zeroed: it belongs to no
-    field.
-    """
+    """The bytes of sampled elements, with the padding of the plan's record zeroed."""
     info = None if s.plan is None else s.plan.dtype_info
     if info is None or not info.padding or len(content) % (2 * info.itemsize):
         return content
@@ -338,9 +334,7 @@ def repetition_changes_nothing(s: Subject) -> Verdict:
 
 
 def _as_resizable(s: Subject, race: RaceInfo) -> Verdict:
-    """After threads have given back all exports, the memory can be resized as before, and only
-    then.
-    """
+    """After threads gave back all exports, the memory can be resized as before, and only then."""
     for method, ways in s.life.resizes.items():
         for interface, before in ways.items():
             after = race.resizes.get(method, {}).get(interface)
@@ -416,7 +410,8 @@ def refusals_agree_in_kind(s: Subject) -> Verdict:
         return ok()
     return fail(
         "BufferError from both",
-        f"{', '.join(sorted(buffer))} from the buffer protocol, {', '.join(sorted(export))} from DLPack",
+        f"{', '.join(sorted(buffer))} from the buffer protocol, "
+        f"{', '.join(sorted(export))} from DLPack",
     )
 
 

@@ -1,6 +1,4 @@
-"""The descriptor of an `__array_interface__` dict, and what it has in common with other dicts of
-its kind.
-"""
+"""The descriptor of an `__array_interface__` dict, and what dicts of its kind have in common."""
 
 from __future__ import annotations
 
@@ -16,8 +14,7 @@ from . import typestr
 
 
 def of_array_interface(info: InterfaceInfo, buffer: Mapping[str, RequestInfo] | None) -> Descriptor:
-    """The descriptor of an `__array_interface__` dict; `buffer` holds the info on the object's own
-    buffer.
+    """The descriptor of an `__array_interface__` dict; `buffer` is info on the object's own buffer.
 
     Raises `Rejected` naming the AI rule that the dict breaks.
     """
@@ -65,9 +62,7 @@ def of_fields(
     ids: DictRules,
     data: Callable[[], tuple[int, bool]],
 ) -> Descriptor:
-    """What the array interfaces have in common: shape, typestr, strides, and where `data` says the
-    memory is.
-    """
+    """What the array interfaces share: shape, typestr, strides, the memory that `data` names."""
     shape = _extents(fields["shape"], ids.shape)
     parsed = _typestr(fields["typestr"], ids)
     itemsize = parsed.itemsize
@@ -144,9 +139,7 @@ def _truth(value: Value) -> bool:
 
 
 def readers(info: ArrayInfo) -> dict[str, Callable[[], Descriptor]]:
-    """The interface, if the object has it, with the function that reads its descriptor or rejects
-    it.
-    """
+    """The interface, if the object has it, with the function that reads or rejects what it says."""
     dictionary = info.ai
     if dictionary is None or dictionary.error is not None:
         return {}

@@ -1,5 +1,4 @@
-"""Verdicts on the dicts that describe arrays: NumPy's and CUDA's interface share their grammar, and
-so these.
+"""Verdicts on the dicts that describe arrays: NumPy's and CUDA's interface share their grammar.
 
 Each takes the dict's described items (`values`); extra requirements of one interface are with
 its checks.

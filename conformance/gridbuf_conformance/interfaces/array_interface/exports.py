@@ -1,5 +1,4 @@
-"""Array interface exports: an object whose property `__array_interface__` gives a dict over a
-block.
+"""Array interface exports: an object whose `__array_interface__` gives a dict over a block.
 
 The property builds a new dict on every access, as NumPy's own does, and the object owns the memory:
 when the last reference to it is gone the memory counts as given back. A variant edits the dict, or

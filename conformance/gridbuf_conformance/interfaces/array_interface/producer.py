@@ -164,7 +164,7 @@ def address_is_element_zero(s: Subject) -> Verdict:
 
 
 def moved_address_verdict(s: Subject, interface: str) -> Verdict:
-    """Does a view's address move by Σ start·stride? Judged on views that share the base's memory."""
+    """Does a view's address move by Σ start·stride? Judged if it shares the base's memory."""
     if not s.is_view:
         return unsupported("judged on views")
     expected, array = s.expected_view(interface), s.arrays.get(interface)

@@ -1,6 +1,4 @@
-"""The type strings of the array interface: grammar, sizes, and the `descr` list of structured
-types.
-"""
+"""The type strings of the array interface: grammar, sizes, the `descr` of structured types."""
 
 from __future__ import annotations
 
@@ -19,8 +17,7 @@ class BadTypestr(ValueError):
 
 @dataclass(frozen=True)
 class Typestr:
-    """`order` is "<", ">" or "|"; `number` is the value of the digits, `itemsize` bytes of one
-    element.
+    """`order` is "<", ">" or "|"; `number` is the digits' value, `itemsize` bytes of an element.
 
     A bit field ("t") counts bits and has no whole number of bytes: its `itemsize` is None. NumPy's
     "U" counts characters of four bytes where the spec speaks of bytes; NumPy is followed. The unit

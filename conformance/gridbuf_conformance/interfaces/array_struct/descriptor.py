@@ -11,7 +11,7 @@ from ...info import ArrayInfo, StructInfo
 
 
 def of_array_struct(info: StructInfo) -> Descriptor:
-    """The descriptor of a `PyArrayInterface`; raises `Rejected` naming the AS rule that it breaks."""
+    """The descriptor of a `PyArrayInterface`; raises `Rejected` with the broken AS rule."""
     if not info.capsule or info.name is not None or info.unmapped:
         raise Rejected("AS-01", "no unnamed capsule with a struct behind it")
     if info.two != 2:
@@ -33,9 +33,7 @@ def of_array_struct(info: StructInfo) -> Descriptor:
 
 
 def readers(info: ArrayInfo) -> dict[str, Callable[[], Descriptor]]:
-    """The interface, if the object has it, with the function that reads its descriptor or rejects
-    it.
-    """
+    """The interface, if the object has it, with the function that reads or rejects what it says."""
     struct = info.struct
     if struct is None or struct.error is not None:
         return {}

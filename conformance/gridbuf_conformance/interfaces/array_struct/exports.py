@@ -86,9 +86,7 @@ class Struct:
 
 @_DESTRUCTOR
 def _destructor(capsule: int, api: Any = _api, structs: Any = _structs) -> None:
-    """A capsule may go when the process ends, and the names of this module before it: so they are
-    defaults.
-    """
+    """A capsule may outlive this module's names when the process ends: so they are defaults."""
     address = api.PyCapsule_GetPointer(capsule, api.PyCapsule_GetName(capsule))
     structs[address].destroyed += 1
 
@@ -121,7 +119,7 @@ class _Exporter:
 
 
 class ObservedArrayStruct(ObservedExport):
-    """An exporter with `__array_struct__`: counts how often it was asked, and the capsules' ends."""
+    """An exporter with `__array_struct__`: counts the requests, and the capsules' ends."""
 
     def __init__(self, export: Export, block: Block) -> None:
         super().__init__(export, block)

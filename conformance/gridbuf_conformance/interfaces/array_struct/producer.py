@@ -90,7 +90,7 @@ def set_flags_are_true(s: Subject) -> Verdict:
 
 
 def _is_aligned(array: Descriptor, kind: str) -> bool:
-    """Whether every element is aligned for its numbers; no platform needs more than 8 bytes here."""
+    """Whether every element is aligned for its numbers, of which none needs over 8 bytes."""
     number_bytes = {"c": array.itemsize // 2, "U": 4, "S": 1, "V": 1}.get(kind, array.itemsize)
     unit = min(number_bytes, 8)
     if array.is_empty or unit < 2 or unit & (unit - 1):

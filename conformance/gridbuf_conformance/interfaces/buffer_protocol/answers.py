@@ -119,7 +119,7 @@ def _array(values: Sequence[int]) -> Any:
 
 
 def _format(plan: Plan) -> str | None:
-    """The format of a plan's element type; an explicit order only where it is not the native one."""
+    """The format of a plan's element type; an explicit order only if it is not native."""
     written = plan.dtype_info.format
     if written is None or plan.byteorder == "native":
         return written
@@ -139,7 +139,7 @@ else:
 
 
 class BytesExporter(_BytesExporterBase):
-    """An exporter that asks its `ObservedBuffer`; releases are counted by machine code (`native`)."""
+    """An exporter that asks its `ObservedBuffer`; machine code counts releases (`native`)."""
 
     def __init__(self, observed: ObservedBuffer) -> None:
         self._observed = observed

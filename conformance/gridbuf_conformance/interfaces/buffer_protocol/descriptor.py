@@ -77,8 +77,6 @@ def _buffer_element(view: ViewInfo) -> Element | None:
 
 
 def readers(info: ArrayInfo) -> dict[str, Callable[[], Descriptor]]:
-    """The interface, if the object has it, with the function that reads its descriptor or rejects
-    it.
-    """
+    """The interface, if the object has it, with the function that reads or rejects what it says."""
     granted = best_buffer(info.pb)
     return {} if granted is None else {"PB": lambda: of_buffer(granted[1])}

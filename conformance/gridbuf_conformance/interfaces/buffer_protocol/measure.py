@@ -58,8 +58,7 @@ def hold_buffer(obj: Any) -> HeldBuffer | None:
 
 
 def _release_info(obj: Any) -> ReleaseInfo:
-    """How an own `__release_buffer__` takes being called: for two views, and while an exception is
-    under way.
+    """How an own `__release_buffer__` takes its calls: for two views, and during an exception.
 
     What it raises, Python can only print. `struct.unpack_from` releases its view after it has
     raised `struct.error`.
@@ -80,7 +79,7 @@ def _release_info(obj: Any) -> ReleaseInfo:
 
 
 def python_level_info(obj: Any) -> PythonBufferInfo:
-    """What `memoryview(obj)`, `obj.__buffer__` and a released memoryview answer (PB-27 … 30, 33)."""
+    """What `memoryview(obj)`, `obj.__buffer__`, a released memoryview do (PB-27 … 30, 33)."""
     enter(Stage.PB, "memoryview")
     view, error = attempt(lambda: memoryview(obj))
     info = PythonBufferInfo(MethodInfo(error, is_memoryview=view is not None))

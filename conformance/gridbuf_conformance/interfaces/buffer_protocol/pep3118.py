@@ -107,9 +107,7 @@ def _rounded_up(count: int, multiple: int) -> int:
 
 
 class _Parser:
-    """Walks over one format; `offset` and `alignment` hold the size so far and the strictest
-    member's.
-    """
+    """Walks over a format; `offset`: the size so far, `alignment`: the strictest member's."""
 
     def __init__(self, text: str, *, force_aligned: bool) -> None:
         self.text = text

@@ -368,9 +368,7 @@ def native_letters_have_native_sizes(s: Subject) -> Verdict:
 
 
 def _standard_bytes(letter: str) -> int | None:
-    """The size of a letter where the platform has no say (`struct`'s standard sizes); None if it
-    has none.
-    """
+    """The size of a letter on every platform (`struct`'s standard sizes); None if it has none."""
     try:
         return struct.calcsize(f"={letter}")
     except struct.error:

@@ -1,5 +1,4 @@
-"""The buffer protocol from the outside: `PyObject_GetBuffer` with any flags, and the struct it
-fills.
+"""The buffer protocol from outside: `PyObject_GetBuffer` with any flags, and its struct.
 
 `REQUESTS` holds every distinct set of flags that the documentation names. `request` asks with one
 set and returns a held view, or raises what the exporter raised. The struct is zeroed before each
@@ -75,9 +74,7 @@ _release_buffer.restype = None
 
 
 class RefusedRequest(Exception):
-    """The exporter refused: `error` is its exception, `obj_is_null` says whether it left `view.obj`
-    NULL.
-    """
+    """The exporter refused: `error` is its exception, `obj_is_null`: it left `view.obj` NULL."""
 
     def __init__(self, error: BaseException, obj_is_null: bool) -> None:
         super().__init__(str(error))

@@ -121,9 +121,7 @@ _keys = itertools.count(1)
 
 
 def retained(*objects: object) -> int:
-    """A key for `Py_buffer.internal`: keeps the objects (the arrays the struct points to) until
-    release.
-    """
+    """A key for `Py_buffer.internal`: keeps objects (the struct's arrays) until release."""
     key = next(_keys)
     _retained[key] = objects
     return key
@@ -156,9 +154,7 @@ def _releasebuffer(self_address: int, view: ctypes._Pointer[PyBuffer]) -> None:
 
 
 def own(exporter: object, view: PyBuffer) -> None:
-    """Put a new reference to the exporter into the struct; the caller's `PyBuffer_Release` drops
-    it.
-    """
+    """Put a new reference to the exporter into the struct; the caller's release drops it."""
     _incref(id(exporter))
     view.obj = id(exporter)
 
@@ -181,17 +177,14 @@ class BufferExporter(_BufferBase):
     """A type whose buffer slots call `get_buffer` and `release_buffer`."""
 
     def get_buffer(self, view: PyBuffer, flags: int) -> int | None:
-        """Fill the struct for a request with these `PyBUF_*` flags, or raise. Set `obj` by
-        `own(view)`.
+        """Fill the struct for a request with `PyBUF_*` flags, or raise. Set `obj` by `own(view)`.
 
         C gets its result; None means 0.
         """
         raise NotImplementedError(f"{type(self).__name__} must define get_buffer")
 
     def own(self, view: PyBuffer) -> None:
-        """Put a new reference to this object into the struct; the caller's `PyBuffer_Release` drops
-        it.
-        """
+        """Put a new reference to this object into the struct; the caller's release drops it."""
         own(self, view)
 
     def release_buffer(self, view: PyBuffer) -> None:

@@ -12,7 +12,7 @@ _UNUSED = "the table is not used"
 
 @consumer_check("DX-03")
 def later_table_is_not_used(c: Consumption, control: Consumption | None) -> Verdict:
-    """The layout of a table of another major version is not known: its version alone may be read."""
+    """A table of another major version has an unknown layout: only its version may be read."""
     if c.export.variant.name != "major-2-table":
         return unsupported("the table is of version 1")
     if "Later" in c.after.table_calls:

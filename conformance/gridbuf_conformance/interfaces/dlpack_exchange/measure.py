@@ -173,9 +173,7 @@ def _has_table(kind: type, table: ExchangeTable, memory: Memory) -> bool:
 
 
 def _imported(obj: Any, table: ExchangeTable, memory: Memory) -> CapsuleInfo:
-    """A tensor of the object's own memory taken in again: what came of it, and how often the
-    deleter ran.
-    """
+    """A tensor of the object's memory taken in again: the result, and the deleter's calls."""
     enter(Stage.DX, "export")
     address = table.export(obj).value
     counter = count_deletions(address, _read(address, memory), memory)

@@ -1,5 +1,4 @@
-"""DLPack's C exchange table (DLPack 1.3) from the outside: its struct, and its five functions
-called through ctypes.
+"""DLPack's C exchange table (DLPack 1.3) from outside: its struct, and its functions by ctypes.
 
 A type has the table as a capsule named `dlpack_exchange_api` in the attribute
 `__dlpack_c_exchange_api__`. Its functions are C functions that expect the GIL (all except the
@@ -55,15 +54,13 @@ class ExchangeTable(ctypes.Structure):
     ]
 
     def export(self, obj: Any) -> Answer:
-        """An owned `DLManagedTensorVersioned` of the object: the answer's `value` is its address."""
+        """An owned `DLManagedTensorVersioned`: the answer's `value` is its address."""
         out = c_void_p()
         function = _FROM_OBJECT(self.managed_tensor_from_py_object_no_sync)
         return _answer(lambda: function(obj, byref(out)), lambda: out.value)
 
     def export_bare(self, obj: Any) -> Answer:
-        """A borrowed `DLTensor` of the object, which is valid until control returns: the answer's
-        `value`.
-        """
+        """A borrowed `DLTensor`, valid until control returns: the answer's `value`."""
         out = Tensor()
         function = _BARE_FROM_OBJECT(self.dltensor_from_py_object_no_sync)
         return _answer(lambda: function(obj, byref(out)), lambda: out)
@@ -75,17 +72,13 @@ class ExchangeTable(ctypes.Structure):
         return _answer(lambda: function(managed, byref(out)), lambda: _owned(out))
 
     def current_stream(self, device: Sequence[int]) -> Answer:
-        """The handle of the stream that the library works on; None (NULL) for the default one, or
-        none.
-        """
+        """The handle of the stream that the library works on; None (NULL) for the default."""
         out = c_void_p()
         function = _CURRENT_STREAM(self.current_work_stream)
         return _answer(lambda: function(*device, byref(out)), lambda: out.value)
 
     def allocate(self, prototype: Tensor) -> Answer:
-        """A new managed tensor: its address is the answer's `value`; errors that were set are its
-        `reported`.
-        """
+        """A new managed tensor: `value` is its address, `reported` are the errors that were set."""
         out = c_void_p()
         reported: list[str] = []
 
@@ -131,9 +124,7 @@ def _owned(out: c_void_p) -> Any:
 
 
 def read_table(value: Any, memory: Memory) -> tuple[ExchangeTable | None, ExchangeInfo]:
-    """(the table of an attribute's value, info on its capsule); no table where there is none to
-    read.
-    """
+    """(the table of an attribute's value, info on its capsule); None without a readable table."""
     info = ExchangeInfo(capsule=is_capsule(value), type=type(value).__name__)
     if not info.capsule:
         return None, info
@@ -148,8 +139,7 @@ def read_table(value: Any, memory: Memory) -> tuple[ExchangeTable | None, Exchan
 
 
 def read_header(info: ExchangeInfo, table: ExchangeTable, memory: Memory) -> ExchangeInfo:
-    """The info with version, chain of older tables, and for each function whether it is NULL, code,
-    or other memory.
+    """The info with version, chain of older tables, and each function: NULL, code, or other memory.
 
     `chain` is the number of older tables, or a word for what keeps it from ending.
     """

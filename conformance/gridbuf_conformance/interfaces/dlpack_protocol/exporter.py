@@ -1,5 +1,4 @@
-"""An exporter with `__dlpack__` and `__dlpack_device__` over a block, and the observations of its
-exports.
+"""An exporter with `__dlpack__` and `__dlpack_device__` over a block; it observes its exports.
 
 The struct, its shape and its strides belong to an `CountedTensor`, which counts: calls of the
 deleter (by machine code, see `native`), and what the capsule's destructor did. The capsule itself
@@ -109,7 +108,7 @@ class CountedTensor:
         return self.held
 
     def delete_by_python(self) -> None:
-        """From now on the deleter runs Python code: it releases the last reference to an `_Owner`."""
+        """From now on the deleter runs Python code: it drops the last reference to an `_Owner`."""
         owner = _Owner(self)
         self._owner = weakref.ref(owner)
         self.deleter = python_deleter_address()

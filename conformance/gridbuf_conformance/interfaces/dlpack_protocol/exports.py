@@ -1,5 +1,4 @@
-"""DLPack exports: `__dlpack__` and `__dlpack_device__` over a block, as published or one property
-off.
+"""DLPack exports: `__dlpack__`, `__dlpack_device__` over a block, as published or one change off.
 
 "dlpack" is a producer of today: it takes the four keywords and gives the versioned capsule to
 a consumer that asks for one. "dlpack-legacy" follows the 2022 standard, which has only `stream`; a
@@ -330,7 +329,8 @@ _VARIANTS: tuple[Variant, ...] = (
         "python-deleter",
         "DL-20",
         "right",
-        "the deleter acquires the GIL and runs Python code, which drops the exporter and the capsule",
+        "the deleter acquires the GIL and runs Python code, "
+        "which drops the exporter and the capsule",
         bend=_with_python_deleter,
     ),
     _variant(

@@ -1,6 +1,4 @@
-"""Info on DLPack's Python methods: the device query, and `__dlpack__` called in every way that
-matters.
-"""
+"""Info on DLPack's Python methods: the device query, and all relevant calls of `__dlpack__`."""
 
 from __future__ import annotations
 
@@ -53,15 +51,11 @@ COMBINED: dict[str, tuple[Any, ...]] = {
     "dl_device": ((CPU, 0),),
     "copy": (False, True),
 }
-"""Values of each keyword that every array in host memory can be asked for, or refuse with
-BufferError.
-"""
+"""Values of each keyword that any array in host memory can accept, or refuse with BufferError."""
 
 
 def _device_number(entry: Any) -> int | None:
-    """An entry of a device as a number; None for what is neither an int nor an enum's member with
-    one.
-    """
+    """An entry of a device as a number; None if it is neither an int nor an Enum with one."""
     number = describe(int.__int__(getattr(entry, "value", entry)))
     return number.value if number.t == "int" and not isinstance(entry, bool) else None
 
@@ -104,8 +98,7 @@ def call_info(obj: Any, memory: Memory, name: str, keywords: dict[str, Any]) -> 
 def every_call_info(
     obj: Any, memory: Memory, *, may_copy: bool, device_type: int = CPU
 ) -> dict[str, CapsuleInfo]:
-    """What `__dlpack__` answers to each call: {name: info}; `may_copy` allows the ones that ask for
-    a copy.
+    """What `__dlpack__` answers to each call: {name: info}; `may_copy` allows requests for copies.
 
     The keyword calls carry `max_version` where the producer takes it. Then come all combinations of
     the keywords that it takes. Nothing more is asked of an object that refuses both main forms: it
@@ -133,9 +126,7 @@ def every_call_info(
 def _combined_calls(
     info: dict[str, CapsuleInfo], *, may_copy: bool, device_type: int
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Every combination of two or more keywords that are taken singly, by name: "stream=None,
-    copy=False".
-    """
+    """Combinations of two or more keywords that are taken singly: "stream=None, copy=False"."""
     refused = {
         name
         for name in COMBINED

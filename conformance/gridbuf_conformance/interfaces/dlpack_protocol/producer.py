@@ -49,9 +49,7 @@ def _exports(s: Subject) -> bool:
 
 
 def _original(s: Subject) -> Descriptor | None:
-    """The address of the array's memory: from another interface, else from an export that is not a
-    copy.
-    """
+    """The address of the array's memory: from another interface, or an export that is no copy."""
     for array in s.others("DL").values():
         return array
     exports = (s.arrays.get("DL"), s.tensor("copy=False"))
@@ -193,7 +191,10 @@ def bad_version_is_a_type_error(s: Subject) -> Verdict:
 @check("DP-14", needs="DLPACK")
 def four_keywords_are_taken(s: Subject) -> Verdict:
     wanted = "keywords stream, max_version, dl_device, copy"
-    older = "the standard of 2022 had stream alone, and consumers call such producers again: this does not fail"
+    older = (
+        "the standard of 2022 had stream alone, and consumers call such producers again: "
+        "this does not fail"
+    )
     if "stream=None" not in s.calls:
         refusals = [_error(s, call) for call in ("legacy", "max_version=None")]
         if [error is not None and _is(error, "TypeError") for error in refusals] == [False, True]:
@@ -383,9 +384,7 @@ _NO_DLPACK_TYPE = frozenset({"object", "datetime", "timedelta", "text", "struct"
 
 
 def indescribable(s: Subject) -> str | None:
-    """The property of this array that DLPack cannot describe, by the producer, the plan or another
-    interface.
-    """
+    """What DLPack cannot describe of this array, by the producer, the plan or another interface."""
     if not s.observation.has_memory:
         return "an array without strided memory"
     if s.plan is not None and s.plan.dtype_info.dlpack is None:

@@ -27,9 +27,7 @@ def of_dlpack(info: CapsuleInfo) -> Descriptor:
 
 
 def of_tensor(info: TensorInfo, version: list[int] | None = None) -> Descriptor:
-    """The descriptor of a bare `DLTensor`, which says nothing of writing; `version` is that of its
-    capsule.
-    """
+    """The descriptor of a bare `DLTensor`, without a read-only bit; `version` is its capsule's."""
     ndim = info.ndim
     if not 0 <= ndim <= 1024:
         raise Rejected("DL-07", "ndim out of range")
@@ -66,9 +64,7 @@ def _dlpack_strides(
 
 
 def readers(info: ArrayInfo) -> dict[str, Callable[[], Descriptor]]:
-    """The interface, if the object has it, with the function that reads its descriptor or rejects
-    it.
-    """
+    """The interface, if the object has it, with the function that reads or rejects what it says."""
     capsule = info.main
     if capsule is None or capsule.error is not None:
         return {}

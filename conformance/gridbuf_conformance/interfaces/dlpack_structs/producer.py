@@ -35,7 +35,7 @@ _STRIDE_REACH_LIMIT = 2**63
 
 
 def _every_capsule(s: Subject, judge: Callable[[CapsuleInfo], Verdict]) -> Verdict:
-    """The first verdict that is not a PASS over all capsules, naming the call; else the last one."""
+    """The first verdict of any capsule that is not a PASS, naming the call; else the last."""
     verdict = unsupported("__dlpack__ gave no capsule that can be read")
     for name, info in s.capsules.items():
         verdict = judge(info)
@@ -402,7 +402,8 @@ def packed_elements_start_at_the_lowest_bit(s: Subject) -> Verdict:
         return ok()
     at = next(k for k in range(0, len(wanted), 2) if wanted[k : k + 2] != found[k : k + 2])
     return fail(
-        f"byte {at // 2} = {wanted[at : at + 2]}: elements of {bits} bits, the first in the lowest bits",
+        f"byte {at // 2} = {wanted[at : at + 2]}: "
+        f"elements of {bits} bits, the first in the lowest bits",
         f"{found[at : at + 2]}",
     )
 

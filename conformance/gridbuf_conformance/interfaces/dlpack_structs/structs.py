@@ -147,9 +147,7 @@ def read_tensor(info: CapsuleInfo, tensor: Tensor, memory: Memory) -> CapsuleInf
 def read_managed(
     info: CapsuleInfo, managed: Managed | VersionedManaged, memory: Memory
 ) -> CapsuleInfo:
-    """The info with the fields of a managed tensor filled in: version, flags, deleter, and the
-    tensor's.
-    """
+    """The info with a managed tensor's fields: version, flags, deleter, and those of the tensor."""
     info = replace(info, deleter=_code_word(managed.deleter, memory))
     if isinstance(managed, VersionedManaged):
         info = replace(info, version=[managed.major, managed.minor], flags=managed.flags)
@@ -255,9 +253,7 @@ class Exported:
         return address is not None
 
     def delete_on_foreign_thread(self) -> bool:
-        """Calls the deleter on a thread that Python has never seen, without the GIL, and waits for
-        it.
-        """
+        """Calls the deleter on a thread unknown to Python, without the GIL, and waits for it."""
         address = self.callable_deleter()
         create, join = c_function("pthread_create"), c_function("pthread_join")
         if address is None or create is None or join is None:

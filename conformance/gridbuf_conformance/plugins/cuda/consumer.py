@@ -23,7 +23,7 @@ def strides_are_used(c: Consumption, control: Consumption | None) -> Verdict:
 
 @consumer_check("CAI-20")
 def stream_is_waited_for(c: Consumption, control: Consumption | None) -> Verdict:
-    """The elements are written while the consumer is called; what it shows has to be the new bytes."""
+    """The elements are written during the consumer's call, and it has to show the new bytes."""
     if not c.accepted:
         return ok(f"refused: {c.error.type}")
     walks = [walk for walk in c.result.walk.values() if walk is not None]

@@ -18,8 +18,7 @@ _CAI = DictRules(
 
 
 def of_cuda_interface(info: InterfaceInfo) -> Descriptor:
-    """The descriptor of a `__cuda_array_interface__` dict; raises `Rejected` naming the CAI rule
-    that it breaks.
+    """The descriptor of a `__cuda_array_interface__` dict; raises `Rejected` with the broken rule.
 
     Before version 3 there was no word on streams: everything is ordered behind the legacy default
     stream.
@@ -33,9 +32,7 @@ def of_cuda_interface(info: InterfaceInfo) -> Descriptor:
 
 
 def readers(info: ArrayInfo) -> dict[str, Callable[[], Descriptor]]:
-    """The interface, if the object has it, with the function that reads its descriptor or rejects
-    it.
-    """
+    """The interface, if the object has it, with the function that reads or rejects what it says."""
     dictionary = info.cai
     if dictionary is None or dictionary.error is not None:
         return {}

@@ -89,9 +89,7 @@ def add_pending(
 
 
 def _switched_off() -> list[str]:
-    """The set environment variables by which a library's duties of the CUDA array interface are
-    switched off.
-    """
+    """The environment variables, if set, that switch off duties of the CUDA array interface."""
     options: dict[str, tuple[str, ...]] = {
         "_CUDA_ARRAY_INTERFACE_SYNC": ("0", "false", "off", "no"),
         "_CUDA_ARRAY_INTERFACE_EXPORT_VERSION": ("0", "1", "2"),
@@ -105,8 +103,7 @@ def _switched_off() -> list[str]:
 
 
 def stream_info(obj: Any, array: Descriptor, memory: Memory) -> StreamInfo | None:
-    """Is the stream that the CUDA array interface names alive, also when its dict is gone? None
-    without a driver.
+    """Is the CUDA array interface's stream alive, also without its dict? None without a driver.
 
     `error` is the driver's word.
     """
@@ -140,8 +137,7 @@ def _dead(access: DeviceAccess, stream: int) -> str | None:
 def pending_info(
     again: Callable[[], Any], on_stream: Callable[[int], Any] | None, memory: Memory
 ) -> PendingInfo | None:
-    """For each way out of a fresh object with pending work: did the reader get the bytes of that
-    work?
+    """For each way out of a fresh object with pending work: did the reader get that work's bytes?
 
     The ways are "CAI", "DL" and "DL dl_device", None for one that is not there or cannot be read;
     "CAI stream" tells whether that interface named a stream, "DX stream" whether the exchange table
@@ -264,9 +260,7 @@ class _Pending:
         return answer.result == 0 and answer.value == self._own_stream
 
     def _keep_pending(self, array: Descriptor, stream: int) -> int:
-        """Settles everything, then leaves a slow fill of the whole hull on the stream; returns its
-        byte.
-        """
+        """Settles all, then leaves a slow fill of the hull on the stream; returns its byte."""
         self._access.synchronize(0)
         self._value += 1
         low, high = array.span or (array.address, array.address)  # `info()` lets no empty array in

@@ -201,9 +201,7 @@ def _asked_kind(device: str | None) -> str:
 
 
 def _given_kind(s: Subject, device: str | None, every: list[Descriptor]) -> tuple[str, bool]:
-    """(what kind of memory it is, whether it is the one that was asked), by DLPack's and the
-    driver's word.
-    """
+    """(the kind of memory, whether it is the requested one), by DLPack's and the driver's word."""
     if device is None:
         return f"device {every[0].device}", any(array.is_host for array in every)
     stated = {array.device[0] for array in every if array.interface == "DL"}
@@ -354,9 +352,7 @@ def _is_row_major(array: Descriptor) -> bool:
 def _padded_strides(
     array: Descriptor, layout: tuple[int, ...], alignment_bytes: int
 ) -> tuple[int, ...]:
-    """The storage spec's byte strides: the contiguous extent is the next multiple of the
-    alignment's unit.
-    """
+    """The storage spec's byte strides: the contiguous extent is padded to the alignment's unit."""
     unit = alignment_bytes // gcd(alignment_bytes, array.itemsize)
     strides, step_bytes = [0] * array.ndim, array.itemsize
     for axis in sorted(range(array.ndim), key=lambda axis: -layout[axis]):

@@ -46,7 +46,7 @@ class _ArrayExporter:
 
 
 class ObservedDataInterface(ObservedExport):
-    """An exporter whose entry is out of date until it is acquired; it notes the order of the hooks."""
+    """An exporter whose entry is out of date until acquired; it notes the order of the hooks."""
 
     def __init__(self, export: Export, block: Block) -> None:
         super().__init__(export, block)

@@ -1,5 +1,4 @@
-"""Info on `__gt_data_interface__` in use: its hooks called in order, and what the acquired side
-then holds.
+"""Info on `__gt_data_interface__` in use: its hooks in order, and what the acquired side holds.
 
 An object with an entry for the host and one for the device may keep two copies. Whether they are
 kept equal shows only after a write: through one entry, as a stencil would (acquire, write, touch,
@@ -66,9 +65,7 @@ def add_attributes(info: Observation, obj: Any, groups: frozenset[str]) -> None:
 
 
 def _has_mirrors(held: Held) -> bool:
-    """Whether the host's and CUDA's array interface name different memory, and no data interface
-    speaks of it.
-    """
+    """Whether the host's and CUDA's interface differ in memory, and no data interface says so."""
     host, device = held.found.get("AI"), held.found.get("CAI")
     if host is None or device is None or held.info.gt_data is not None:
         return False
@@ -140,7 +137,7 @@ def use_interfaces_as_entries(obj: Any, memory: Memory) -> dict[str, bool | None
 
 
 class _Standing:
-    """The data interface that an object's array interfaces stand for (GT-08): there are no hooks."""
+    """The data interface that an object's array interfaces stand for (GT-08), without hooks."""
 
     def __init__(self, obj: Any) -> None:
         self._obj = obj
@@ -209,7 +206,7 @@ class _Side:
             space.write(address, value)
 
     def write_late(self, array: Descriptor, values: list[bytes]) -> None:
-        """The same as a stencil would: what it writes on the device is pending when this returns."""
+        """The same as a stencil would: its work on the device is pending when this returns."""
         if array.device[0] == CPU:
             self.write(array, values)
             return
@@ -221,17 +218,13 @@ class _Side:
 
 
 def _places(array: Descriptor) -> list[int]:
-    """The addresses of the first and the last element: a copy that stops too early shows, as one
-    that never starts.
-    """
+    """First and last element's addresses: they show copies that stop early or never start."""
     last = tuple(extent - 1 for extent in array.shape)
     return [array.address, array.address + array.offset_of(last)]
 
 
 def _passed_on(source: _Side, target: _Side) -> bool | None:
-    """Whether bytes written through one entry are read through the other; None where that cannot be
-    tried.
-    """
+    """Are bytes written through one entry read through the other? None if it cannot be tried."""
     enter(Stage.GT, f"write={source.key}")
     written = source.acquire()
     if written is None or not _can_be_tried(written, source.memory):
@@ -255,9 +248,7 @@ def _passed_on(source: _Side, target: _Side) -> bool | None:
 
 
 def _can_be_tried(array: Descriptor, memory: Memory) -> bool:
-    """Whether there is something that may be written: no read-only memory, no pointers, a way to
-    the device.
-    """
+    """Whether something may be written: not read-only, no pointers, a way to the device."""
     return (
         array.span is not None
         and array.readonly is False
@@ -283,7 +274,7 @@ def _put_back(source: _Side, target: _Side, before: list[bytes]) -> None:
 
 
 def _attributes(obj: Any) -> dict[str, Value]:
-    """The attributes of GT4Py's protocol and of `gt4py.next` fields that the allocation rules read."""
+    """The attributes of GT4Py's protocol and `gt4py.next` fields that the allocation rules read."""
     info = {}
     for name in ("__gt_dims__", "__gt_origin__", "default_origin"):
         enter(Stage.GT, f"{name}")
@@ -301,8 +292,7 @@ def _domain_starts(obj: Any) -> list[Value] | None:
 
 
 def _naming_info(obj: Any) -> NamingInfo | None:
-    """How the accessor of a named array (xarray's `DataArray`) deals with names (GT-11); None for
-    other objects.
+    """How a named array's accessor (xarray's `DataArray`) treats names (GT-11); None for others.
 
     `renamed` has the names after two dimensions have exchanged theirs (one: got another).
     """

@@ -161,7 +161,8 @@ def array_interfaces_stand_for_entries(s: Subject) -> Verdict:
             source, _, target = direction.partition(">")
             return fail(
                 "two sides that stay equal without acquire and touch, which are absent",
-                f"the values written through {_STANDS_FOR[source]} are not in {_STANDS_FOR[target]}",
+                f"the values written through {_STANDS_FOR[source]} "
+                f"are not in {_STANDS_FOR[target]}",
             )
     return ok() if True in passed_on.values() else unsupported("memory that is not written")
 

@@ -18,9 +18,7 @@ from .numpy import numpy_dtype
 
 
 class PlaneProducer(HostProducer):
-    """The plane of a grey `VideoFrame`: height x width through DLPack, raw bytes through the
-    buffer.
-    """
+    """The plane of a grey `VideoFrame`: height x width by DLPack, raw bytes by the buffer."""
 
     name = "av"
     no_views = "a plane has no views"

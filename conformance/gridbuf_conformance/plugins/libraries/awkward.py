@@ -1,5 +1,4 @@
-"""Awkward Array's `Index`: the buffers of offsets inside its arrays, the part of it that exports
-memory.
+"""Awkward Array's `Index`: the offsets inside its arrays, the part of it that exports memory.
 
 Its arrays have only `__array__`, which returns NumPy's arrays.
 """

@@ -1,4 +1,4 @@
-"""CTranslate2's `StorageView`: what it takes and gives; made of a NumPy array it shares the memory."""
+"""CTranslate2's `StorageView`, as input and output; of a NumPy array it shares the memory."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""The memoryview type that Cython's modules hand to Python, as scikit-learn's `KDTree.data` shows
-it.
+"""The memoryview type that Cython's modules hand to Python, as in scikit-learn's `KDTree.data`.
 
 The type is Cython's and compiled into each module; the version in the report is scikit-learn's.
 """

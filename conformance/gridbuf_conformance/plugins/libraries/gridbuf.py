@@ -1,5 +1,4 @@
-"""gridbuf's two front ends: the native `Buffer` with every interface, and the plain-array
-functions.
+"""gridbuf's two front ends: the native `Buffer` with every interface, and plain-array functions.
 
 Both are judged from outside like everyone else's: only their public allocation functions are used.
 Buffers in device, pinned and managed memory are made on a CUDA device where there is one, and on
@@ -35,9 +34,7 @@ def keywords(plan: Plan) -> dict[str, Any]:
 
 
 class _Described:
-    """The array interface alone: NumPy would take the buffer, and cannot read the format of a
-    swapped `g`.
-    """
+    """The array interface alone: NumPy prefers the buffer and cannot read a swapped `g` in it."""
 
     def __init__(self, array: gridbuf.Buffer) -> None:
         self.owner = array

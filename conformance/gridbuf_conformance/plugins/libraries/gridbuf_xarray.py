@@ -1,5 +1,4 @@
-"""xarray's `DataArray` over a storage of gridbuf, with the accessor that `gridbuf.xarray`
-registers.
+"""xarray's `DataArray` over a storage of gridbuf, with the accessor of `gridbuf.xarray`.
 
 It has `__gt_data_interface__` and `__gt_dims__` alone: what xarray adds to an array are names.
 """

@@ -106,9 +106,7 @@ class GridbufNextProducer(AllocatorProducer):
 
 
 class FieldProducer(HostProducer):
-    """Fields over any dimensions, with the interfaces that `gridbuf.gt4py.next` adds to those of
-    GT4Py.
-    """
+    """Fields over any dimensions, with the interfaces of GT4Py and `gridbuf.gt4py.next`."""
 
     name = "gridbuf.next.fields"
     version = GridbufNextProducer.version

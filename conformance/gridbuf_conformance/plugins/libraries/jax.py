@@ -1,4 +1,4 @@
-"""JAX arrays on the CPU. They are immutable: every plan that asks for writable memory is declined."""
+"""JAX arrays on the CPU. They are immutable: plans that ask for writable memory are declined."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DTYPES = ("float64", "float32", "float16", *INTEGERS, "bool", "complex64", "com
 
 
 class JaxProducer(HostProducer):
-    """`jax.numpy.array` of a copy, with 64-bit types switched on. Slices of JAX arrays are copies."""
+    """`jax.numpy.array` of a copy, with 64-bit types switched on. Slices are copies."""
 
     name = "jax"
     no_views = "its views are new arrays"

@@ -1,6 +1,4 @@
-"""NumPy arrays of ml_dtypes' element types: the type's name and size come from ml_dtypes, all else
-from NumPy.
-"""
+"""NumPy arrays of ml_dtypes' element types, whose names and sizes come from ml_dtypes."""
 
 from __future__ import annotations
 

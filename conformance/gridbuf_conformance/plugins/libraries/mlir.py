@@ -1,6 +1,4 @@
-"""MLIR's `DenseElementsAttr`: constants of a program, exported as buffers by the bindings that JAX
-ships.
-"""
+"""MLIR's `DenseElementsAttr`: a program's constants, exported as buffers by JAX's bindings."""
 
 from __future__ import annotations
 
@@ -19,7 +17,7 @@ _DTYPES = ("float64", "float32", "float16", "int64", "int32", "int16")
 
 
 class DenseElementsProducer(HostProducer):
-    """`DenseElementsAttr.get` of a copy; a tensor of equal elements is kept as one, with strides 0."""
+    """`DenseElementsAttr.get` of a copy, which keeps equal elements as one, with strides 0."""
 
     name = "mlir"
     no_views = "an attribute has no views"

@@ -1,4 +1,4 @@
-"""MLX's arrays on the processor. Slices and transposed arrays share memory once they are evaluated."""
+"""MLX's arrays on the processor. Slices and transposed arrays share memory after evaluation."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""NumPy's `ndarray`, allocated by `numpy.empty` and, for any layout, transposed; its scalars, and
-unusual arrays.
-"""
+"""NumPy's `ndarray`, by `numpy.empty` and a transposition; its scalars, and unusual arrays."""
 
 from __future__ import annotations
 
@@ -52,7 +50,7 @@ def numpy_dtype(plan: Plan) -> np.dtype:
 
 
 def write_content(target: np.ndarray, plan: Plan) -> None:
-    """Copy the plan's content in, by index and not by address; nothing if the plan asks for none."""
+    """Copy the plan's content in, if it has any, by index and not by address."""
     if plan.fill is not None:
         content = np.frombuffer(plan.content(), numpy_dtype(plan)).reshape(plan.shape)
         if plan.dtype_info.padding:  # records are copied field by field
@@ -91,8 +89,7 @@ class NumPyProducer(HostProducer):
 
 
 class ScalarProducer(HostProducer):
-    """NumPy's scalars, such as `numpy.float64(1)`: immutable, with the interfaces of an array of no
-    dimensions.
+    """NumPy's scalars, such as `numpy.float64(1)`: immutable, with the interfaces of 0-d arrays.
 
     What `__array_interface__` describes is a temporary array; whether it says that a temporary can
     be written is not judged, so that by default the scalars answer for its address and for their
@@ -115,8 +112,7 @@ class ScalarProducer(HostProducer):
 
 
 class ReferencesProducer(HostProducer):
-    """Arrays of references, whose elements are not in the array's memory: Python objects and
-    strings of any width.
+    """Arrays of references, whose elements are elsewhere: Python objects and strings of any width.
 
     `bytes5` is asked as `object`, `str3` as `StringDType` (from NumPy 2 on).
     """
@@ -135,8 +131,7 @@ class ReferencesProducer(HostProducer):
 
 
 class FieldProducer(NumPyProducer):
-    """The field of a packed record: strides that are not multiples of the item's size, also along
-    axes of extent 1.
+    """A packed record's field: strides are no multiples of the item's size, also at extent 1.
 
     Axes of extent 1, and those of arrays without elements, have any stride at all.
     """

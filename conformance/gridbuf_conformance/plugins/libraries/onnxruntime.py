@@ -1,6 +1,4 @@
-"""ONNX Runtime's `OrtValue`: a tensor that a session takes or gives; on the host it shares NumPy's
-memory.
-"""
+"""ONNX Runtime's `OrtValue`: a session's input or output; on the host it shares NumPy's memory."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ _DTYPES = (
 
 
 class PaddleProducer(HostProducer):
-    """`paddle.to_tensor` of a copy, transposed for other layouts; Paddle has at most 9 dimensions."""
+    """`paddle.to_tensor` of a copy, transposed for other layouts; at most 9 dimensions."""
 
     name = "paddle"
     capabilities = Capabilities(

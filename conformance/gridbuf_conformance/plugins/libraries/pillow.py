@@ -1,6 +1,4 @@
-"""Pillow's images: two dimensions of one band; `__array_interface__` exports a copy of the pixels
-as bytes.
-"""
+"""Pillow's images: two dimensions, one band; `__array_interface__` exports a copy as bytes."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""PyArrow's arrays (one dimension, DLPack), tensors (any number) and buffers (bytes; both the
-buffer protocol).
-"""
+"""PyArrow's arrays (1-d, DLPack); tensors (n-d) and buffers (bytes), by the buffer protocol."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""pygame's surfaces: `get_view` exports the pixels, column by column; `PixelArray` does, and can be
-sliced.
+"""pygame's surfaces: `get_view` exports columns of pixels; so does `PixelArray`, also sliced.
 
 Both pygame and pygame-ce are imported as `pygame`; the version says which it is.
 """
@@ -33,9 +32,7 @@ class _PygameProducer(HostProducer):
 
 
 class SurfaceProducer(_PygameProducer):
-    """`Surface.get_view("2")`: a `BufferProxy` of width x height pixels; rows are padded to 4
-    bytes.
-    """
+    """`Surface.get_view("2")`: a `BufferProxy` of width x height pixels, rows padded to 4 bytes."""
 
     name = "pygame"
     no_views = "a view of a surface has no views"

@@ -1,6 +1,4 @@
-"""pyzmq's `Frame`: a message that exports its bytes. Without a copy it exports the memory that it
-was made of.
-"""
+"""pyzmq's `Frame`: a message that exports its bytes; without a copy, its source's memory."""
 
 from __future__ import annotations
 
@@ -15,9 +13,7 @@ _READONLY = MmapProducer()
 
 
 class FrameProducer(FlatBytesProducer):
-    """`zmq.Frame` of a copy; for read-only plans a frame, not a copy, of pages that cannot be
-    written.
-    """
+    """`zmq.Frame` of a copy; for read-only plans a frame over pages that cannot be written."""
 
     name = "pyzmq"
     capabilities = flat_bytes(readonly=(False, True))

@@ -1,6 +1,4 @@
-"""skia-python's `Bitmap` of grey pixels. Its array interface leads to its buffer, without an
-address.
-"""
+"""skia-python's `Bitmap` of grey pixels. Its array interface has its buffer, and no address."""
 
 from __future__ import annotations
 

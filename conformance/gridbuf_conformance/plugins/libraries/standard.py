@@ -1,5 +1,4 @@
-"""Producers of the standard library's own memory: they need only Python, so every report can have
-them.
+"""Producers of the standard library's own memory: they need only Python.
 
 All of them hold bytes the operating system gave to the interpreter, in row-major order. None of
 them has an allocator with a choice of layout or alignment, so none of the storage spec's keys is
@@ -66,8 +65,7 @@ class ByteArrayProducer(_FlatBytesProducer):
 
 
 class MmapProducer(_FlatBytesProducer):
-    """`mmap.mmap`: anonymous pages, or for read-only plans a temporary file mapped with
-    `ACCESS_READ`.
+    """`mmap.mmap`: anonymous pages, or for read-only plans a temporary file with `ACCESS_READ`.
 
     The only type here that can be asked for gigabytes: untouched pages cost nothing.
     """
@@ -145,9 +143,7 @@ _CAST_FORMATS = {
 
 
 class MemoryViewProducer(_StandardProducer):
-    """`memoryview`: any number of dimensions by `cast`, over `bytes` for read-only plans, else a
-    `bytearray`.
-    """
+    """`memoryview`: any rank by `cast`, over `bytes` for read-only plans, else a `bytearray`."""
 
     name = "memoryview"
     capabilities = Capabilities(
@@ -236,9 +232,7 @@ _SWAPPED_RECORDS = {_Record: _SwappedRecord, _Padded: _SwappedPadded}
 
 
 class CtypesProducer(_StandardProducer):
-    """`ctypes`: a simple type for 0-d plans, nested arrays of it for the rest; swapped types for
-    swapped order.
-    """
+    """`ctypes`: simple types for 0-d plans, else nested arrays; swapped types for swapped order."""
 
     name = "ctypes"
     capabilities = Capabilities(

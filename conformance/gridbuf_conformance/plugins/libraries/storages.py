@@ -107,9 +107,7 @@ class ManagedStorageProducer(_Storages):
 
 
 class StorageProducer(_Storages):
-    """All four: by the plan's device, and in device memory with and without a host buffer, by the
-    plan's seed.
-    """
+    """All four: by the plan's device; in device memory, its seed decides on a host buffer."""
 
     name = "gridbuf.storage"
     capabilities = replace(_KEYS, devices=(None, "gpu", "managed"))

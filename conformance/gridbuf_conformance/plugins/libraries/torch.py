@@ -15,17 +15,16 @@ from ...producers.base import HostProducer, viewed
 from .standard import MmapProducer
 
 _NAMES = (
-    *("float64", "float32", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float64", "float32", "float16", "bfloat16", "int8", "int16", "int32", "int64"),
+    *("uint8", "uint16", "uint32", "uint64"),
     *("bool", "complex64", "complex128", "float8_e4m3fn", "float8_e5m2"),
-)  # fmt: skip
+)
 _DTYPES = {name: getattr(torch, name) for name in _NAMES if hasattr(torch, name)}
 """PyTorch 1.12 has neither wide unsigned integers nor float8."""
 
 
 class TorchProducer(HostProducer):
-    """Dense tensors. They have no read-only form, no byte order but the native one, no negative
-    strides.
-    """
+    """Dense tensors: never read-only, only native byte order, no negative strides."""
 
     name = "torch"
     capabilities = Capabilities(
@@ -131,9 +130,7 @@ class SparseProducer(TorchProducer):
 
 
 class OpaqueProducer(TorchProducer):
-    """Tensors whose elements are not the numbers in memory: quantized, conjugated when read,
-    nested.
-    """
+    """Tensors whose elements are not the numbers in memory: quantized, conjugated, nested."""
 
     name = "torch.opaque"
     capabilities = replace(
@@ -154,9 +151,7 @@ class OpaqueProducer(TorchProducer):
 
 
 class StridedProducer(TorchProducer):
-    """`torch.as_strided`: any stride along axes of extent 1, and along all axes of a tensor without
-    elements.
-    """
+    """`torch.as_strided`: any stride along axes of extent 1, and along all of empty tensors."""
 
     name = "torch.strided"
     capabilities = replace(TorchProducer.capabilities, layouts="C", max_nbytes=2**20)

@@ -1,6 +1,4 @@
-"""VTK's data arrays: tuples of numbers, by default one after the other (AOS), or a block a
-component (SOA).
-"""
+"""VTK's data arrays: tuples of numbers, by default adjacent (AOS), or a block a component (SOA)."""
 
 from __future__ import annotations
 
@@ -20,9 +18,7 @@ _DTYPES = ("float64", "float32", *INTEGERS)
 
 
 class AosProducer(HostProducer):
-    """`vtkDoubleArray` and the like, by `numpy_to_vtk` of a copy: one dimension, or tuples of
-    components.
-    """
+    """`vtkDoubleArray` and the like, by `numpy_to_vtk` of a copy: one dimension, or tuples."""
 
     name = "vtk"
     no_views = "its arrays have no views"

@@ -16,7 +16,7 @@ _NUMPY = NumPyProducer()
 
 
 class XarrayProducer(HostProducer):
-    """`DataArray(array, dims=…)`: named dimensions, and `__array__` as the only way to the memory."""
+    """`DataArray(array, dims=…)`: named dimensions; `__array__` alone leads to the memory."""
 
     name = "xarray"
     capabilities = _NUMPY.capabilities

@@ -1,4 +1,4 @@
-"""python-zstandard's `BufferWithSegments`: what it decompresses many frames into; one segment here."""
+"""python-zstandard's `BufferWithSegments` of many decompressed frames; one segment here."""
 
 from __future__ import annotations
 

@@ -25,12 +25,20 @@ class Array:
     plan: Plan
 
 
-_CLASSIC = ("float64", "float32", "int64", "int32", "int16", "int8", "uint64", "uint32", "uint16", "uint8")  # fmt: skip
+_CLASSIC = (
+    *("float64", "float32", "int64", "int32", "int16", "int8"),
+    *("uint64", "uint32", "uint16", "uint8"),
+)
 _LATER = ("bool", "float16", "complex64", "complex128", "bfloat16", "float8_e4m3fn", "float8_e5m2")
 _OTHER = ("longdouble", "datetime64[ns]", "timedelta64[ns]", "bytes5", "str3", "struct")
 _SHAPES = ((), (1,), (2, 3), (2, 3, 2), (2, 1, 3, 2), (1, 2, 1, 3, 2))
 _EMPTY = ((0,), (0, 3), (2, 0, 3))
-_ORDERS = (((3, 2), (1, 0)), ((2, 3, 4), (2, 1, 0)), ((2, 3, 4), (1, 2, 0)), ((2, 2, 3, 2), (3, 2, 1, 0)))  # fmt: skip
+_ORDERS = (
+    ((3, 2), (1, 0)),
+    ((2, 3, 4), (2, 1, 0)),
+    ((2, 3, 4), (1, 2, 0)),
+    ((2, 2, 3, 2), (3, 2, 1, 0)),
+)
 _VIEWS: dict[str, tuple[tuple[tuple[int, ...], tuple[Any, ...]], ...]] = {
     "steps": (
         ((9,), (("slice", 0, None, None, 2),)),

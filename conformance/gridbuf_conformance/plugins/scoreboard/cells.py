@@ -1,5 +1,4 @@
-"""One cell: a producer makes an array, a consumer of another library takes it, and what arrives is
-observed.
+"""One cell: what arrives when another library's consumer takes a producer's array.
 
 This runs in a worker, which `run` starts. Values are compared with the plan: a third party, which
 neither library computes. Numbers are read by the `tolist` of the result, else through its
@@ -179,9 +178,7 @@ def _other(plan: Plan, seed: int) -> Plan:
 
 
 def _others(producer: Any, plan: Plan) -> list[Any]:
-    """Arrays of the plan with other elements. Dropped at once, they leave these in memory that is
-    free.
-    """
+    """Arrays of the plan with other elements. Dropped at once, they leave these in free memory."""
     return [make(producer, _other(plan, seed), 1)[0] for seed in range(1, _OTHERS)]
 
 
@@ -221,9 +218,7 @@ _Seen = tuple["tuple[int, ...] | None", list[Any]]
 
 
 def shown(array: Any, plan: Plan) -> list[Any]:
-    """The elements of a result as the scoreboard reads them: numbers, or bytes; empty if it shows
-    none.
-    """
+    """The elements of a result as the scoreboard reads them: numbers or bytes; empty for none."""
     seen = _read(array, plan, Memory())
     return seen[1] if seen else []
 
@@ -231,7 +226,7 @@ def shown(array: Any, plan: Plan) -> list[Any]:
 def _read(
     array: Any, plan: Plan, memory: Memory, flat: bool = False, from_memory: bool = False
 ) -> _Seen | None:
-    """The elements as the array itself shows them; None if it shows nothing that can be compared."""
+    """The elements as the array shows them; None if it shows nothing comparable."""
     size = plan.itemsize
     if flat:
         raw = _plain(array, memory, from_memory)
@@ -376,9 +371,7 @@ def _shape_mistake(seen: _Seen, plan: Plan) -> str:
 
 
 def _is_other_rank(seen: _Seen, plan: Plan) -> bool:
-    """Whether the shapes differ in axes of one element only, or are of empty arrays of another
-    rank.
-    """
+    """Whether the shapes differ in axes of extent 1 only, or are of empty arrays of other ranks."""
     shape, wanted = seen[0] or (), plan.view_map.shape
     if len(shape) == len(wanted) or not seen[1]:
         return len(shape) != len(wanted)
@@ -410,7 +403,7 @@ def _described(array: Any, memory: Memory) -> tuple[dict[str, Descriptor], list[
 
 
 class _Mark:
-    """One element with another value, written into the memory of the producer, and removed again."""
+    """One element with another value, written into the producer's memory, and removed again."""
 
     def __init__(self, memory: Memory, address: int, old: bytes, new: bytes, plan: Plan) -> None:
         self._memory, self._address, self._old, self._new, self._plan = (
@@ -455,9 +448,7 @@ class _Mark:
 
 
 def _overlap(one: dict[str, Descriptor], other: dict[str, Descriptor]) -> bool | None:
-    """Whether two arrays have memory in common; None if an interface is missing, or an array is
-    empty.
-    """
+    """Whether two arrays share memory; None if an interface is missing or an array is empty."""
     spans = [[a.span for a in arrays.values() if a.span] for arrays in (one, other)]
     if not all(spans):
         return None

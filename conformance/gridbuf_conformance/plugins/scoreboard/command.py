@@ -19,17 +19,17 @@ if TYPE_CHECKING:
     from ...cli.arguments import Commands
 
 _EPILOG = """\
-Each cell is a producer, a consumer and 66 arrays. Two libraries share a process; a crash or a hang is an outcome.
-Without --compare the exit code is 0 whatever the libraries do; with it, 1 says that a cell changed.
-The table [tool.gridbuf-conformance.interop] of pyproject.toml has the defaults of --library,
---against and --compare.
+Each cell is a producer, a consumer and 66 arrays. Two libraries share a process; a crash or a hang
+is an outcome. Without --compare the exit code is 0 whatever the libraries do; with it, 1 says that
+a cell changed. The table [tool.gridbuf-conformance.interop] of pyproject.toml has the defaults of
+--library, --against and --compare.
 
 examples:
   gridbuf-conformance interop
   gridbuf-conformance interop --library numpy --against PyTorch,jax --report interop.html
-  gridbuf-conformance interop --producer mylib.testing:Producer --against numpy --save expected.json
-  gridbuf-conformance interop --producer mylib.testing:Producer --against numpy --compare expected.json
-  gridbuf-conformance interop --read expected.json --script 'numpy torch.from_dlpack read-only int32'"""
+  gridbuf-conformance interop --producer mylib.testing:Producer --against numpy --save seen.json
+  gridbuf-conformance interop --producer mylib.testing:Producer --against numpy --compare seen.json
+  gridbuf-conformance interop --read seen.json --script 'numpy torch.from_dlpack read-only int32'"""
 
 
 def add(command: Commands) -> None:
@@ -48,7 +48,8 @@ def add(command: Commands) -> None:
             metavar="TARGET",
             action="append",
             default=[],
-            help=f"one more {side}, as `check` takes it; its library is its module or file; can be repeated",
+            help=f"one more {side}, as `check` takes it; "
+            "its library is its module or file; can be repeated",
         )
     add_config(interop)
     interop.add_argument("--save", type=Path, metavar="FILE", help="write the record")
@@ -149,7 +150,7 @@ def _script(record: Any, text: str) -> str:
     cell = next((cell for cell in record.cells if cell.key == (producer, consumer)), None)
     if cell is None or array not in board.ARRAYS:
         raise UsageError(
-            f"--script {text!r} must be 'PRODUCER CONSUMER ARRAY', with a cell of the record and one of "
-            f"the arrays {', '.join(board.ARRAYS)}"
+            f"--script {text!r} must be 'PRODUCER CONSUMER ARRAY', "
+            f"with a cell of the record and one of the arrays {', '.join(board.ARRAYS)}"
         )
     return board.standalone(record, cell, array).rstrip()

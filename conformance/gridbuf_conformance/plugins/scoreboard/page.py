@@ -36,9 +36,7 @@ _HARM = {name for name, (letter, _) in OUTCOMES.items() if letter in HARM}
 
 
 def render(records: Sequence[Record], changes: Sequence[str] | None = None) -> str:
-    """The page of these records; `changes` are the differences since the last run, if they are
-    known.
-    """
+    """The page of these records; `changes` are the differences since the last run, if known."""
     boards = [_Board(record, f"r{number}") for number, record in enumerate(records)]
     rows = [
         (
@@ -142,9 +140,7 @@ class _Board:
         )
 
     def findings(self, cell: Cell) -> list[findings.Finding]:
-        """The findings whose replay drives the producer or the consumer, for a cell that is not all
-        right.
-        """
+        """The findings whose replay drives the producer or consumer of a cell that is not right."""
         if not set(cell.outcomes) - set(RIGHT) - {"-"}:
             return []
         sides = {cell.producer: "producer", cell.consumer: "consumer"}
@@ -181,7 +177,8 @@ def on_console(record: Record, console: Console) -> None:
         table.add_row(source, *cells, f"{100 * right // counted} %" if counted else "")
     console.print(table)
     console.print(
-        "share of the arrays that both libraries describe and that arrive unharmed; ! a way does harm"
+        "share of the arrays that both libraries describe and that arrive unharmed; "
+        "! a way does harm"
     )
     for cell in record.cells:
         for name, (letter, _) in OUTCOMES.items():
@@ -190,8 +187,9 @@ def on_console(record: Record, console: Console) -> None:
                     (t for t, arrays in cell.messages.items() if cell.outcome(arrays[0]) == name),
                     "",
                 )
-                line = f"{cell.producer} → {cell.consumer}: {name} on {cell.outcomes.count(letter)}: {text}"
-                console.print(one_line(line), markup=False, soft_wrap=True)
+                pair, count = f"{cell.producer} → {cell.consumer}", cell.outcomes.count(letter)
+                line = one_line(f"{pair}: {name} on {count}: {text}")
+                console.print(line, markup=False, soft_wrap=True)
     for library, reason in record.skipped.items():
         console.print(f"{library}: {one_line(reason)}", markup=False, soft_wrap=True)
 

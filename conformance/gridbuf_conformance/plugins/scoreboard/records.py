@@ -53,8 +53,7 @@ _NAMES = {letter: name for name, letter in _LETTERS.items()}
 
 @dataclass
 class Cell:
-    """One producer and one consumer. `flat` says that the consumer takes plain bytes; such cells
-    have no score.
+    """A producer and a consumer. If `flat`, it takes plain bytes: such cells have no score.
 
     `messages` has, for each text, the names of the arrays that it belongs to.
     """
@@ -154,9 +153,7 @@ def load(path: Path) -> Record:
 
 
 def differences(old: Record, new: Record) -> list[str]:
-    """What changed in the cells of the new record, one line for each cell and change, and what is
-    missing.
-    """
+    """What changed in the new record, a line for each cell and change, and what is missing."""
     before = {cell.key: cell for cell in old.cells}
     lines = []
     for cell in sorted(new.cells, key=lambda cell: cell.key):
@@ -283,7 +280,7 @@ def _count(found: dict[str, tuple[int, int]], feature: str, cells: list[Cell], a
 
 
 def standalone(record: Record, cell: Cell, array: str) -> str:
-    """A program that repeats one exchange, with its packages in its header; it prints both arrays."""
+    """A program that repeats one exchange and prints both arrays; its header has its packages."""
     versions: Mapping[str, str] = record.libraries
     named = sorted({cell.source, cell.target} & versions.keys() - {"python"})
     packages = ", ".join(

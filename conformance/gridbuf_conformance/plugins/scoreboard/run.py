@@ -20,8 +20,7 @@ _ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3"}
 
 @dataclass(frozen=True)
 class Selection:
-    """What is run: all pairs of all libraries, or those of `libraries` with `against`, in both
-    directions.
+    """What is run: all pairs of libraries, or those of `libraries` with `against`, both directions.
 
     `producers` and `consumers` are further targets; they belong to the chosen libraries. Any name
     of a library is one.
@@ -77,9 +76,7 @@ def _here(name: str, known: Sequence[str]) -> str:
 
 
 def _targets(side: str, entries: Any, more: Iterable[str]) -> dict[str, str]:
-    """The targets of a side with their library: one for each kind of array that a library exports
-    in full.
-    """
+    """The targets of a side with their library: one for each kind of array exported in full."""
     chosen = {
         name: entry.library.module
         for name, entry in entries.items()
