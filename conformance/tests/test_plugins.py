@@ -1,4 +1,4 @@
-"""A package that announces a plug-in adds an interface's rules, a library and its known failures."""
+"""A package that announces a plug-in adds the rules of an interface, and a library."""
 
 from __future__ import annotations
 

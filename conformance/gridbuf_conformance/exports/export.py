@@ -70,10 +70,11 @@ class Variant:
     `described` turns the shape of the array into the described shape, if they differ;
     `is_retyped` says that the elements are said to be of another type of the same size.
     `is_robust`: no text demands that a consumer takes or refuses the export; on it, the first rule
-    has the level ROBUST. `may_be_refused`: no text says that a consumer must take it: a clean refusal is an
-    advisory, a wrong result a failure. `compared`: the plain export is made in any case, for checks that compare
-    the two. `threads`: so many threads call the consumer with the exporter at the same time; 0 for
-    plain calls, of which there are `calls`. All results are kept until the last call has returned.
+    has the level ROBUST. `may_be_refused`: no text says that a consumer must take it: a clean
+    refusal is an advisory, a wrong result a failure. `compared`: the plain export is made in any
+    case, for checks that compare the two. `threads`: so many threads call the consumer with the
+    exporter at the same time; 0 for plain calls, of which there are `calls`. All results are kept
+    until the last call has returned.
     `bend` edits what the interface hands out; its arguments are those that the interface passes.
 
     Raises ValueError for an expectation that there is not, and for no rules.
@@ -191,8 +192,8 @@ class Interface:
     to take before this one is asked of it, because the texts then ask it to take this one as well:
     "dlpack" is that of "dlpack-legacy". With None, whether it is taken is found out, and a refusal
     of its simplest export is not a failure, unless the consumer is documented to take it: then
-    `taken_rule` fails. `plain_rules`: the rules of plain exports with "complex" or "swapped" numbers,
-    "records" or "strides". `shifts`: by variant, how many bytes its memory is off its
+    `taken_rule` fails. `plain_rules`: the rules of plain exports with "complex" or "swapped"
+    numbers, "records" or "strides". `shifts`: by variant, how many bytes its memory is off its
     alignment. `unavailable` says why this machine cannot export through it at all; empty where it
     can.
     """
