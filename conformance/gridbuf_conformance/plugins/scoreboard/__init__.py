@@ -1,4 +1,4 @@
-"""The interop scoreboard: which library passes which array to which other library, and what
+"""The scoreboard: which library passes which array to which other library, and what
 arrives.
 
 `arrays` has the fixed set of arrays, as plans. `cells` runs in a worker with two libraries and
