@@ -12,7 +12,9 @@ from pathlib import Path
 import interop
 import pytest
 import venvs
+from records import ROOT
 
+from gridbuf_conformance import cli
 from gridbuf_conformance.plugins.scoreboard import ARRAYS, load, page, records
 from gridbuf_conformance.plugins.scoreboard.records import Cell, Record
 from gridbuf_conformance.targets import CannotLoad
@@ -52,6 +54,29 @@ def test_defects_of_trackers_are_found_where_they_are_and_absent_elsewhere(capsy
 
 def test_the_page_of_all_records_is_the_same_twice():
     assert page.render([*RECORDED.values()]) == page.render([*RECORDED.values()])
+
+
+def test_the_pages_print_what_the_records_have(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    page = (ROOT / "docs/scoreboard.md").read_text("utf-8")
+    ((command, shown),) = re.findall(
+        r"<!-- output: gridbuf-conformance (.*?) -->\n```console\n\$ [^\n]*\n(.*?)```",
+        page,
+        re.DOTALL,
+    )
+    assert f"$ gridbuf-conformance {command}\n" in page
+    assert cli.main(command.split()) == 0
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert lines == shown.splitlines()
+
+
+def test_the_setting_of_the_page_is_one():
+    page = (ROOT / "docs/how-to/record-the-scoreboard.md").read_text("utf-8")
+    ((file, head),) = re.findall(r"<!-- setting: (\S+) -->\n```toml\n(.*?)```", page, re.DOTALL)
+    assert (ROOT / file).read_text("utf-8").startswith(head)
 
 
 # A setting that grows

@@ -11,7 +11,7 @@ import pytest
 
 from gridbuf_conformance import cli
 from gridbuf_conformance.engine import consumer_run, producer_run, run
-from gridbuf_conformance.known import Known, KnownError, KnownFailures, edit, parse
+from gridbuf_conformance.known import Known, KnownError, KnownFailures, edit, parse, read
 from gridbuf_conformance.outcomes import Outcome
 from gridbuf_conformance.plan import Plan, profiles
 from gridbuf_conformance.render.report import Report
@@ -185,6 +185,28 @@ def test_versions_select():
     assert check("Faulty", record(versions=">=1.5,<2")).exit_code == 0
     assert check("Faulty", record(versions="<1.5")).exit_code == 1
     assert check("Fixed", record(versions="<1.5")).exit_code == 0, "neither stale nor wrong here"
+
+
+NOT_COVERED = "known: faulty {} is covered, 1.5.0 is installed; the records do not apply"
+
+
+def test_records_for_other_versions_only_are_told():
+    first, second = record(versions="==1.4"), record(rule="AI-01", versions=">=2,<3")
+    report = check("Faulty", first, second)
+    assert report.data["notes"] == [NOT_COVERED.format("1.4 or >=2,<3")] and report.exit_code == 1
+    assert check("Faulty", first, lenient=True).data["notes"] == [NOT_COVERED.format("1.4")]
+    assert check("Faulty", first, rules="AI-01").data["notes"] == [], "AI-03 is not selected"
+    assert check("Faulty", first, record()).data["notes"] == [], "one record applies"
+    assert check("Faulty", first.replace("faulty", "numpy")).data["notes"] == []
+
+
+def test_a_shipped_file_says_which_version_it_covers(command, tmp_path):
+    (tmp_path / "p.py").write_text(PRODUCERS.read_text())
+    select = ("--rules", "PB-01", "--profile", "smoke", "--no-isolate")
+    code, out, err = command("check", "p.py:LaterNumPy", "--known", "numpy", *select)
+    (version,) = {one.versions for one in read(Path("numpy"))}
+    note = f"known: numpy {version[2:]} is covered, 99.5.5 is installed; the records do not apply"
+    assert note in " ".join(out.split()) and code == 0, out + err
 
 
 def test_a_rule_that_is_not_selected_is_not_replayed():

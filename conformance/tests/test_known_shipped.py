@@ -4,6 +4,7 @@ a reason.
 
 from __future__ import annotations
 
+import re
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -39,6 +40,14 @@ def _require_version(library: str) -> None:
 
 def test_the_files_are_those_of_three_libraries() -> None:
     assert tuple(RECORDS) == LIBRARIES and all(RECORDS.values())
+
+
+def test_the_page_has_the_release_of_each_file() -> None:
+    page = Path(__file__).parents[2] / "docs/how-to/check-your-library.md"
+    section = page.read_text("utf-8").split("### Records that the suite ships")[1]
+    rows = re.findall(r"^\| `(\w+)` \| (\S+) \|$", section.split("\n## ")[0], re.MULTILINE)
+    releases = {name: known.covered(records) for name, records in RECORDS.items()}
+    assert dict(rows) == releases
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

@@ -256,20 +256,16 @@ def zoo_pages(folder: Path) -> dict[str, str]:
     return pages
 
 
-SCOREBOARD = """
-## The recorded releases
-
-```{raw} html
-<p><a href="../interop.html">The scoreboard of all records</a> is one page, with a filter and the cells of each pair.</p>
-```
-"""
+MATRIX = """```{raw} html
+<p><a href="scoreboard-matrix.html">The matrix of all records</a>, with a filter and the cells of each pair</p>
+```"""
 
 
 def write_scoreboard(folder: Path) -> None:
     """The page of the records of `interop`, as a plain page."""
     folder.mkdir(parents=True, exist_ok=True)
     subprocess.run(
-        [sys.executable, ROOT / "zoo/interop.py", "page", folder / "interop.html"],
+        [sys.executable, ROOT / "zoo/interop.py", "page", folder / "scoreboard-matrix.html"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         check=True,
     )
@@ -498,7 +494,7 @@ def make_sources(folder: Path) -> None:
     pages.update(rule_pages(all_rules.page([*catalogue.load().values()])))
     libraries = sorted(page.removesuffix(".md") for page in pages if page.startswith("zoo/"))
     pages["zoo.md"] = zoo_page(pages["zoo.md"], libraries)
-    pages["how-to/run-the-scoreboard.md"] += SCOREBOARD
+    pages["scoreboard.md"] = pages["scoreboard.md"].replace("<!-- the matrix -->", MATRIX)
     pages["reference/cli.md"] = cli_page()
     pages.update(python_pages())
     pages.update({f"reference/cpp/{library}.md": cpp_page(library) for library in LIBRARIES})

@@ -87,6 +87,7 @@ def test_each_document_has_a_page(site):
         ("reference/rules/dl", "DL-01"),
         ("architecture", "<svg"),
         ("performance", "sizes.svg"),
+        ("scoreboard", "scoreboard-matrix.html"),
     ],
 )
 def test_the_reference_has(site, page, text):

@@ -17,7 +17,7 @@ from typing import Any
 from ..abi.device import Devices
 from ..info import Observation
 from ..info.values import type_name
-from ..known import KnownFailures
+from ..known import KnownFailures, covered
 from ..known.replays import State, declined_error, pinned_by_rule
 from ..outcomes import Outcome, Verdict
 from ..plan import Plan
@@ -295,9 +295,15 @@ class Run:
         names = (description.name, self._written)
         if not known.lenient:
             known.require_names(description.side, names)
-        entries = known.concerning(description.side, names, description.version)
         judged = self.tallies.keys() - self._newer
+        entries = known.concerning(description.side, names, description.version)
         entries = [one for one in entries if one.rule in judged]
+        others = [o for o in known.of_target(description.side, names) if o.rule in judged]
+        if others and not entries:
+            self.note(
+                f"known: {description.name} {covered(others)} is covered, "
+                f"{description.version} is installed; the records do not apply"
+            )
         for rule, pinned in pinned_by_rule(entries).items():
             self.tallies[rule].known = pinned
             self._pinned.update(pinned.plans)

@@ -23,8 +23,9 @@ without explanation, so a rule with both is FAIL.
 
 A record that does not match anything is an error (KnownError, exit code 2): an unknown rule, an
 unknown library, a plan that the library declines. If the machine or another failure prevents the
-judgement, the report has a note instead. A process that dies at its end does not belong to a plan;
-a record of a CRASH covers it.
+judgement, the report has a note instead. It also has a note if all records of the library are about
+other versions. A process that dies at its end does not belong to a plan; a record of a CRASH covers
+it.
 """
 
 from __future__ import annotations
@@ -137,13 +138,13 @@ class KnownFailures:
             return given
         return cls.load([given] if isinstance(given, (str, Path)) else given or ())
 
+    def of_target(self, side: str, names: Collection[str]) -> list[Known]:
+        """The records of one library, for all its versions."""
+        return [one for one in self.entries if one.side == side and one.target in names]
+
     def concerning(self, side: str, names: Collection[str], version: str) -> list[Known]:
         """A library's records in its version; raises KnownError if it cannot be ordered."""
-        return [
-            known
-            for known in self.entries
-            if known.side == side and known.target in names and _admits(known, version)
-        ]
+        return [known for known in self.of_target(side, names) if _admits(known, version)]
 
     def require_names(self, side: str, judged: Collection[str]) -> None:
         """Raises KnownError for a record of a library that is not judged and unknown to the suite.
@@ -165,6 +166,11 @@ class KnownFailures:
                 f"{known.place}: {known.side} {known.target!r} is neither judged here nor known; "
                 f"write one of {', '.join(close)}, or remove the record"
             )
+
+
+def covered(entries: Iterable[Known]) -> str:
+    """The versions that the records name, as in "2.4.6" or "2.4.6 or >=3,<4"."""
+    return " or ".join(dict.fromkeys(one.versions.removeprefix("==") for one in entries))
 
 
 def _admits(known: Known, version: str) -> bool:

@@ -1,4 +1,4 @@
-"""The interop scoreboard: which library passes which array to which other, and what arrives.
+"""The scoreboard: which library passes which array to which other, and what arrives.
 
 `arrays` has the fixed set of arrays, as plans. `cells` runs in a worker with two libraries and
 observes one array at a time. `run` starts the workers, survives them, and makes the record.
