@@ -2,8 +2,7 @@
 
 Runs may come from many machines and days, so everything that would make a wrong table is refused
 with the file's name and what to do: a schema of another version, an event stream without its end, a
-file that is not a report, and the same library twice (its two rows could disagree, and it is not known
-which row is correct).
+file that is not a report, and the same library twice (its two rows could disagree).
 """
 
 from __future__ import annotations
