@@ -27,6 +27,9 @@ from .reference import (
     Memory,
     asks,
 )
+from .table import assigned, rows
+
+row = rows(__name__)
 
 Base = Exports.Buffer
 
@@ -187,20 +190,13 @@ class ItemSizeOneWithoutFormat(_Edited):
             view.itemsize = 1
 
 
-@faulty("PB-06")
-class FormatUnasked(_Edited):
-    """`format` is filled even if it was not requested."""
-
-    def edit(self, view: PyBuffer, flags: int) -> None:
-        view.format = static_text(self.element.buffer_format(self.swapped))
-
-
-@faulty("PB-07")
-class FormatLeftOut(_Edited):
-    """`format` is NULL although it was requested: numbers are read as bytes."""
-
-    def edit(self, view: PyBuffer, flags: int) -> None:
-        view.format = None
+# fmt: off
+row(faulty("PB-06"), _Edited, "FormatUnasked", "`format` is filled even if it was not requested.",
+    edit=assigned("format", lambda self: static_text(self.element.buffer_format(self.swapped))))
+row(faulty("PB-07"), _Edited, "FormatLeftOut",
+    "`format` is NULL although it was requested: numbers are read as bytes.",
+    edit=assigned("format", lambda self: None))
+# fmt: on
 
 
 @faulty("PB-07")
@@ -254,12 +250,10 @@ class ShapeUnasked(_Edited):
         view.shape = shape if self.ndim else None
 
 
-@faulty("PB-09")
-class StridesLeftOut(_Edited):
-    """`strides` is NULL although they were requested."""
-
-    def edit(self, view: PyBuffer, flags: int) -> None:
-        view.strides = None
+# fmt: off
+row(faulty("PB-09"), _Edited, "StridesLeftOut", "`strides` is NULL although they were requested.",
+    edit=assigned("strides", lambda self: None))
+# fmt: on
 
 
 @faulty("PB-10")
@@ -364,12 +358,10 @@ class ReadOnlyPagesGrantedWritable(_Edited):
         view.readonly = 0
 
 
-@faulty("PB-23")
-class OwnerIsNull(Base):
-    """`obj` is NULL after success."""
-
-    def own(self, view: PyBuffer) -> None:
-        view.obj = None
+# fmt: off
+row(faulty("PB-23"), Base, "OwnerIsNull", "`obj` is NULL after success.",
+    own=assigned("obj", lambda self: None))
+# fmt: on
 
 
 @faulty("PB-25")
@@ -444,12 +436,11 @@ class PythonBufferIgnoresWritable(Memory):
         return view.toreadonly() if flags & WRITABLE else view
 
 
-@faulty("PB-28", since_python=(3, 12))
-class PythonBufferReturnsBytes(Memory):
-    """`__buffer__` returns bytes."""
-
-    def __buffer__(self, flags: int) -> bytes:
-        return b"" if self.is_untouched else _python_view(self).tobytes()
+# fmt: off
+row(faulty("PB-28", since_python=(3, 12)), Memory, "PythonBufferReturnsBytes",
+    "`__buffer__` returns bytes.",
+    __buffer__=lambda self, flags: b"" if self.is_untouched else _python_view(self).tobytes())
+# fmt: on
 
 
 @faulty("PB-29", since_python=(3, 12))

@@ -19,6 +19,9 @@ from .device import (
 from .memory import Block
 from .mutant import faulty, faulty_on
 from .reference import ExportsDLPack, Memory
+from .table import rows
+
+row = rows(__name__)
 
 
 class Base(ExportsCudaInterface, DeviceMemory):
@@ -52,12 +55,10 @@ def _edited(*breaks: str, advises: tuple[str, ...] = (), **changes: object):
 # --- form ---------------------------------------------------------------------------------------
 
 
-@faulty_on("gpu", "CAI-01")
-class MethodInsteadOfProperty(DeviceMemory):
-    """`__cuda_array_interface__` is a method."""
-
-    def __cuda_array_interface__(self) -> dict:
-        return {}
+# fmt: off
+row(faulty_on("gpu", "CAI-01"), DeviceMemory, "MethodInsteadOfProperty",
+    "`__cuda_array_interface__` is a method.", __cuda_array_interface__=lambda self: {})
+# fmt: on
 
 
 @faulty_on("gpu", "CAI-02")

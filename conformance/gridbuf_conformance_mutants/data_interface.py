@@ -14,6 +14,9 @@ from gridbuf_conformance.plan import Plan
 from .device import ExportsDataInterface
 from .mutant import Mutant, faulty
 from .reference import ExportsArrayInterface, Memory
+from .table import rows
+
+row = rows(__name__)
 
 
 class Base(ExportsDataInterface, ExportsArrayInterface, Memory):
@@ -41,12 +44,10 @@ class KeyedByAName(Base):
         return {"cpu": super().data_interface()[None]}
 
 
-@faulty("GT-01")
-class DataInterfaceIsAMethod(Memory):
-    """`__gt_data_interface__` is a method."""
-
-    def __gt_data_interface__(self) -> dict:
-        return {}
+# fmt: off
+row(faulty("GT-01"), Memory, "DataInterfaceIsAMethod", "`__gt_data_interface__` is a method.",
+    __gt_data_interface__=lambda self: {})
+# fmt: on
 
 
 @faulty("GT-02")
@@ -66,12 +67,10 @@ class AcquireNeedsAnArgument(Base):
         """Cannot be called by a backend."""
 
 
-@faulty("GT-03")
-class TouchIsAFlag(_Edited):
-    """`touch` is a bool."""
-
-    def edit(self, entry: dict) -> dict:
-        return {**entry, "touch": True}
+# fmt: off
+row(faulty("GT-03"), _Edited, "TouchIsAFlag", "`touch` is a bool.",
+    edit=lambda self, entry: {**entry, "touch": True})
+# fmt: on
 
 
 @faulty("GT-04")
@@ -83,36 +82,18 @@ class OneNameTooFew(_Edited):
         return {**entry, "dims": names}
 
 
-@faulty("GT-05")
-class HaloLargerThanTheExtent(_Edited):
-    """The halo's two sides cover more than the extent."""
-
-    def edit(self, entry: dict) -> dict:
-        return {**entry, "halo": tuple((extent, 1) for extent in self.shape)}
-
-
-@faulty("GT-05")
-class HaloOfFloats(_Edited):
-    """The halo's entries are floats."""
-
-    def edit(self, entry: dict) -> dict:
-        return {**entry, "halo": ((0.0, 0.0),) * self.ndim}
-
-
-@faulty("GT-05")
-class HaloIsForgotten(_Edited):
-    """The halo is zero for every request."""
-
-    def edit(self, entry: dict) -> dict:
-        return {**entry, "halo": ((0, 0),) * self.ndim}
-
-
-@faulty("GT-12")
-class EntryAndDictDisagree(_Edited):
-    """The entry has row-major strides, not those of the array interface."""
-
-    def edit(self, entry: dict) -> dict:
-        return {**entry, "strides": None}
+# fmt: off
+row(faulty("GT-05"), _Edited, "HaloLargerThanTheExtent",
+    "The halo's two sides cover more than the extent.",
+    edit=lambda self, entry: {**entry, "halo": tuple((extent, 1) for extent in self.shape)})
+row(faulty("GT-05"), _Edited, "HaloOfFloats", "The halo's entries are floats.",
+    edit=lambda self, entry: {**entry, "halo": ((0.0, 0.0),) * self.ndim})
+row(faulty("GT-05"), _Edited, "HaloIsForgotten", "The halo is zero for every request.",
+    edit=lambda self, entry: {**entry, "halo": ((0, 0),) * self.ndim})
+row(faulty("GT-12"), _Edited, "EntryAndDictDisagree",
+    "The entry has row-major strides, not those of the array interface.",
+    edit=lambda self, entry: {**entry, "strides": None})
+# fmt: on
 
 
 @faulty("GT-12")
@@ -318,12 +299,11 @@ class NamedArray(Base):
         return {**super().entry(interface), "dims": self.dims}
 
 
-@faulty("GT-11")
-class DisagreementIsAccepted(NamedArray):
-    """Names of the data that disagree with the array's are overwritten."""
-
-    def entry(self, interface: dict) -> dict:
-        return {**Base.entry(self, interface), "dims": self.dims}
+# fmt: off
+row(faulty("GT-11"), NamedArray, "DisagreementIsAccepted",
+    "Names of the data that disagree with the array's are overwritten.",
+    entry=lambda self, interface: {**Base.entry(self, interface), "dims": self.dims})
+# fmt: on
 
 
 @faulty("GT-11")

@@ -19,6 +19,9 @@ from .exchange_table import ExportsExchange
 from .memory import Block
 from .mutant import faulty, faulty_on
 from .reference import ExportsDLPack, Memory
+from .table import rows
+
+row = rows(__name__)
 
 _OTHER_NAME = b"c_dlpack_exchange_api"
 _fresh: list[ExchangeTable] = []
@@ -120,18 +123,12 @@ class NoCurrentStream(Base):
 # --- exports ------------------------------------------------------------------------------------
 
 
-@_wrong_table("DX-05")
-class FailureWithoutException(Base):
-    """A refusal returns -1 and sets nothing."""
-
-    error_of_refusals = None
-
-
-@_wrong_table(advises=("DX-12",))
-class RefusalIsARuntimeError(Base):
-    """A refusal is a RuntimeError."""
-
-    error_of_refusals = RuntimeError
+# fmt: off
+row(_wrong_table("DX-05"), Base, "FailureWithoutException",
+    "A refusal returns -1 and sets nothing.", error_of_refusals=None)
+row(_wrong_table(advises=("DX-12",)), Base, "RefusalIsARuntimeError",
+    "A refusal is a RuntimeError.", error_of_refusals=RuntimeError)
+# fmt: on
 
 
 @_wrong_table("DX-06")

@@ -26,6 +26,9 @@ from .device import (
 from .memory import Block
 from .mutant import faulty_on
 from .reference import SHIFT_BYTES, ExportsArrayInterface, Memory
+from .table import rows
+
+row = rows(__name__)
 
 HOST, DEVICE_SIDE = None, "gpu"
 
@@ -235,20 +238,12 @@ class HaloOfTheDeviceDoesNotFit(_OneEntryDiffers):
         return {**entry, "halo": too_large} if self.ndim else entry
 
 
-@faulty_on("gpu", "GT-09")
-class HaloOnOneSideOnly(_OneEntryDiffers):
-    """The device's entry has lost its halo."""
-
-    def edit(self, entry: dict) -> dict:
-        return {**entry, "halo": None}
-
-
-@faulty_on("gpu", "GT-09")
-class DimsOnOneSideOnly(_OneEntryDiffers):
-    """The device's entry has lost its names."""
-
-    def edit(self, entry: dict) -> dict:
-        return {**entry, "dims": None}
+# fmt: off
+row(faulty_on("gpu", "GT-09"), _OneEntryDiffers, "HaloOnOneSideOnly",
+    "The device's entry has lost its halo.", edit=lambda self, entry: {**entry, "halo": None})
+row(faulty_on("gpu", "GT-09"), _OneEntryDiffers, "DimsOnOneSideOnly",
+    "The device's entry has lost its names.", edit=lambda self, entry: {**entry, "dims": None})
+# fmt: on
 
 
 @faulty_on("gpu", "GT-09")
