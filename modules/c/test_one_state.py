@@ -6,6 +6,7 @@ import ctypes
 import gc
 import os
 import pathlib
+import platform
 import subprocess
 import sys
 import threading
@@ -307,6 +308,13 @@ else:
 def fortran(tmp_path: pathlib.Path) -> ctypes.CDLL:
     """one_state_test.f90, which uses the libgridbuf that the process has."""
     here = pathlib.Path(__file__).parent
+    target = subprocess.run(
+        ["gfortran", "-dumpmachine"], check=True, capture_output=True, text=True
+    )
+    if target.stdout.partition("-")[0] != platform.machine():
+        pytest.skip(
+            f"NOT run: gfortran makes programs for {target.stdout.strip()}, not for {platform.machine()}"
+        )
     link = [f"-L{here}", "-l:libgridbuf.so.0", "-Wl,--allow-shlib-undefined"]
     c_file, *sources = (
         here / f for f in ("gridbuf_fortran.c", "gridbuf.f90", "one_state_test.f90")

@@ -240,6 +240,11 @@ def _reduces(call: Call) -> Any:
         left = _of_kind(array._parameters.reduced(axes, keepdims), call, target)
         more = np.shape(call.arguments["q"]) if "q" in call.arguments else ()
         place = room(target, (*more, *left.shape))
+        # NumPy's `all` and `any` crash with such an output: docs/limits.md
+        if place is not None and place[1].hasobject:
+            raise TypeError(
+                f"out has the type {place[1]}, but must be a type without Python objects; use a number or a date"
+            )
         value = call.evaluate(side, array.dims, array.shape, place)
         made = reduced(value, left, side, target is None)
         return delivered(made, call.out, target, side)

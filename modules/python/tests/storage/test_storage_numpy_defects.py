@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import sys
+from collections.abc import Callable
 from typing import Any
 
 import gridbuf.storage
@@ -169,3 +171,24 @@ def test_einsum_without_elements_writes_nothing(device: Any) -> None:
         out = gridbuf.storage.ones((3, 3), device=device)
         np.einsum("ijk->ij", whole[:, :, :0], out=out)
         assert out.sum() == 0.0
+
+
+@pytest.mark.parametrize("device", [None, "gpu"])
+def test_reductions_into_objects_are_refused(device: Any) -> None:
+    """NumPy's to booleans release objects that were never there, until the process dies."""
+    with gridbuf.testing.emulated_device():
+        storage = gridbuf.storage.ones((2, 3), dims="IJ", device=device)
+        one, two = np.array(None, dtype=object), np.array([None, None], dtype=object)
+        calls: list[Callable[[], Any]] = [
+            lambda: np.any(storage, out=one),
+            lambda: np.all(storage, axis="J", out=two),
+            lambda: storage.all(out=one),
+            lambda: np.logical_or.reduce(storage, axis=None, dtype=bool, out=one),
+            lambda: np.sum(storage, out=one),
+        ]
+        before = sys.getrefcount(None)
+        for _ in range(1000):
+            for call in calls:
+                with pytest.raises(TypeError, match="out has the type object, but must be a type"):
+                    call()
+        assert sys.getrefcount(None) > before - 500
