@@ -335,7 +335,7 @@ def is_int_pair(value: object) -> bool:
 
 
 class Exports:
-    """Arrays that have one interface only: a defect in it is no disagreement with another."""
+    """Arrays that have one interface only: a defect is not a disagreement."""
 
     class ArrayInterface(ExportsArrayInterface, Memory):
         """Only `__array_interface__`."""

@@ -219,7 +219,7 @@ class Rule:
 
     @property
     def is_published(self) -> bool:
-        """Whether it rests on a text for all libraries; else it is no finding about others."""
+        """Whether it rests on a text for all libraries; else others have no finding."""
         return self.source.text.kind == "published"
 
     @property

@@ -23,7 +23,7 @@ def taken(c: Consumption, control: Consumption | None) -> Verdict:
 
 
 def unclean_verdict(c: Consumption) -> Verdict:
-    """A refusal that is no clean error. No text demands a class of error; none may be lost."""
+    """A refusal that is not a clean error. No text demands a class; none may be lost."""
     judged = fragile if c.error.type in ("AssertionError", "MemoryError") else fail
     return judged("the array, or a clean error", f"{c.refusal} ({c.unclean})")
 

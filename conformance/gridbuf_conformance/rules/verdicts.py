@@ -21,7 +21,7 @@ def fail(
     drawing: dict[str, Any] | None = None,
     blocks: bool = True,
 ) -> Verdict:
-    """The rule is broken. The judge makes this ADVISORY or FRAGILE if the rule is no MUST."""
+    """The rule is broken. The judge makes this ADVISORY or FRAGILE if the rule is not a MUST."""
     return Verdict(Outcome.FAIL, expected, actual, note, drawing, blocks)
 
 

@@ -131,7 +131,7 @@ class ReferencesProducer(HostProducer):
 
 
 class FieldProducer(NumPyProducer):
-    """A packed record's field: strides are no multiples of the item's size, also at extent 1.
+    """A packed record's field: strides need not be multiples of the item's size.
 
     Axes of extent 1, and those of arrays without elements, have any stride at all.
     """
