@@ -219,7 +219,7 @@ class Rule:
 
     @property
     def is_published(self) -> bool:
-        """Whether it rests on a text for all libraries; else others have no finding."""
+        """Whether it rests on a text for all libraries; other rules are not findings about them."""
         return self.source.text.kind == "published"
 
     @property

@@ -49,7 +49,7 @@ def _exports(s: Subject) -> bool:
 
 
 def _original(s: Subject) -> Descriptor | None:
-    """The address of the array's memory: from another interface, or an export that is not a copy."""
+    """The address of the memory: from another interface, or an export that is not a copy."""
     for array in s.others("DL").values():
         return array
     exports = (s.arrays.get("DL"), s.tensor("copy=False"))
