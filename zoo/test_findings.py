@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbuf_conformance import findings, known, named_consumers, producers
+from gridbuf_conformance import findings, known, libraries, named_consumers, producers
 from gridbuf_conformance.rules import catalogue
 
 ALL = list(findings.load().values())
@@ -20,6 +20,7 @@ SEVERITIES = {"memory", "values", "leak", "refusal", "form"}
 @pytest.mark.parametrize("finding", ALL, ids=lambda finding: finding.id)
 def test_a_finding_is_complete(finding):
     assert finding.severity in SEVERITIES
+    assert libraries.find(finding.library).name == finding.library
     assert {finding.rule, *finding.also_rules} <= set(catalogue.load())
     assert finding.versions
     assert finding.title

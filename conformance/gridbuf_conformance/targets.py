@@ -77,7 +77,7 @@ class Target:
 
 def is_path(written: str) -> bool:
     """Whether a text names a module or a file, and not a registered producer or consumer."""
-    return ":" in written or written.endswith(".py")
+    return ":" in written or written.endswith(FILES)
 
 
 def canonical(written: str, side: str) -> str:
