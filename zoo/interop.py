@@ -1,10 +1,9 @@
-"""The scoreboard of released libraries: makes the settings of scoreboard/, runs their pairs, and
-compares.
+"""The scoreboard of released libraries: makes the settings of scoreboard/, and runs their pairs.
 
-python zoo/interop.py lock [NAME…] [--again]  write into scoreboard/NAME.toml what a setting
-installs, with hashes python zoo/interop.py run [NAME…] [--again]   write scoreboard/NAME.json.gz;
-resumes python zoo/interop.py defects                 what trackers describe, and what the records
-show python zoo/interop.py page FILE.html          the page of all records
+    python zoo/interop.py lock [NAME…] [--again]  write into scoreboard/NAME.toml what it installs
+    python zoo/interop.py run [NAME…] [--again]   write scoreboard/NAME.json.gz; resumes
+    python zoo/interop.py defects                 what trackers describe, and what the records show
+    python zoo/interop.py page FILE.html          the page of all records
 
 `lock` keeps the versions that are locked already, and `run NAME` the cells that are there. So a
 library that is added to a setting runs its own pairs only. `--again` chooses all versions again,

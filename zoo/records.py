@@ -4,7 +4,7 @@
 with the targets that drive them, where its project takes issues, and remarks. `findings/ID.py` is a
 finding: a script that shows the defect without the suite. Its header is inline script metadata (PEP
 723): its dependencies are those of an environment, and the table `tool.gridbuf-finding` has the
-record. These are written by hand, so this module checks them. `zoo.py` writes the rest:
+record. These are written by hand, so this module checks them. `command.py` writes the rest:
 `results/NAME.json` is a run of one environment; the last tables of a header are the runs of that
 finding.
 """
@@ -45,7 +45,7 @@ GROUPS = tuple(summary.GROUPS)
 _HEADER = re.compile(r"# /// script\n(?P<toml>(?:#(?: .*)?\n)+?)# ///\n")
 _RECORD = "gridbuf-finding"
 _RECORDS = ("replays", "runs", "releases")
-"""The tables of a header that `zoo.py` writes: the last ones."""
+"""The tables of a header that `command.py` writes: the last ones."""
 _LEVELS = 4
 """A result has targets, a target has failures, and each failure is a line."""
 _NAME = re.compile(r"[a-z0-9][a-z0-9._+-]*")
@@ -160,7 +160,7 @@ class Finding:
     searched for a `new` finding. `counter` is the argument against a contested finding, with a
     link. `picture` is a drawing of the memory.
 
-    `replays`, `runs` and `releases` are what `zoo.py` found: the replays on `affected` and
+    `replays`, `runs` and `releases` are what `command.py` found: the replays on `affected` and
     `passes`, the runs of the script by environment, and the other releases that the script was
     tried on, by state.
     """

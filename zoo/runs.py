@@ -2,8 +2,8 @@
 
 A reduced report has every rule with its outcome, and for each that failed the smallest plan with
 expected and found values. Everything that may differ between two runs of the same versions (timing)
-is left out. A record has the digest of the catalogue that judged. `zoo.py run --rule` judges some
-rules again: their part of the record has its own digest (`alone`).
+is left out. A record has the digest of the catalogue that judged. `command.py run --rule` judges
+some rules again: their part of the record has its own digest (`alone`).
 """
 
 from __future__ import annotations

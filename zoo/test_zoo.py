@@ -15,6 +15,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+import command
 import entries
 import page
 import pytest
@@ -25,7 +26,6 @@ import venvs
 from entries import Entry
 from records import RESULTS, Environment, Finding, read_json
 
-import zoo
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance.rules import catalogue
 
@@ -307,7 +307,7 @@ def test_the_page_names_each_finding_and_its_links_lead_somewhere(site: Path):
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
-    assert zoo.main(["docs", str(folder)]) == 0
+    assert command.main(["docs", str(folder)]) == 0
     return folder
 
 
@@ -419,15 +419,15 @@ def judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, .
 
     monkeypatch.setattr(venvs, "make", lambda environment, folder: Path(sys.executable))
     monkeypatch.setattr(venvs, "suite", suite)
-    monkeypatch.setattr(zoo, "RESULTS", tmp_path)
+    monkeypatch.setattr(command, "RESULTS", tmp_path)
     return asked
 
 
 def test_one_library_is_judged_alone(judged: list[tuple[str, ...]], tmp_path: Path):
-    assert zoo.main(["run", "--library", "numpy"]) == 0
+    assert command.main(["run", "--library", "numpy"]) == 0
     own = {e.name for e in ZOO.environments.values() if e.library == "NumPy"}
     assert {path.stem for path in tmp_path.glob("*.json")} == own and len(own) > 2
-    assert zoo.main(["run", "--library", "nothing"]) == 2
+    assert command.main(["run", "--library", "nothing"]) == 2
 
 
 def test_one_rule_is_judged_alone(judged: list[tuple[str, ...]], tmp_path: Path):
@@ -435,7 +435,7 @@ def test_one_rule_is_judged_alone(judged: list[tuple[str, ...]], tmp_path: Path)
     old = read_json(RESULTS / "cffi-2.1.1.json")
     assert "PB-24" not in old["targets"][0]["failures"] and "PB-24" in catalogue.load()
     records.write_json(tmp_path / "cffi-2.1.1.json", {**old, "catalogue": "0123456789ab"})
-    assert zoo.main(["run", "cffi-2.1.1", "--rule", "PB-24"]) == 0
+    assert command.main(["run", "cffi-2.1.1", "--rule", "PB-24"]) == 0
     asked = ("--profile", "default", "--rules", "PB-24")
     assert judged == [("producer", "cffi", *asked), ("consumer", "cffi.from_buffer", *asked)]
     new = read_json(tmp_path / "cffi-2.1.1.json")
@@ -463,14 +463,14 @@ def test_a_rule_that_is_new_to_a_record_gets_its_part(
     }
     assert {*runs.newer(old)} - {*before} == {"PB-24"}
     records.write_json(tmp_path / "bitarray-3.12.3.json", old)
-    assert zoo.main(["run", "--library", "bitarray", "--rule", "PB-24"]) == 0
+    assert command.main(["run", "--library", "bitarray", "--rule", "PB-24"]) == 0
     new = read_json(tmp_path / "bitarray-3.12.3.json")
     assert runs.newer(new) == before
     assert new["targets"][0]["failures"]["PB-24"]["plan"] == {}
 
 
 def test_a_rule_that_is_not_there_is_refused(judged: list[tuple[str, ...]]):
-    assert zoo.main(["run", "--rule", "PB-99"]) == 2
+    assert command.main(["run", "--rule", "PB-99"]) == 2
     assert not judged
 
 
@@ -611,24 +611,24 @@ def test_verify_writes_into_the_script_and_removes_what_it_made(
     made: list[str] = []
     replays = {"affected": {"outcome": "FAIL"}, "passes": {"outcome": "PASS"}}
     shown = {"date": "2026-01-01", "exit": 1, "told": "defect: x"}
-    monkeypatch.setattr(zoo, "load", lambda: records.load(tmp_path))
+    monkeypatch.setattr(command, "load", lambda: records.load(tmp_path))
     monkeypatch.setattr(runs, "verified", lambda *_: replays)
     monkeypatch.setattr(scripts, "run", lambda *_: shown)
     monkeypatch.setattr(venvs, "make", lambda e, folder: made.append(e.name) or Path(e.name))
     monkeypatch.setattr(venvs, "discard", lambda e, folder: made.append(f"no {e.name}"))
-    assert zoo.main(["verify", "--discard"]) == 0
+    assert command.main(["verify", "--discard"]) == 0
     assert made == ["demo-1", "demo-2"] * 2 + ["no demo-1", "no demo-2"]
     for finding in records.load(tmp_path).findings:
         assert finding.replays == replays
         assert finding.runs == {"demo-1": shown, "demo-2": shown}
     made.clear()
-    assert zoo.main(["verify", "--missing"]) == 0 and not made
+    assert command.main(["verify", "--missing"]) == 0 and not made
 
     def cannot(environment: Environment, folder: Path) -> Path:
         raise venvs.CannotMake("no such wheel")
 
     monkeypatch.setattr(venvs, "make", cannot)
-    assert zoo.main(["verify", "demo-wrong"]) == 1
+    assert command.main(["verify", "demo-wrong"]) == 1
     assert "! no such wheel" in capsys.readouterr().out
     assert "runs" not in script.read_text()
 
@@ -715,7 +715,7 @@ def test_an_interpreter_that_is_not_here_is_named():
 
 
 def test_the_command_lists_and_refuses_names_that_are_not_there(capsys: pytest.CaptureFixture[str]):
-    assert zoo.main(["list"]) == 0
+    assert command.main(["list"]) == 0
     assert ZOO.findings[0].affected in capsys.readouterr().out
-    assert zoo.main(["verify", "no-such-finding"]) == 2
+    assert command.main(["verify", "no-such-finding"]) == 2
     assert "no finding is called 'no-such-finding'" in capsys.readouterr().err

@@ -2,8 +2,7 @@
 
 A target is written as
 - the name of a built-in producer or consumer, the name of an entry point, or any name of their
-library
-  (`producers.find`, `named_consumers.find`),
+  library (`producers.find`, `named_consumers.find`),
 - `package.module:Attribute`,
 - `path/to/file.py:Attribute` (without attribute: `Producer`, or `consume`),
 - `path/to/lib.so:suite`, a shared library of C++ (without suite: the only one;

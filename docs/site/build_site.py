@@ -244,7 +244,7 @@ def zoo_pages(folder: Path) -> dict[str, str]:
     """
     shutil.rmtree(folder, ignore_errors=True)
     subprocess.run(
-        [sys.executable, ROOT / "zoo/zoo.py", "docs", folder],
+        [sys.executable, ROOT / "zoo/command.py", "docs", folder],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         check=True,
     )

@@ -1,15 +1,17 @@
 """The zoo: released array libraries, the suite's findings in them, and the evidence.
 
-    python zoo/zoo.py list
-    python zoo/zoo.py run [ENVIRONMENT…]      judge libraries, write results/NAME.json
-    python zoo/zoo.py run --library NumPy     all releases of one library
-    python zoo/zoo.py run --rule PB-36        judge by one rule only, on its plans: that part of the
-    records python zoo/zoo.py verify [FINDING…]       replay findings and run their scripts, write
-    that into their headers python zoo/zoo.py versions [FINDING…]     bisect findings over releases,
-    write that into their headers python zoo/zoo.py docs [FOLDER]           write zoo.md, its chart,
-    and a page for each library python zoo/zoo.py all                     what has no result yet of
-    run and verify, then docs python zoo/zoo.py all --again             all of it; interrupted, go
-    on with `all`
+    python zoo/command.py list
+    python zoo/command.py run [ENVIRONMENT…]      judge libraries, write results/NAME.json
+    python zoo/command.py run --library NumPy     all releases of one library
+    python zoo/command.py run --rule PB-36        judge by one rule only, on its plans
+    python zoo/command.py verify [FINDING…]       replay findings and run their scripts
+    python zoo/command.py versions [FINDING…]     bisect findings over releases
+    python zoo/command.py docs [FOLDER]           write zoo.md, its chart, a page for each library
+    python zoo/command.py all                     what has no result of run and verify, then docs
+    python zoo/command.py all --again             all of it; interrupted, go on with `all`
+
+`run --rule` replaces that part of the records. `verify` and `versions` write what they find into
+the headers of the scripts.
 
 `run` and `verify` make one virtual environment for each library and version, from wheels of the
 package index. They need the interpreters that the files in libraries/ name. `list` and `docs` need
@@ -242,7 +244,7 @@ def _named(zoo: Zoo, known: Any, options: argparse.Namespace, kind: str) -> list
     """The records of these names or this library, or all; raises KeyError for unknown ones."""
     for name in options.names:
         if name not in known:
-            raise KeyError(f"no {kind} is called {name!r}; see: zoo.py list")
+            raise KeyError(f"no {kind} is called {name!r}; see: command.py list")
     libraries = {name.lower() for name in zoo.libraries}
     if options.library and options.library.lower() not in libraries:
         raise KeyError(f"no library is called {options.library!r}; see: ls zoo/libraries")
@@ -270,7 +272,7 @@ def _on_all(
 
 def _parser() -> argparse.ArgumentParser:
     top = argparse.ArgumentParser(
-        "zoo.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        "command.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     command = top.add_subparsers(required=True, metavar="COMMAND")
     command.add_parser("list", help="list the environments").set_defaults(act=_list)
