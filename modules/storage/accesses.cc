@@ -80,13 +80,14 @@ absl::Status Storage::read(Side side) const {
   return prepare(side);
 }
 
-absl::Status Storage::begin_write(Side side, Coverage coverage) const {
+absl::Status Storage::begin_write(Side side, Coverage coverage, bool is_noted) const {
   GRIDBUF_RETURN_IF_ERROR(check_side(side));
   const StorageBase& base = *base_;
   if (base.of(side).readonly) {
     return make_error(ErrorClass::kValue, {"the " + std::string(to_string(side)) + "'s buffer",
                                            "read-only", "writable", "write to a copy()"});
   }
+  if (!is_noted) note_written();
   if (base.sync == nullptr) return read(side);
   const Box box = hull();
   if (is_empty(box)) return absl::OkStatus();
@@ -192,6 +193,7 @@ absl::Status Storage::synchronize() const {
 }
 
 absl::Status Storage::mark(Side side) const {
+  note_written();
   // The caller may have used any stream. Managed memory does not record more.
   if (side == Side::kDevice && base_->order != nullptr) base_->order->foreign_work = true;
   if (base_->sync == nullptr) return absl::OkStatus();
@@ -226,6 +228,9 @@ absl::StatusOr<Storage> Storage::copy() const {
   }
   GRIDBUF_ASSIGN_OR_RETURN(auto& made, allocate(request));
   GRIDBUF_RETURN_IF_ERROR(made.copy_from(*this));
+  if (base_->depth.load() != nullptr) {
+    GRIDBUF_RETURN_IF_ERROR(made.mark_halo_valid(valid_halo()));
+  }
   return std::move(made);
 }
 

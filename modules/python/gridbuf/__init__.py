@@ -72,7 +72,10 @@ from .call import (
     K,
     LayoutMap,
     SlowFieldWarning,
+    StaleHaloError,
+    StaleHaloWarning,
     Stencil,
+    set_halo_check,
     stencil,
 )
 from .memory import alloc_info, get_num_threads, set_num_threads
@@ -99,6 +102,8 @@ __all__ = [
     "LayoutMap",
     "LayoutPlan",
     "SlowFieldWarning",
+    "StaleHaloError",
+    "StaleHaloWarning",
     "Stencil",
     "SyncConflictError",
     "__version__",
@@ -124,6 +129,7 @@ __all__ = [
     "plan",
     "presets",
     "register_preset",
+    "set_halo_check",
     "set_num_threads",
     "show_config",
     "stencil",

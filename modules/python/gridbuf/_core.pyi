@@ -1690,6 +1690,15 @@ class StorageBase:
         buffer (docs/spec.md 9.25).
         """
     @property
+    def valid_halo(self) -> tuple[tuple[int, int], ...]:
+        """Valid points of the halo, next to the domain, as (lower, upper) per dimension.
+
+        They have the values of the neighbours' domains. Of new memory none is valid, but of
+        `zeros`, `ones`, and `full` with a scalar all are. An exchange makes them valid; a write
+        that gridbuf sees makes those invalid that it overwrites, and, since all ranks write so,
+        those that a neighbour has overwritten in its domain (docs/spec.md 9.80).
+        """
+    @property
     def domain_view(self) -> Self:
         """View without the halo: index (0, ..., 0) is the first point of the domain.
 
@@ -2079,6 +2088,55 @@ class StorageBase:
         >>> import gridbuf.storage
         >>> gridbuf.storage.ones((2, 3)).set_synchronized()
         """
+    def mark_halo_valid(self, depth: _Halo | None = None) -> None:
+        """Say that other code has filled the halo with the neighbours' values.
+
+        Parameters
+        ----------
+        depth : sequence of int or of pair, or dict, optional
+            Points next to the domain that are valid, as `halo`. Default: all of the halo.
+
+        Raises
+        ------
+        ValueError
+            The depth is more than the halo, or this is a view of a part of a storage.
+
+        Notes
+        -----
+        Rules: docs/spec.md 9.80.
+
+        Examples
+        --------
+        >>> import gridbuf.storage
+        >>> field = gridbuf.storage.empty((8, 8), halo=(2, 2))
+        >>> field.mark_halo_valid((1, 2))
+        >>> field.valid_halo
+        ((1, 1), (2, 2))
+        """
+    def mark_halo_stale(self) -> None:
+        """Say that other code has written the field, so that no point of the halo is valid.
+
+        Ends without a neighbour stay valid (`gridbuf.mpi.Decomposition.adopt`).
+
+        Notes
+        -----
+        Rules: docs/spec.md 9.80.
+
+        Examples
+        --------
+        >>> import gridbuf.storage
+        >>> field = gridbuf.storage.zeros((8, 8), halo=(2, 2))
+        >>> field.mark_halo_stale()
+        >>> field.valid_halo
+        ((0, 0), (0, 0))
+        """
+    def _close_halo(self, ends: list[tuple[int, int]], check: int, /) -> None: ...
+    def _expect_halo(self, depth: Any, /) -> None: ...
+    def _halo_arrives(self) -> None: ...
+    @property
+    def _halo_check(self) -> int: ...
+    @property
+    def _stale_place(self) -> str: ...
     # For the array functions.
     @property
     def _parameters(self) -> Parameters: ...
@@ -2687,6 +2745,7 @@ class StencilRules:
         preferred_layout: _Layout | None,
         preferred_alignment_size: int,
         reach: tuple[tuple[int, int], ...] | None,
+        is_read: bool,
         is_written: bool,
         is_optional: bool,
     ) -> None:
@@ -2712,6 +2771,8 @@ class StencilRules:
             Bytes that are fast.
         reach : tuple of pair of int, optional
             Points that the stencil reads around the domain, per dimension.
+        is_read : bool
+            Whether the stencil reads the field, as far as `reach`.
         is_written : bool
             Whether the stencil writes the field.
         is_optional : bool
@@ -2749,7 +2810,12 @@ class StencilRules:
         Rules: docs/spec.md 12.11 to 12.16.
         """
     def bind(
-        self, fields: Sequence[Any], origins: Sequence[Any] | None, origin: Any, domain: Any
+        self,
+        fields: Sequence[Any],
+        origins: Sequence[Any] | None,
+        origin: Any,
+        domain: Any,
+        mode: int = -1,
     ) -> BoundStencil:
         """Check the fields of a call and find its origin and domain.
 
@@ -2762,6 +2828,8 @@ class StencilRules:
             The origin of all other fields, or None.
         domain : object
             The domain, or None.
+        mode : int, default -1
+            What invalid points of halos mean; -1: what the field says.
 
         Returns
         -------
@@ -2790,6 +2858,16 @@ class BoundStencil:
     @property
     def slow(self) -> list[str]:
         """Texts of warnings about slow memory."""
+    @property
+    def stale(self) -> list[tuple[int, int, int, int, int]]:
+        """Field, axis, end (0 or 1), needed and valid depth of each halo that is read too deep."""
+    @property
+    def mode(self) -> int:
+        """What invalid points of halos mean in this call; -1: what the field says."""
+    has_failed: bool
+    """Whether the function raised, so that any point may have been written."""
+    def check_halos(self) -> None:
+        """Compare again what is read of halos with what is valid: an exchange changes it."""
     @property
     def written(self) -> list[int]:
         """Positions of the fields that the stencil writes."""
@@ -2860,7 +2938,8 @@ class FieldHooks:
         """Hook to call after the stencil, or None."""
 
 def _make_rules(
-    *, name: str, on_device: bool, writes_are_declared: bool, allow_alias: bool
+    *, name: str, on_device: bool, writes_are_declared: bool, allow_alias: bool, knows_reach: bool
 ) -> StencilRules: ...
+def _set_halo_check(mode: int, /) -> int: ...
 def _field_hooks(field: object, on_device: bool, /) -> FieldHooks | None: ...
 def _array_of(buffer: Buffer, /) -> Any: ...

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import operator
+from collections.abc import Sequence
+from typing import Literal, SupportsIndex
 
 from . import _core
 
@@ -76,3 +78,26 @@ class Dim(str):
 
     def __reduce__(self) -> tuple[type[Dim], tuple[str, str]]:
         return Dim, (self.value, self._kind)
+
+
+def pairs_of(
+    given: Sequence[SupportsIndex | Sequence[SupportsIndex]] | None, ndim: int, name: str = "halo"
+) -> tuple[tuple[int, int], ...]:
+    """One number or two per dimension as pairs (lower, upper); zeros for None."""
+    if given is None:
+        return ((0, 0),) * ndim
+    if len(given) != ndim:
+        raise ValueError(f"{name} has {len(given)} entries for {ndim} dimensions")
+    pairs = []
+    for entry in given:
+        both = (
+            tuple(map(operator.index, entry))
+            if isinstance(entry, Sequence)
+            else (operator.index(entry),) * 2
+        )
+        if len(both) != 2 or min(both) < 0:
+            raise ValueError(
+                f"{name} has the entry {entry!r}, but each must be one number or two, none negative"
+            )
+        pairs.append((both[0], both[1]))
+    return tuple(pairs)

@@ -7,9 +7,11 @@ module;
 #include <algorithm>
 #include <climits>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -324,6 +326,45 @@ void set_halo(const StorageObject& object, py::handle value) {
   std::swap(parameters, changed.parameters);
 }
 
+// ---- The depth of the halo. ----
+
+template <auto mark>
+void mark_halo(const StorageObject& object, py::handle depth) {
+  const Storage storage = object.storage();
+  const Extents unbounded(storage.ndim(), std::numeric_limits<std::int64_t>::max());
+  check(storage.mark_halo_valid(depth.is_none() ? storage.halo()
+                                                : to_halo(depth.ptr(), storage.dims(), unbounded)));
+}
+
+/// _close_halo(ends, check): `ends` are pairs (axis, end).
+void close_halo(const StorageObject& object, const py::list& ends, int number) {
+  std::vector<HaloEnd> closed;
+  for (const py::handle pair : ends) {
+    const auto [axis, end] = py::cast<std::pair<int, int>>(pair);
+    closed.push_back({axis, end});
+  }
+  check(object.storage().close_halo(closed, number));
+}
+
+/// Where Python is, as an index into `stale_places`: called with or without the GIL.
+std::vector<std::string>& stale_places() {
+  static auto& places = *new std::vector<std::string>{""};
+  return places;
+}
+int stale_place() {
+  const py::gil_scoped_acquire gil;
+  PyFrameObject* const frame = PyEval_GetFrame();
+  if (frame == nullptr) return 0;
+  const py::object code = steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
+  std::string place = py::cast<std::string>(code.attr("co_filename")) + ":" +
+                      std::to_string(PyFrame_GetLineNumber(frame));
+  auto& places = stale_places();
+  const auto found = std::ranges::find(places, place);
+  if (found != places.end()) return static_cast<int>(found - places.begin());
+  places.push_back(std::move(place));
+  return static_cast<int>(places.size()) - 1;
+}
+
 void add_properties(Attributes& type) {
   type.get("strides", numbers<&Storage::strides_bytes>, doc("StorageBase.strides"))
       .get("nbytes", value<&Storage::nbytes>, doc("StorageBase.nbytes"))
@@ -350,6 +391,17 @@ void add_properties(Attributes& type) {
       .get_set(
           "halo", [](const StorageObject& object) { return from_halo(object.storage().halo()); },
           set_halo, doc("StorageBase.halo"))
+      .get(
+          "valid_halo",
+          [](const StorageObject& object) { return from_halo(object.storage().valid_halo()); },
+          doc("StorageBase.valid_halo"))
+      .get("_halo_check", value<&Storage::halo_check>, "What an invalid point of the halo means.")
+      .get(
+          "_stale_place",
+          [](const StorageObject& object) {
+            return stale_places()[object.storage().stale_place()];
+          },
+          "The line of Python that made points of the halo invalid, or an empty text.")
       .get(
           "managed", [](const StorageObject& object) { return managed_by(object.storage()); },
           doc("StorageBase.managed"))
@@ -407,6 +459,12 @@ void add_methods(Attributes& type) {
             run_without_gil([&storage] { storage.set_synchronized(); });
           },
           doc("StorageBase.set_synchronized"))
+      .def("mark_halo_valid", mark_halo<&Storage::mark_halo_valid>, py::arg("depth") = py::none(),
+           doc("StorageBase.mark_halo_valid"))
+      .def("mark_halo_stale", value<&Storage::mark_halo_stale>, doc("StorageBase.mark_halo_stale"))
+      .def("_close_halo", close_halo)
+      .def("_expect_halo", mark_halo<&Storage::expect_halo>)
+      .def("_halo_arrives", value<&Storage::halo_arrives>)
       .def("_acquire_host",
            [](const StorageObject& object) { up_to_date(object.storage(), Side::kHost); })
       .def("_acquire_device",
@@ -442,6 +500,7 @@ void add_attributes(PyObject* base_type, PyObject* module) {
   Attributes type(base_type);
   add_properties(type);
   add_methods(type);
+  set_stale_hook(stale_place);
   core.def("_set_storage_types", set_storage_types).def("_run_kernel", run_kernel);
 }
 

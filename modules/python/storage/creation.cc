@@ -169,9 +169,17 @@ StorageSource kept_side(StorageSource source, const Arguments& given) {
 
 namespace {
 
+/// A halo is valid where all ranks fill their fields with one value.
+py::object equal_everywhere(py::object made) {
+  const Storage& storage = storage_of(made.ptr());
+  if (storage.halo() != no_halo(storage.ndim())) check(storage.mark_halo_valid(storage.halo()));
+  return made;
+}
+
 template <Zeroed zeroed>
 py::object unfilled(const Arguments& given) {
-  return allocate_storage(resolve_storage(given), zeroed);
+  py::object made = allocate_storage(resolve_storage(given), zeroed);
+  return zeroed == Zeroed::kAll ? equal_everywhere(std::move(made)) : made;
 }
 
 /// Cast and broadcast as numpy.full does.
@@ -181,7 +189,7 @@ py::object filled(const Arguments& given, PyObject* value) {
       is_scalar(value) ? make_element(request.dtype->numpy.ptr(), value) : readable_on_host(value);
   py::object made = allocate_storage(std::move(request), Zeroed::kPadding);
   assign(*object_of(made.ptr()), storage_of(made.ptr()), elements.ptr());
-  return made;
+  return is_scalar(value) ? equal_everywhere(std::move(made)) : made;
 }
 py::object ones(const Arguments& given) { return filled(given, steal(PyLong_FromLong(1)).ptr()); }
 py::object full(const Arguments& given) { return filled(given, given.fill_value); }

@@ -1,0 +1,267 @@
+module;
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <new>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "modules/base/status_macros.h"
+
+module gridbuf.storage;
+
+import gridbuf.base;
+
+// How deep halos are valid.
+
+namespace gridbuf {
+
+namespace {
+
+std::atomic<StaleHook> stale_hook = nullptr;
+
+// Whether it became less.
+bool lessen(std::atomic<std::int64_t>& depth, std::int64_t bound) noexcept {
+  std::int64_t found = depth;
+  while (found > bound) {
+    if (depth.compare_exchange_weak(found, bound)) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+void set_stale_hook(StaleHook hook) { stale_hook = hook; }
+
+HaloDepth::HaloDepth(const Extents& shape, const Halo& halo)
+    : shape_(shape), axes_(static_cast<std::size_t>(shape.size())) {
+  set_halo(halo);
+}
+
+Halo HaloDepth::halo() const {
+  Halo found;
+  for (const Axis& ends : axes_) found.push_back({ends[0].width, ends[1].width});
+  return found;
+}
+
+Halo HaloDepth::depth() const {
+  Halo found;
+  for (const Axis& ends : axes_) found.push_back({ends[0].depth, ends[1].depth});
+  return found;
+}
+
+void HaloDepth::set_halo(const Halo& halo) noexcept {
+  for (int axis = 0; axis < shape_.size(); ++axis) {
+    for (const int end : {0, 1}) {
+      End& one = axes_[axis][end];
+      one.width = halo[axis].at(end);
+      one.depth = one.is_closed ? one.width.load() : 0;
+    }
+  }
+}
+
+void HaloDepth::set(const Halo& depth) noexcept {
+  for (int axis = 0; axis < shape_.size(); ++axis) {
+    for (const int end : {0, 1}) {
+      End& one = axes_[axis][end];
+      if (!one.is_closed) one.depth = depth[axis].at(end);
+    }
+  }
+}
+
+void HaloDepth::expect(const Halo& depth) noexcept {
+  for (int axis = 0; axis < shape_.size(); ++axis) {
+    for (const int end : {0, 1}) axes_[axis][end].coming = depth[axis].at(end);
+  }
+}
+
+void HaloDepth::arrive() noexcept {
+  for (Axis& ends : axes_) {
+    for (End& one : ends) {
+      const std::int64_t found = one.coming.exchange(0);
+      if (found > one.depth) one.depth = found;
+    }
+  }
+}
+
+void HaloDepth::close(const std::vector<HaloEnd>& ends) noexcept {
+  for (Axis& axis : axes_) {
+    for (End& one : axis) one.is_closed = false;
+  }
+  for (const HaloEnd& place : ends) {
+    End& one = axes_[place.axis][place.end];
+    one.is_closed = true;
+    one.depth = one.width.load();
+  }
+}
+
+void HaloDepth::note_write(const Box& box) noexcept {
+  // How far the box ends before an end of the domain; and how far it begins behind it. Negative for
+  // a box that crosses it.
+  std::array<std::array<std::int64_t, 2>, kMaxNdim> before;
+  std::array<std::array<std::int64_t, 2>, kMaxNdim> behind;
+  bool is_outside = false;
+  for (int axis = 0; axis < shape_.size(); ++axis) {
+    const std::int64_t first = axes_[axis][0].width;
+    const std::int64_t last = shape_[axis] - axes_[axis][1].width;
+    before[axis] = {box.lower[axis] - first, last - box.upper[axis]};
+    behind[axis] = {first - box.upper[axis], box.lower[axis] - last};
+    is_outside = is_outside || behind[axis][0] >= 0 || behind[axis][1] >= 0;
+  }
+  bool is_less = false;
+  for (int axis = 0; axis < shape_.size(); ++axis) {
+    for (const int end : {0, 1}) {
+      End& one = axes_[axis][end];
+      std::int64_t bound = std::numeric_limits<std::int64_t>::max();
+      // All ranks write such a box, so the neighbour at this end has written near its other end.
+      if (!is_outside) bound = std::min(bound, before[axis][1 - end]);
+      // Points of the halo are overwritten. A box that is outside along several axes is in a
+      // corner, and there one axis is enough, but which one the neighbour fills is not known here.
+      if (is_outside ? behind[axis][end] >= 0 : before[axis][end] < 0) {
+        bound = std::min(bound, behind[axis][end]);
+      }
+      if (one.is_closed) continue;
+      bound = std::max<std::int64_t>(bound, 0);
+      lessen(one.coming, bound);
+      if (lessen(one.depth, bound)) is_less = true;
+    }
+  }
+  const StaleHook hook = is_less ? stale_hook.load() : nullptr;
+  if (hook != nullptr) place = hook();
+}
+
+// --- Of a storage ------------------------------------------------------------------------------
+
+namespace {
+
+absl::Status check_depth(const Halo& depth, const Halo& halo) {
+  bool fits = depth.size() == halo.size();
+  for (int axis = 0; fits && axis < halo.size(); ++axis) {
+    for (const int end : {0, 1}) {
+      const std::int64_t points = depth[axis].at(end);
+      fits = fits && points >= 0 && points <= halo[axis].at(end);
+    }
+  }
+  if (fits) return absl::OkStatus();
+  return make_error(ErrorClass::kValue,
+                    {"the valid depth", to_string(depth), "at most the halo, " + to_string(halo),
+                     "count points next to the domain, per dimension and end"});
+}
+
+}  // namespace
+
+bool Storage::is_whole() const { return map_ == IndexMap(base_->first.shape()); }
+
+absl::StatusOr<HaloDepth*> Storage::made_depth() const {
+  if (!is_whole()) {
+    return make_error(ErrorClass::kValue,
+                      {"a halo to mark", "that of a view", "that of a whole storage",
+                       "mark the storage of which this is a view"});
+  }
+  HaloDepth* found = base_->depth;
+  if (found == nullptr) {
+    HaloDepth* const made = new (std::nothrow) HaloDepth(shape(), halo());
+    if (made == nullptr) {
+      return make_error(ErrorClass::kMemory, "no memory for the depth of a halo; free some arrays");
+    }
+    if (base_->depth.compare_exchange_strong(found, made)) return made;
+    delete made;
+  }
+  if (found->halo() != halo()) found->set_halo(halo());
+  return found;
+}
+
+Halo Storage::valid_halo() const {
+  const HaloDepth* const state = base_->depth;
+  if (state == nullptr) return no_halo(ndim());
+  // Points of the whole storage that are not valid are a halo around those that are.
+  Halo invalid = state->halo();
+  const Halo valid = state->depth();
+  for (int axis = 0; axis < invalid.size(); ++axis) {
+    invalid[axis].lower -= valid[axis].lower;
+    invalid[axis].upper -= valid[axis].upper;
+  }
+  const Halo here = apply(map_, invalid);
+  Halo depth = halo();
+  for (int axis = 0; axis < depth.size(); ++axis) {
+    depth[axis].lower = std::max<std::int64_t>(depth[axis].lower - here[axis].lower, 0);
+    depth[axis].upper = std::max<std::int64_t>(depth[axis].upper - here[axis].upper, 0);
+  }
+  return depth;
+}
+
+absl::Status Storage::mark_halo_valid(const Halo& depth) const {
+  GRIDBUF_RETURN_IF_ERROR(check_depth(depth, halo()));
+  GRIDBUF_ASSIGN_OR_RETURN(HaloDepth* const state, made_depth());
+  state->set(depth);
+  return absl::OkStatus();
+}
+
+absl::Status Storage::expect_halo(const Halo& depth) const {
+  if (!is_whole()) return absl::OkStatus();
+  GRIDBUF_RETURN_IF_ERROR(check_depth(depth, halo()));
+  GRIDBUF_ASSIGN_OR_RETURN(HaloDepth* const state, made_depth());
+  state->expect(depth);
+  return absl::OkStatus();
+}
+
+void Storage::halo_arrives() const noexcept {
+  HaloDepth* const state = base_->depth;
+  if (state != nullptr) state->arrive();
+}
+
+void Storage::mark_halo_stale() const noexcept {
+  HaloDepth* const state = base_->depth;
+  if (state != nullptr) state->note_write(whole_box(base_->first.shape()));
+}
+
+absl::Status Storage::close_halo(const std::vector<HaloEnd>& closed, int check) const {
+  GRIDBUF_ASSIGN_OR_RETURN(HaloDepth* const state, made_depth());
+  state->close(closed);
+  state->check = check;
+  return absl::OkStatus();
+}
+
+bool Storage::tracks_halo() const noexcept { return base_->depth.load() != nullptr; }
+
+int Storage::halo_check() const noexcept {
+  const HaloDepth* const state = base_->depth;
+  return state == nullptr ? -1 : state->check.load();
+}
+
+int Storage::stale_place() const noexcept {
+  const HaloDepth* const state = base_->depth;
+  return state == nullptr ? 0 : state->place.load();
+}
+
+void Storage::note_written() const noexcept {
+  HaloDepth* const state = base_->depth;
+  if (state == nullptr) return;
+  const Box box = hull();
+  if (!is_empty(box)) state->note_write(box);
+}
+
+void Storage::note_written(const Box& box, const Halo& depth) const noexcept {
+  HaloDepth* const state = base_->depth;
+  if (state == nullptr || is_empty(box)) return;
+  if (!is_whole() || state->halo() != halo()) return note_written();
+  state->note_write(box);
+  Halo valid = state->depth();
+  for (int axis = 0; axis < valid.size(); ++axis) {
+    const HaloWidth width = halo()[axis];
+    const bool has_domain =
+        box.lower[axis] <= width.lower && box.upper[axis] >= shape()[axis] - width.upper;
+    if (!has_domain) return;
+    valid[axis].lower = std::max(valid[axis].lower, depth[axis].lower);
+    valid[axis].upper = std::max(valid[axis].upper, depth[axis].upper);
+  }
+  state->set(valid);
+}
+
+}  // namespace gridbuf
