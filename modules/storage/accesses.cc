@@ -144,6 +144,7 @@ class Storage::ExportShare {
 
 // Most exports are of host storages, which do not count them.
 void Storage::add_export(Side side) const noexcept {
+  base_->was_exported = true;
   if (base_->kind != StorageKind::kCpu) base_->add_export(side, hull());
 }
 
@@ -152,6 +153,7 @@ void Storage::drop_export(Side side) const noexcept {
 }
 
 void Storage::note_unknown_export(Side side) const noexcept {
+  base_->was_exported = true;
   if (base_->sync != nullptr) base_->sync->keep_export(side, hull());
   if (base_->kind == StorageKind::kCudaManaged && side == Side::kDevice) {
     ++base_->order->device_exports;
@@ -160,6 +162,7 @@ void Storage::note_unknown_export(Side side) const noexcept {
 
 absl::StatusOr<Owner> Storage::export_side(Side side, bool writable) const {
   GRIDBUF_RETURN_IF_ERROR(read(side));
+  if (writable) base_->was_exported = true;
   const bool has_one_side = base_->kind == StorageKind::kCpu || base_->kind == StorageKind::kGpu;
   if (has_one_side || !writable || base_->of(side).readonly) return base_->of(side).owner;
   try {

@@ -230,6 +230,8 @@ absl::Status Storage::close_halo(const std::vector<HaloEnd>& closed, int check) 
 
 bool Storage::tracks_halo() const noexcept { return base_->depth.load() != nullptr; }
 
+bool Storage::was_exported() const noexcept { return base_->was_exported; }
+
 int Storage::halo_check() const noexcept {
   const HaloDepth* const state = base_->depth;
   return state == nullptr ? -1 : state->check.load();

@@ -231,6 +231,8 @@ class Storage {
   absl::Status close_halo(const std::vector<HaloEnd>& closed, int check) const;
   /// Whether a depth was ever declared; else no point is valid.
   bool tracks_halo() const noexcept;
+  /// Whether it was ever exported writable, so that there may be writes that are not declared.
+  bool was_exported() const noexcept;
   /// The number that close_halo had; -1 without one.
   int halo_check() const noexcept;
   /// What the hook said of the write that made points invalid; 0 without one.
@@ -397,6 +399,7 @@ struct StorageBase {
   std::shared_ptr<SyncState> sync;                  // software-managed
   std::shared_ptr<DeviceOrder> order;               // with a device
   mutable std::atomic<HaloDepth*> depth = nullptr;  // made by the first mark
+  mutable std::atomic<bool> was_exported = false;   // writable
 
   explicit StorageBase(StorageKind storage_kind) : kind(storage_kind) {}
   ~StorageBase() { delete depth.load(); }

@@ -1696,7 +1696,8 @@ class StorageBase:
         They have the values of the neighbours' domains. Of new memory none is valid, but of
         `zeros`, `ones`, and `full` with a scalar all are. An exchange makes them valid; a write
         that gridbuf sees makes those invalid that it overwrites, and, since all ranks write so,
-        those that a neighbour has overwritten in its domain (docs/spec.md 9.80).
+        those that a neighbour has overwritten in its domain. It does not see writes through an
+        exported array (docs/spec.md 9.80).
         """
     @property
     def domain_view(self) -> Self:
@@ -2133,6 +2134,8 @@ class StorageBase:
     def _close_halo(self, ends: list[tuple[int, int]], check: int, /) -> None: ...
     def _expect_halo(self, depth: Any, /) -> None: ...
     def _halo_arrives(self) -> None: ...
+    @property
+    def _was_exported(self) -> bool: ...
     @property
     def _halo_check(self) -> int: ...
     @property

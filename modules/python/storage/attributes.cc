@@ -395,6 +395,7 @@ void add_properties(Attributes& type) {
           "valid_halo",
           [](const StorageObject& object) { return from_halo(object.storage().valid_halo()); },
           doc("StorageBase.valid_halo"))
+      .get("_was_exported", value<&Storage::was_exported>, "Whether it was ever exported writable.")
       .get("_halo_check", value<&Storage::halo_check>, "What an invalid point of the halo means.")
       .get(
           "_stale_place",

@@ -64,7 +64,9 @@ def number_of(mode: object) -> int:
     if mode is None:
         return -1
     if mode not in _MODES:
-        raise ValueError(f"halo_check is {mode!r}, but must be one of {', '.join(map(repr, _MODES))}")
+        raise ValueError(
+            f"halo_check is {mode!r}, but must be one of {', '.join(map(repr, _MODES))}"
+        )
     return _MODES.index(mode)
 
 
@@ -112,9 +114,7 @@ def handle(
         )
 
 
-def _text(
-    stencil: str, name: str, field: Any, axis: int, end: int, needed: int, valid: int
-) -> str:
+def _text(stencil: str, name: str, field: Any, axis: int, end: int, needed: int, valid: int) -> str:
     place = field._stale_place
     since = f"; it was written at {place}" if place else ""
     return (

@@ -93,11 +93,19 @@ def _pieces(
         steps = [offset.get(dim, 0) for dim in spec.dims]
         # A sender fills the opposite end of the neighbour.
         ranges = [ends[axis][(step > 0) ^ sending] for axis, step in enumerate(steps)]
-        missing = [axis for axis, step in enumerate(steps) if step and ranges[axis][0] < ranges[axis][1]]
+        missing = [
+            axis for axis, step in enumerate(steps) if step and ranges[axis][0] < ranges[axis][1]
+        ]
         if not missing:
             continue
         box = tuple(
-            _part(step, extent, halo, ranges[axis] if missing == [axis] else (0, ranges[axis][1]), sending)
+            _part(
+                step,
+                extent,
+                halo,
+                ranges[axis] if missing == [axis] else (0, ranges[axis][1]),
+                sending,
+            )
             for axis, (step, extent, halo) in enumerate(
                 zip(steps, spec.shape, spec.halo, strict=True)
             )
