@@ -173,6 +173,8 @@ py::object entry_of(const StorageObject& object, Side side) {
   const StorageKind kind = object.storage().kind();
   // No data can be stale here, but the entry names a stream, which must be the right one.
   if (kind == StorageKind::kGpu) up_to_date(object.storage(), side);
+  // Nothing tells that memory of one side was written.
+  if (kind == StorageKind::kCpu) object.storage().add_export(side);
   const py::handle self = object.self();
   py::object acquire;
   py::object touch;

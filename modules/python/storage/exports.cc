@@ -146,6 +146,7 @@ py::object shown_buffer(const StorageObject& object, Side side) {
   const Storage& storage = object.storage();
   // There is no other side that has to know.
   if (storage.kind() == StorageKind::kCpu && side == Side::kHost) {
+    if (!storage.readonly()) storage.add_export(side);
     return own_buffer(storage, object.dtype, side);
   }
   Owner share = value_of(
