@@ -81,13 +81,14 @@ void HaloDepth::expect(const Halo& depth) noexcept {
   }
 }
 
-void HaloDepth::arrive() noexcept {
-  for (Axis& ends : axes_) {
-    for (End& one : ends) {
-      const std::int64_t found = one.coming.exchange(0);
-      if (found > one.depth) one.depth = found;
+Halo HaloDepth::expected() const {
+  Halo found = depth();
+  for (int axis = 0; axis < shape_.size(); ++axis) {
+    for (const int end : {0, 1}) {
+      found[axis].at(end) = std::max(found[axis].at(end), axes_[axis][end].coming.load());
     }
   }
+  return found;
 }
 
 void HaloDepth::close(const std::vector<HaloEnd>& ends) noexcept {
@@ -211,9 +212,16 @@ absl::Status Storage::expect_halo(const Halo& depth) const {
   return absl::OkStatus();
 }
 
-void Storage::halo_arrives() const noexcept {
+Halo Storage::expected_halo() const {
+  const HaloDepth* const state = base_->depth;
+  return state == nullptr || !is_whole() ? valid_halo() : state->expected();
+}
+
+void Storage::halo_arrives(const Halo& depth) const noexcept {
   HaloDepth* const state = base_->depth;
-  if (state != nullptr) state->arrive();
+  if (state == nullptr || !is_whole()) return;
+  state->expect(no_halo(ndim()));
+  state->set(depth);
 }
 
 void Storage::mark_halo_stale() const noexcept {

@@ -220,10 +220,12 @@ class Storage {
   /// Says that so many are valid. Errors: kValue if it is more than the halo, or if this is a view
   /// of a part; kMemory.
   absl::Status mark_halo_valid(const Halo& depth) const;
-  /// An exchange begins: at its end, `halo_arrives`, so many points are valid, except those that
-  /// are written in the meantime. No effect on a view of a part. Errors as above.
+  /// An exchange begins: if it ended now, so many points would be valid. Writes lessen that, too.
+  /// It and `halo_arrives` have no effect on a view of a part. Errors as above.
   absl::Status expect_halo(const Halo& depth) const;
-  void halo_arrives() const noexcept;
+  /// What is left of it before the halo is written, and then for `halo_arrives`.
+  Halo expected_halo() const;
+  void halo_arrives(const Halo& depth) const noexcept;
   /// Says that none is, except at closed ends.
   void mark_halo_stale() const noexcept;
   /// Says at which ends there is no neighbour, so that the whole halo stays valid; and what reading
@@ -366,7 +368,7 @@ class HaloDepth {
   void set_halo(const Halo& halo) noexcept;
   void set(const Halo& depth) noexcept;
   void expect(const Halo& depth) noexcept;
-  void arrive() noexcept;
+  Halo expected() const;
   void close(const std::vector<HaloEnd>& ends) noexcept;
   void note_write(const Box& box) noexcept;
 

@@ -10,6 +10,7 @@ module;
 #include <limits>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -467,7 +468,9 @@ void add_methods(Attributes& type) {
       .def("mark_halo_stale", value<&Storage::mark_halo_stale>, doc("StorageBase.mark_halo_stale"))
       .def("_close_halo", close_halo)
       .def("_expect_halo", mark_halo<&Storage::expect_halo>)
-      .def("_halo_arrives", value<&Storage::halo_arrives>)
+      .def("_expected_halo",
+           [](const StorageObject& object) { return from_halo(object.storage().expected_halo()); })
+      .def("_halo_arrives", mark_halo<&Storage::halo_arrives>)
       .def("_acquire_host",
            [](const StorageObject& object) { up_to_date(object.storage(), Side::kHost); })
       .def("_acquire_device",

@@ -311,10 +311,11 @@ class PendingExchange:
         self._is_over = True
         self._exchange._pending = None
         _under_way.discard(self)
+        expected = [field._expected_halo() for field in self._fields]
         if self._finish is not None:
             self._finish(self._fields)
-        for field in self._fields:
-            field._halo_arrives()
+        for field, depth in zip(self._fields, expected, strict=True):
+            field._halo_arrives(depth)
 
 
 def _offer(
