@@ -1,0 +1,276 @@
+"""Programs on several ranks whose halos know how deep they are valid: no stale point is read, and no right program refused.
+
+A program is a list of steps over three fields: stencils of radius 0 to 3 that compute up to 3 points outside of the domain,
+writes of the domain, of its inside and of its ends, and exchanges to a depth. The same program on one rank is the oracle, bit
+by bit.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import gridbuf
+import gridbuf.mpi
+import gridbuf.storage
+import numpy as np
+import pytest
+from on_ranks import on_ranks
+from serial import whole_field
+
+EXTENTS = {"I": 24, "J": 18}
+WIDTH = 4
+HALO = ((WIDTH, WIDTH), (WIDTH, WIDTH))
+
+
+class Step(NamedTuple):
+    """`what` is "exchange", "stencil", "write" or "inside"; `points` the depth, the points outside, or the margin."""
+
+    what: str
+    fields: tuple[int, ...]
+    points: int = 0
+    radius: int = 0
+
+
+def star(radius: int) -> gridbuf.Stencil:
+    """out = the mean of `first` at this distance along both dimensions, and its corners, and a part of `second`."""
+
+    @gridbuf.stencil(writes="out", extents={"first": radius})
+    def compute(
+        first: gridbuf.Field[np.float64, gridbuf.IJ],
+        second: gridbuf.Field[np.float64, gridbuf.IJ],
+        out: gridbuf.Field[np.float64, gridbuf.IJ],
+        *,
+        origin: Any,
+        domain: Any,
+    ) -> None:
+        def at(array: Any, name: str, i: int, j: int) -> Any:
+            (x, y), (nx, ny) = origin[name], domain
+            return array[x + i : x + i + nx, y + j : y + j + ny]
+
+        r = radius
+        total = 0.5 * at(first, "first", r, 0) + 0.25 * at(first, "first", -r, 0)
+        total += 0.125 * at(first, "first", 0, r) + 0.0625 * at(first, "first", 0, -r)
+        total += 0.03125 * at(first, "first", r, r) + 0.015625 * at(first, "first", -r, -r)
+        total += 0.01 * at(second, "second", 0, 0)
+        at(out, "out", 0, 0)[...] = total
+
+    return compute
+
+
+STARS = [star(radius) for radius in range(4)]
+
+
+def run(grid: Any, program: list[Step], **keywords: Any) -> list[Any]:
+    """The fields of this rank after a program. StaleHaloError, on all ranks, where one raises it."""
+    fields = []
+    for seed in range(3):
+        field = grid.zeros(tuple(EXTENTS.values()), dims="IJ", halo=HALO)
+        field.domain_view[...] = whole_field(tuple(EXTENTS.values()), "f8", seed)[grid.slices("IJ")]
+        fields.append(field)
+    for step in program:
+        chosen = [fields[n] for n in step.fields]
+        error = None
+        if step.what == "exchange":
+            grid.exchange(*chosen, depth=step.points)
+        elif step.what == "write":
+            for field in chosen:
+                field.domain_view[...] = 0.5 * field.domain_view
+        elif step.what == "inside":
+            inner = (slice(WIDTH + step.points, -WIDTH - step.points),) * 2
+            for field in chosen:
+                field[inner] = 0.5 * field[inner]
+        else:
+            extents = [n + 2 * step.points for n in grid.local_extents.values()]
+            try:
+                STARS[step.radius](
+                    *chosen, origin=(WIDTH - step.points,) * 2, domain=tuple(extents), **keywords
+                )
+            except gridbuf.StaleHaloError as caught:
+                error = caught
+        if any(grid.comm.allgather(error is not None)):
+            raise error or gridbuf.StaleHaloError("on another rank")
+    return fields
+
+
+def gathered(grid: Any, fields: list[Any]) -> list[Any]:
+    return [grid.comm.bcast(grid.gather(field)) for field in fields]
+
+
+def right_program(draw: random.Random) -> list[Step]:
+    """Random steps, and before each stencil an exchange of what it would read stale."""
+    valid = [0, 0, 0]
+    steps: list[Step] = []
+    while len(steps) < 14:
+        what = draw.choice(["stencil", "stencil", "stencil", "write", "inside"])
+        if what == "write":
+            field = draw.randrange(3)
+            steps.append(Step("write", (field,)))
+            valid[field] = 0
+        elif what == "inside":
+            field, margin = draw.randrange(3), draw.randrange(4)
+            steps.append(Step("inside", (field,), margin))
+            valid[field] = min(valid[field], margin)
+        else:
+            first, second, out = draw.sample(range(3), 3)
+            radius = draw.randrange(4)
+            outside = draw.randrange(WIDTH - radius + 1)
+            needs = {first: outside + radius, second: outside}
+            missing = tuple(field for field, depth in needs.items() if valid[field] < depth)
+            if missing:
+                depth = max(needs[field] for field in missing)
+                depth = draw.choice([depth, draw.randint(depth, WIDTH)])
+                steps.append(Step("exchange", missing, depth))
+                for field in missing:
+                    valid[field] = max(valid[field], depth)
+            steps.append(Step("stencil", (first, second, out), outside, radius))
+            valid[out] = outside
+    return steps
+
+
+def mutated(program: list[Step], draw: random.Random) -> list[Step]:
+    """With one exchange dropped, made less deep, for fewer fields, or moved."""
+    at = draw.choice([n for n, step in enumerate(program) if step.what == "exchange"])
+    step, rest = program[at], [*program[:at], *program[at + 1 :]]
+    how = draw.choice(["drop", "shorten", "fewer", "move"])
+    if how == "drop":
+        return rest
+    if how == "shorten":
+        step = step._replace(points=draw.randrange(step.points) if step.points else 0)
+    elif how == "fewer":
+        step = step._replace(fields=step.fields[1:] or step.fields[:1])
+    else:
+        at = draw.randrange(len(rest) + 1)
+    return [*rest[:at], step, *rest[at:]]
+
+
+def grids(periodic: str, **keywords: Any) -> tuple[Any, Any]:
+    """The decomposition, and the whole grid on each rank alone."""
+    from mpi4py import MPI
+
+    return tuple(
+        gridbuf.mpi.Decomposition(EXTENTS, periodic=periodic, comm=comm, **keywords)
+        for comm in (MPI.COMM_WORLD, MPI.COMM_SELF)
+    )
+
+
+def programs(count: int) -> Iterator[tuple[str, list[Step], random.Random]]:
+    for seed in range(count):
+        draw = random.Random(seed)
+        yield draw.choice(["", "I", "IJ"]), right_program(draw), draw
+
+
+@on_ranks(4)
+def test_no_right_program_is_refused_and_all_modes_give_what_one_rank_gives() -> None:
+    made = {periodic: grids(periodic) for periodic in ("", "I", "IJ")}
+    for periodic, program, _ in programs(300):
+        grid, alone = made[periodic]
+        expected = run(alone, program, halo_check="off")
+        for mode in ("raise", "off"):
+            got = gathered(grid, run(grid, program, halo_check=mode))
+            for want, have in zip(expected, got, strict=True):
+                np.testing.assert_array_equal(want.domain_view.to_numpy(), have)
+
+
+@on_ranks(6)
+def test_without_any_exchange_the_mode_exchange_gives_what_one_rank_gives() -> None:
+    made = {periodic: grids(periodic, halo_check="exchange") for periodic in ("", "I", "IJ")}
+    for periodic, program, _ in programs(40):
+        grid, alone = made[periodic]
+        steps = [step for step in program if step.what != "exchange"]
+        expected = run(alone, steps)
+        got = gathered(grid, run(grid, steps))
+        for want, have in zip(expected, got, strict=True):
+            np.testing.assert_array_equal(want.domain_view.to_numpy(), have)
+
+
+@on_ranks(4)
+def test_a_wrong_exchange_is_found_or_changes_nothing() -> None:
+    made = {periodic: grids(periodic) for periodic in ("", "I", "IJ")}
+    raised = unchanged = 0
+    for periodic, program, draw in programs(300):
+        if not any(step.what == "exchange" for step in program):
+            continue
+        grid, alone = made[periodic]
+        wrong = mutated(program, draw)
+        try:
+            got = gathered(grid, run(grid, wrong))
+        except gridbuf.StaleHaloError:
+            raised += 1
+            continue
+        unchanged += 1
+        expected = run(alone, wrong, halo_check="off")
+        for want, have in zip(expected, got, strict=True):
+            np.testing.assert_array_equal(want.domain_view.to_numpy(), have)
+    assert raised > 50 and unchanged > 20
+    if made[""][0].rank == 0:
+        print(f"{raised} mutations were raised, {unchanged} change nothing")
+
+
+@on_ranks(4)
+def test_an_exchange_sends_what_is_missing() -> None:
+    grid = gridbuf.mpi.Decomposition({"I": 16}, periodic="I")
+    field = grid.zeros((16, 5), dims="IJ", halo=((3, 3), (0, 0)))
+    exchange = gridbuf.mpi.HaloExchange(grid, field, engine="mpi4py")
+    row = 5 * 8
+    exchange(field)
+    assert exchange.traffic == (0, 0)  # zeros are equal everywhere
+    field.domain_view[...] = grid.rank
+    exchange(field, depth=1)
+    assert exchange.traffic == (2, 2 * row)
+    assert field.valid_halo == ((1, 1), (0, 0))
+    exchange(field)
+    assert exchange.traffic == (4, 6 * row)
+    exchange(field)
+    assert exchange.traffic == (4, 6 * row)
+    field[5] = -1  # two points from the lower end, one from the upper: 3 + 4 points
+    assert field.valid_halo == ((1, 2), (0, 0))
+    exchange(field)
+    assert exchange.traffic == (6, 9 * row)
+    # A rank that wrote alone: what it changed is sent, and no rank waits.
+    if grid.rank == 2:
+        field[3] = 7
+    exchange(field)
+    assert exchange.traffic[0] == 7
+    # Writes through an export are not seen.
+    field.to_numpy()[...] = grid.rank
+    exchange(field)
+    assert exchange.traffic[0] == 9
+    assert set(field.to_numpy()[:3].ravel()) == {(grid.rank - 1) % 4}
+
+
+@on_ranks(4)
+def test_the_error_names_field_dimension_depths_and_line() -> None:
+    grid = gridbuf.mpi.Decomposition({"I": 16, "J": 8}, periodic="I")
+    first, second, out = (grid.zeros((16, 8), dims="IJ", halo=((2, 2), (2, 2))) for _ in range(3))
+    first.domain_view[...] = 1.0
+    with pytest.raises(
+        gridbuf.StaleHaloError,
+        match=r"field 'first', dimension 'I': stencil 'compute' reads 2 points of the lower halo, of which 0 are valid; it "
+        r"was written at .*test_valid_halo.py:\d+",
+    ):
+        STARS[2](first, second, out)
+    with pytest.warns(gridbuf.StaleHaloWarning, match="of which 0 are valid"):
+        STARS[2](first, second, out, halo_check="warn")
+    STARS[2](first, second, out, halo_check="off")
+    STARS[2](first, second, out, halo_check="exchange")
+    assert first.valid_halo[0] == (2, 2)
+    with pytest.raises(ValueError, match="halo_check is 'on', but must be one of 'off'"):
+        STARS[2](first, second, out, halo_check="on")
+
+
+@on_ranks(4)
+def test_what_arrives_is_what_was_sent() -> None:
+    """A write between start and wait is not in the halos of the others."""
+    grid = gridbuf.mpi.Decomposition({"I": 16}, periodic="I")
+    field = grid.zeros((16,), dims="I", halo=((2, 2),))
+    field.domain_view[...] = 1.0
+    exchange = gridbuf.mpi.HaloExchange(grid, field)
+    pending = exchange.start(field)
+    assert field.valid_halo == ((0, 0),)
+    field[3] = 2.0  # the second point of the domain
+    pending.wait()
+    assert field.valid_halo == ((2, 1),)
+    with pytest.raises(ValueError, match="depth is -1"):
+        exchange(field, depth=-1)
