@@ -7,6 +7,7 @@ by bit.
 
 from __future__ import annotations
 
+import itertools
 import random
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -16,6 +17,7 @@ import gridbuf.mpi
 import gridbuf.storage
 import numpy as np
 import pytest
+from gridbuf.mpi._depths import has_neighbour
 from on_ranks import on_ranks
 from serial import whole_field
 
@@ -62,9 +64,13 @@ def star(radius: int) -> gridbuf.Stencil:
 STARS = [star(radius) for radius in range(4)]
 
 
-def run(grid: Any, program: list[Step], **keywords: Any) -> list[Any]:
-    """The fields of this rank after a program. StaleHaloError, on all ranks, where one raises it."""
+def run(grid: Any, program: list[Step], parts: Any = None, **keywords: Any) -> list[Any]:
+    """The fields of this rank after a program. StaleHaloError, on all ranks, where one raises it.
+
+    `parts` are those of a field that are written inside, of other ranks where this one has all.
+    """
     fields = []
+    parts = parts or [tuple(slice(0, n) for n in grid.local_extents.values())]
     for seed in range(3):
         field = grid.zeros(tuple(EXTENTS.values()), dims="IJ", halo=HALO)
         field.domain_view[...] = whole_field(tuple(EXTENTS.values()), "f8", seed)[grid.slices("IJ")]
@@ -78,20 +84,42 @@ def run(grid: Any, program: list[Step], **keywords: Any) -> list[Any]:
             for field in chosen:
                 field.domain_view[...] = 0.5 * field.domain_view
         elif step.what == "inside":
-            inner = (slice(WIDTH + step.points, -WIDTH - step.points),) * 2
-            for field in chosen:
+            for field, part in itertools.product(chosen, parts):
+                inner = tuple(
+                    slice(WIDTH + p.start + step.points, WIDTH + p.stop - step.points) for p in part
+                )
                 field[inner] = 0.5 * field[inner]
         else:
-            extents = [n + 2 * step.points for n in grid.local_extents.values()]
+            # The halo at an end of the grid is the program's, which leaves it as it is: zero.
+            outside = [
+                [step.points if has_neighbour(grid, dim, end) else 0 for end in (0, 1)]
+                for dim in "IJ"
+            ]
+            domain = [n + sum(o) for n, o in zip(grid.local_extents.values(), outside, strict=True)]
             try:
                 STARS[step.radius](
-                    *chosen, origin=(WIDTH - step.points,) * 2, domain=tuple(extents), **keywords
+                    *chosen,
+                    origin=tuple(WIDTH - lower for lower, _ in outside),
+                    domain=tuple(domain),
+                    **keywords,
                 )
             except gridbuf.StaleHaloError as caught:
                 error = caught
         if any(grid.comm.allgather(error is not None)):
             raise error or gridbuf.StaleHaloError("on another rank")
     return fields
+
+
+def truth(grid: Any, alone: Any, program: list[Step]) -> list[Any]:
+    """The fields on one rank, with whole halos filled anew before each stencil."""
+    parts = [grid.slices("IJ", rank) for rank in range(grid.size)]
+    filled = []
+    for step in program:
+        if step.what == "stencil":
+            filled.append(Step("exchange", (0, 1, 2), WIDTH))
+        if step.what != "exchange":
+            filled.append(step)
+    return run(alone, filled, parts, halo_check="off")
 
 
 def gathered(grid: Any, fields: list[Any]) -> list[Any]:
@@ -166,7 +194,7 @@ def test_no_right_program_is_refused_and_all_modes_give_what_one_rank_gives() ->
     made = {periodic: grids(periodic) for periodic in ("", "I", "IJ")}
     for periodic, program, _ in programs(300):
         grid, alone = made[periodic]
-        expected = run(alone, program, halo_check="off")
+        expected = truth(grid, alone, program)
         for mode in ("raise", "off"):
             got = gathered(grid, run(grid, program, halo_check=mode))
             for want, have in zip(expected, got, strict=True):
@@ -179,7 +207,7 @@ def test_without_any_exchange_the_mode_exchange_gives_what_one_rank_gives() -> N
     for periodic, program, _ in programs(40):
         grid, alone = made[periodic]
         steps = [step for step in program if step.what != "exchange"]
-        expected = run(alone, steps)
+        expected = truth(grid, alone, steps)
         got = gathered(grid, run(grid, steps))
         for want, have in zip(expected, got, strict=True):
             np.testing.assert_array_equal(want.domain_view.to_numpy(), have)
@@ -200,7 +228,7 @@ def test_a_wrong_exchange_is_found_or_changes_nothing() -> None:
             raised += 1
             continue
         unchanged += 1
-        expected = run(alone, wrong, halo_check="off")
+        expected = truth(grid, alone, wrong)
         for want, have in zip(expected, got, strict=True):
             np.testing.assert_array_equal(want.domain_view.to_numpy(), have)
     assert raised > 50 and unchanged > 20
