@@ -91,6 +91,7 @@ def run_python(script: str, *arguments: str) -> subprocess.CompletedProcess[str]
             **os.environ,
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
             "PYTHONIOENCODING": "utf-8",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # plug-ins of other packages may need fcntl
         },
         timeout=200,
         check=False,
