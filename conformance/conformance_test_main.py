@@ -1,4 +1,7 @@
-"""What a `conformance_test` of defs.bzl runs: `check`, with its reports where Bazel looks for them."""
+"""What a `conformance_test` of defs.bzl runs: `check`, with its reports where Bazel looks for them.
+
+It reads no pyproject.toml: a test has the attributes of its target, wherever its files are.
+"""
 
 import os
 import sys
@@ -17,4 +20,4 @@ def reports() -> list[str]:
 
 
 if __name__ == "__main__":
-    sys.exit(main(["check", *sys.argv[1:], *reports()]))
+    sys.exit(main(["check", "--no-config", *sys.argv[1:], *reports()]))

@@ -1,5 +1,7 @@
 """`conformance_test`: judges the arrays of a library, or a function that takes arrays, as a Bazel test.
 
+`gridbuf_conformance_test` judges the tensors of a C++ library.
+
     load("@gridbuf//conformance:defs.bzl", "conformance_test")
 
     conformance_test(
@@ -71,5 +73,61 @@ def conformance_test(
         args = arguments,
         data = data + known,
         deps = deps + [Label("//conformance:gridbuf_conformance")],
+        **kwargs
+    )
+
+def gridbuf_conformance_test(
+        name,
+        srcs = [],
+        deps = [],
+        suite = None,
+        copts = [],
+        linkopts = [],
+        data = [],
+        known = [],
+        profile = "default",
+        rules = None,
+        time_limit_s = None,
+        isolate = True,
+        **kwargs):
+    """Judges the DLPack tensors of a C++ library: builds a shared library, and runs `check` on it.
+
+    The shared library is the target NAME.so, for a debugger or a sanitizer.
+
+    Args:
+      name: the target.
+      srcs: sources with `GRIDBUF_CONFORMANCE_SUITE(suite, Traits)`.
+      deps: cc_library targets with the library.
+      suite: the name of the suite, if there are several.
+      copts: compile flags of srcs.
+      linkopts: link flags of the shared library.
+      data: files that the library needs.
+      known: as in conformance_test.
+      profile: as in conformance_test.
+      rules: as in conformance_test; default: the rules on tensors.
+      time_limit_s: as in conformance_test.
+      isolate: as in conformance_test.
+      **kwargs: size, timeout, tags, env, visibility, …
+    """
+    library = name + ".so"
+    native.cc_binary(
+        name = library,
+        testonly = True,
+        srcs = srcs,
+        copts = copts,
+        data = data,
+        linkopts = linkopts,
+        linkshared = True,
+        deps = deps + [Label("//conformance:cc")],
+    )
+    conformance_test(
+        name = name,
+        data = [library],
+        isolate = isolate,
+        known = known,
+        producer = "$(location %s)%s" % (library, ":" + suite if suite else ""),
+        profile = profile,
+        rules = rules,
+        time_limit_s = time_limit_s,
         **kwargs
     )

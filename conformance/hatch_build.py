@@ -1,6 +1,7 @@
-"""Hatchling's hook: a wheel or a source distribution of a checkout gets the findings, which the zoo makes from its scripts.
+"""Hatchling's hook: distributions of a checkout get the findings that the zoo next to it makes.
 
-A wheel also gets its bill of materials (PEP 770). It has the wheel and no components: no code of another project is in it.
+A wheel also gets its bill of materials (PEP 770). It has the wheel and no components: no code of
+another project is in it.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 
 class FilesHook(BuildHookInterface):
-    """Adds `findings.json`, and the bill of materials. A source distribution has no zoo, but the first file already."""
+    """Adds `findings.json`, which a source distribution has already, and the bill of materials."""
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if version == "editable":
@@ -27,8 +28,9 @@ class FilesHook(BuildHookInterface):
             path = Path(self.made.name, f"{self.metadata.core.name}.cdx.json")
             path.write_text(json.dumps(self.bill_of_materials(), indent=2) + "\n")
             build_data["sbom_files"].append(str(path))
-        published = Path(self.root, "zoo/published.py")
-        if not published.exists():
+        published = Path(self.root).parent / "zoo/published.py"
+        has_findings = Path(self.root, "gridbuf_conformance/findings.json").exists()
+        if has_findings or not published.exists():
             return
         path = Path(self.made.name, "findings.json")
         search = os.pathsep.join([self.root, *sys.path])  # with what pip installs for the build

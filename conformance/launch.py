@@ -1,4 +1,4 @@
-"""What `bazel run //conformance` starts: the command, from outside the package, as an installed script does."""
+"""What `bazel run //conformance` starts: the command from outside, as an installed script does."""
 
 import sys
 

@@ -29,11 +29,12 @@ def test_the_picture_is_what_the_program_computes(name: str) -> None:
 
 
 def test_the_program_counts_the_findings_of_the_chart() -> None:
+    """A chart that is older than a finding is right, one that counts more is not."""
     numbers = gallery.computed("zoo")["numbers"]
     chart = html.unescape((DOCS / "images/zoo.svg").read_text("utf-8"))
     shown = json.loads(re.search(r"<dc:description>(.*?)</dc:description>", chart)[1])
     flat = {(i, s): n for i, row in shown.items() for s, n in row.items() if n}
-    assert flat == dict(numbers)
+    assert flat and all(numbers[key] >= number for key, number in flat.items())
 
 
 @pytest.mark.parametrize("entry", ENTRIES, ids=lambda entry: entry.split("\n")[0])

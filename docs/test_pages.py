@@ -1,7 +1,8 @@
-"""Pages and pictures: the committed pictures are those that docs/images/make.py draws, and all pages can be found."""
+"""Pages and pictures: the committed pictures are those that docs/images/make.py draws, and all pages and rules can be found."""
 
 import importlib.util
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -42,7 +43,7 @@ def test_each_picture_is_on_a_page_and_has_an_alternative_text() -> None:
 
 
 def test_each_page_is_in_an_index() -> None:
-    indexes = [DOCS / name for name in ("README.md", "index.md", "adr/README.md", "zoo.md")]
+    indexes = [DOCS / name for name in ("README.md", "index.md", "adr/README.md")]
     linked = {
         (index.parent / target).resolve()
         for index in indexes
@@ -50,3 +51,16 @@ def test_each_page_is_in_an_index() -> None:
     }
     missing = {str(p.relative_to(ROOT)) for p in set(PAGES) - linked - set(indexes[:2])}
     assert not missing, "link them from docs/README.md"
+
+
+def test_each_link_to_a_rule_names_a_rule() -> None:
+    """The site has a section for each rule, made from these files; reference/rules.md says where they are."""
+    tables = (ROOT / "conformance/gridbuf_conformance").rglob("rules.toml")
+    rules = {id_.lower() for path in tables for id_ in tomllib.loads(path.read_text("utf-8"))}
+    links = {
+        (page.name, link)
+        for page in PAGES
+        for link in re.findall(r"rules\.md#([\w-]+)", page.read_text("utf-8"))
+    }
+    assert len(rules) > 200 and links
+    assert not {link for link in links if link[1] not in rules}

@@ -16,6 +16,7 @@ FOLDERS = (
     "modules",
     "third_party",
     "tools",
+    "zoo",
 )
 SUFFIXES = {
     "", ".BUILD", ".bazel", ".bazelrc", ".bzl", ".c", ".cc", ".cppm", ".cu", ".f90", ".h", ".hpp", ".html", ".in", ".inc", ".j2",

@@ -169,7 +169,7 @@ USES_DEVICE = (
 
 PIP = ("{python}", "-m", "pip", "install", "-q", "--no-index", "--target", "{site}")
 CHECK = ("{python}", "-m", "gridbuf_conformance", "check", "--report", "{xml}")
-TAKES = (*CHECK, "--consumer", "--rules", "CAI-*")
+TAKES = (*CHECK, "--rules", "CAI-*", "--consumer")
 PYTEST = ("{python}", "build_defs/pytest_main.py", "--color=no", "-m", "not thorough")
 LABELS = tuple("//{}:{}".format(*path.rsplit("/", 1)) for path in (*CC_TESTS, BENCHMARK))
 BUILD = (

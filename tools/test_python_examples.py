@@ -5,6 +5,7 @@ The environment has neither NumPy nor a path into this repository.
 
 from __future__ import annotations
 
+import json
 import pathlib
 import shutil
 import subprocess
@@ -92,6 +93,9 @@ def test_entry_point_user(python, tmp_path):
         ["sh", "ci/conformance.sh"], cwd=project, env=environ, capture_output=True, text=True
     )
     assert gate.returncode == 0, gate.stdout + gate.stderr
+    judged = json.loads((project / "reports/conformance.json").read_text())["reports"]
+    assert [one["target"]["side"] for one in judged] == ["producer", "consumer"]
+    assert {one["profile"] for one in judged} == {"default"}
     reports = {path.suffix for path in (project / "reports").iterdir()}
     assert reports == {".xml", ".html", ".md", ".svg", ".json"}
     assert "sh ci/conformance.sh" in (project / "ci/github.yml").read_text()

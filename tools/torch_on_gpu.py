@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 from gridbuf_conformance.plan import Plan
-from gridbuf_conformance.producers.torch import TorchProducer
+from gridbuf_conformance.plugins.libraries.torch import TorchProducer
 
 
 class TorchOnGpu(TorchProducer):

@@ -91,6 +91,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--plot", type=_path, metavar="FOLDER", help="draw the charts as SVG files in FOLDER")
     text = "write the page; its charts and CSV files go to the folder of its name: PATH without .md"
     add("--markdown", type=_path, metavar="PATH.md", help=text)
+    text = "write the result without samples, a tenth of the size: a record that is committed"
+    add("--summary", type=_path, metavar="PATH", help=text)
 
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     add = commands.add_parser(
@@ -257,6 +259,8 @@ def _report(result: dict[str, Any], options: argparse.Namespace) -> None:
     report.show(result)
     if options.plot:
         print("charts:", *plot.save(result, options.plot))
+    if options.summary:
+        results.write_summary(result, options.summary)
     if options.markdown:
         print("page:", *report.write_page(result, options.markdown))
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import io
+import re
+from collections.abc import Callable, Collection, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,8 @@ _SETTINGS = {
     # Without a date, and with fixed names, an unchanged result gives an unchanged file.
     "svg.fonttype": "none",
     "svg.hashsalt": "gridbuf",
-    "font.family": ["DejaVu Sans", "sans-serif"],
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
     "font.size": 9,
     "figure.constrained_layout.use": True,
     "axes.spines.top": False,
@@ -68,8 +71,10 @@ def names(result: Mapping[str, Any]) -> list[str]:
     return [name for name, (cases, _) in _charts(result["cases"]).items() if cases]
 
 
-def save(result: Mapping[str, Any], folder: Path) -> list[Path]:
-    """Draws the charts as SVG in the folder; returns the files written."""
+def save(
+    result: Mapping[str, Any], folder: Path, only: Collection[str] | None = None
+) -> list[Path]:
+    """Draws the charts as SVG in the folder, or some of them; returns the files written."""
     import matplotlib as mpl
     from matplotlib.figure import Figure
 
@@ -77,12 +82,28 @@ def save(result: Mapping[str, Any], folder: Path) -> list[Path]:
     written = []
     with mpl.rc_context(_SETTINGS):
         for name, (cases, draw) in _charts(result["cases"]).items():
-            if cases:
+            if cases and (only is None or name in only):
                 figure = Figure(figsize=(_WIDTH, _WIDTH))
                 draw(figure, cases)
                 written.append(folder / f"{name}.svg")
-                figure.savefig(written[-1], metadata={"Date": None})
+                text = io.StringIO()
+                figure.savefig(text, format="svg", metadata={"Date": None})
+                written[-1].write_text(_short(text.getvalue()))
     return written
+
+
+def _short(svg: str) -> str:
+    """Without indentation and names of groups; coordinates to a tenth of a point, not a millionth.
+
+    Matplotlib repeats the style of a marker at each point. Here the marker has it.
+    """
+    styles = dict(re.findall(r'<use xlink:href="#(\w+)"[^>]* style="([^"]*)"/>', svg))
+    svg = re.sub(r'(<use [^>]*) style="[^"]*"/>', r"\1/>", svg)
+    svg = re.sub(
+        r'(<path id="(\w+)" d="[^"]*" style=)"[^"]*"', lambda m: f'{m[1]}"{styles[m[2]]}"', svg
+    )
+    svg = re.sub(r"\n *", "\n", re.sub(r'<g id="[^"]*"', "<g", svg))
+    return re.sub(r"\d+\.\d{3,}", lambda match: f"{float(match[0]):.1f}".removesuffix(".0"), svg)
 
 
 def _charts(cases: Cases) -> dict[str, tuple[Cases, Callable[[Any, Cases], None]]]:
@@ -232,7 +253,9 @@ def _draw_lines(
             colour, marker, _ = _STYLE[key]
             style = "--" if key in (MEMORY, "memcpy") else "-"
             x, median, one_end, other_end = np.array(points).T
-            axes.vlines(x, one_end, other_end, colour, linewidth=1.5, alpha=0.4)
+            ends = np.array([one_end, other_end, np.full(len(x), np.nan)]).T.ravel()
+            bars = {"linewidth": 1.5, "alpha": 0.4, "solid_capstyle": "butt"}
+            axes.plot(np.repeat(x, 3), ends, color=colour, **bars)
             axes.plot(
                 x, median, style, marker=marker, markersize=4, color=colour, label=_title(key)
             )
@@ -259,9 +282,11 @@ def _locator(base: float = 10.0, subs: Sequence[float] = (1.0,)) -> Any:
 
 def _log_ticks(axis: Any, subs: Sequence[float]) -> None:
     """Plain numbers instead of powers of ten."""
+    from matplotlib.ticker import NullLocator
+
     axis.set_major_locator(_locator(subs=subs))
     axis.set_major_formatter(lambda value, _: f"{value:g}")
-    axis.set_minor_formatter(lambda value, _: "")
+    axis.set_minor_locator(NullLocator())
 
 
 def _size(mib: float) -> str:

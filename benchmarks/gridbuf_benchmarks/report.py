@@ -10,7 +10,7 @@ import csv
 import io
 import re
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -24,6 +24,8 @@ from gridbuf_benchmarks.cases import CHAPTERS
 from gridbuf_benchmarks.libraries import BASELINE, MEMORY, PEERS, title_of
 from gridbuf_benchmarks.promises import LINEAR, PROMISES
 
+DOCUMENT_CHARTS = ("layouts",)
+"""The charts of docs/performance.md. The documentation site has all of them, and draws them."""
 _NOT_RUN = "–"
 _SLOWER = 1.1
 FIGURE = re.compile(r"(<!-- record: (.+?) -->)(.*?)(<!-- end -->)", re.DOTALL)
@@ -71,9 +73,16 @@ def write_page(result: Mapping[str, Any], path: Path) -> list[Path]:
     return written
 
 
-def page(result: Mapping[str, Any], folder: str) -> str:
-    """The page, which links to charts and files in the folder next to it."""
-    return template().render(gaps(result), folder=folder, charts=plot.names(result))
+def page(result: Mapping[str, Any], folder: str, charts: Collection[str] | None = None) -> str:
+    """The page, which links to charts and tables in the folder next to it.
+
+    Args:
+      charts: for the documentation, whose folder has the record, but not the tables: the charts that it has.
+    """
+    shown = plot.names(result) if charts is None else charts
+    return template().render(
+        gaps(result), folder=folder, charts=shown, is_record=charts is not None
+    )
 
 
 def tables(result: Mapping[str, Any]) -> dict[str, str]:

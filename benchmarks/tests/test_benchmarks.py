@@ -240,6 +240,26 @@ def test_page_charts_and_tables_are_made_from_a_result(result: Result, folder: P
     assert all(path.read_bytes() == content for path, content in before.items())
 
 
+def test_a_summary_has_what_reports_charts_and_comparisons_read(
+    result: Result, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole, summary = folder / "run.json", folder / "summary.json"
+    assert main(["report", str(whole), "--summary", str(summary)]) == 0
+    printed = capsys.readouterr().out
+    assert summary.stat().st_size < whole.stat().st_size / 2
+    short = results.read(summary)
+    assert report.page(short, "page") == report.page(result, "page")
+    assert report.tables(short) == report.tables(result)
+    for charts, of in (("of-whole", result), ("of-summary", short)):
+        plot.save(of, folder / charts)
+    for path in (folder / "of-whole").iterdir():
+        assert path.read_bytes() == (folder / "of-summary" / path.name).read_bytes()
+    assert main(["report", str(summary)]) == 0
+    assert capsys.readouterr().out == printed
+    assert main(["compare", str(whole), str(summary), "--fail-on-regression"]) == 0
+    assert "no case became slower" in capsys.readouterr().out
+
+
 def test_a_chart_without_cases_is_not_drawn(result: Result, tmp_path: Path) -> None:
     some = {**result, "cases": [case for case in result["cases"] if case["id"] == "tiny/row"]}
     assert plot.save(some, tmp_path) == [tmp_path / "small.svg"]

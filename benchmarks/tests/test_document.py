@@ -1,7 +1,8 @@
-"""docs/performance.md and its tables are made from the recorded result and the template alone, never edited by hand."""
+"""docs/performance.md and its chart are made from the record and the template alone, never edited by hand."""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,22 +11,39 @@ import pytest
 from gridbuf_benchmarks import plot, report, results
 
 DOCS = Path(__file__).parents[2] / "docs"
-AGAIN = "./bazelw run //benchmarks -- report docs/performance/results.json --markdown docs/performance.md"
+RECORD = DOCS / "performance/results.json"
+AGAIN = "run `tools/dev generate`"
 
 
 @pytest.fixture(scope="module")
-def result() -> dict[str, Any]:
-    return results.read(DOCS / "performance/results.json")
+def record() -> dict[str, Any]:
+    return results.read(RECORD)
 
 
-def test_the_page_and_its_tables_are_current(result: dict[str, Any]) -> None:
-    made = {"../performance.md": report.page(result, "performance"), **report.tables(result)}
-    for name, text in made.items():
-        assert text == (DOCS / "performance" / name).read_text(), f"{name} is old; `{AGAIN}`"
+def test_the_page_is_current(record: dict[str, Any]) -> None:
+    page = report.page(record, "performance", report.DOCUMENT_CHARTS)
+    assert page == (DOCS / "performance.md").read_text(), AGAIN
 
 
-def test_the_page_shows_every_chart(result: dict[str, Any]) -> None:
-    page = (DOCS / "performance.md").read_text()
-    drawn = {path.stem for path in (DOCS / "performance").glob("*.svg")}
-    assert drawn == {*plot.names(result)}, f"`{AGAIN}` draws them"
-    assert all(f"](performance/{name}.svg)" in page for name in drawn)
+def test_the_page_has_the_charts_that_the_record_draws(
+    record: dict[str, Any], tmp_path: Path
+) -> None:
+    drawn = plot.save(record, tmp_path, report.DOCUMENT_CHARTS)
+    assert {p.name for p in drawn} == {p.name for p in (DOCS / "performance").glob("*.svg")}
+    for path in drawn:
+        assert path.read_text() == (DOCS / "performance" / path.name).read_text(), AGAIN
+        assert f"](performance/{path.name})" in (DOCS / "performance.md").read_text()
+
+
+def test_the_record_is_a_summary_of_a_full_run(record: dict[str, Any], tmp_path: Path) -> None:
+    assert not record["quick"] and len(record["cases"]) > 500
+    assert json.loads(RECORD.read_text())["schema"] == results.SUMMARY_SCHEMA
+    results.write_summary(record, tmp_path / "again.json")
+    assert (tmp_path / "again.json").read_text() == RECORD.read_text()
+
+
+def test_the_page_of_the_site_has_all_charts(record: dict[str, Any]) -> None:
+    charts = plot.names(record)
+    page = report.page(record, "performance", charts)
+    assert len(charts) == 5 and all(f"](performance/{name}.svg)" in page for name in charts)
+    assert ".csv)" not in page, "a link to a table that the site does not have"

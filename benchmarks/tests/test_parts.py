@@ -643,7 +643,7 @@ def test_foreign_files_are_refused_by_name(tmp_path: Path, text: str) -> None:
         ("compare no-such-file.json neither.json", 2, "no-such-file.json"),
         ("", 2, "required: COMMAND"),
         ("--help", 0, "--quick|exit codes|examples|interquartile|--peers|compare"),
-        ("run --help", 0, "--quick|101 rounds|SVG|CSV|--only|--filter|--json"),
+        ("run --help", 0, "--quick|101 rounds|SVG|CSV|--only|--filter|--json|--summary"),
         ("cpp --help", 0, "--filter|repetitions"),
     ],
 )

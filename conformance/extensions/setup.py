@@ -1,6 +1,7 @@
-"""Builds the extensions against the pybind11 and the nanobind of the environment; one that is not installed is left out.
+"""Builds the extensions against the environment's pybind11 and nanobind; one can be absent.
 
-`pip install --no-build-isolation conformance/extensions`, in an environment that has setuptools and one of the two.
+`pip install --no-build-isolation conformance/extensions`, in an environment that has setuptools and
+one of the two.
 `--no-build-isolation` is the point: the suite judges the version that is installed.
 """
 
@@ -34,7 +35,7 @@ def _nanobind() -> list[Extension]:
         return []
     import nanobind
 
-    # Its library comes as source; setuptools wants the path of a source relative, so one line includes it.
+    # Its library comes as source; setuptools wants relative paths of sources: one line includes it.
     source = Path(nanobind.source_dir()) / "nb_combined.cpp"
     Path("build").mkdir(exist_ok=True)
     library = Path("build", "nanobind_library.cc")

@@ -1,4 +1,4 @@
-"""gridbuf_conformance: do your arrays follow the published texts for exchanging n-dimensional memory?
+"""gridbuf_conformance: do arrays follow the published texts for exchanging n-dimensional memory?
 
 ```python
 import gridbuf_conformance as gc
@@ -52,7 +52,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Imports names that only a driver needs, on first use: a worker then starts in half the time."""
+    """Imports names that only a driver needs, on first use: workers start in half the time."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found = getattr(import_module(f".{_HOMES[name]}", __name__), name)

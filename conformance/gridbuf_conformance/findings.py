@@ -1,7 +1,8 @@
-"""The findings in released libraries that come with the suite: the scripts that show them, and issues for trackers.
+"""The suite's findings in released libraries: scripts that show them, issues for trackers.
 
-The zoo (`conformance/zoo` in the repository) makes `findings.json` from its scripts and results, when the suite is
-packaged. It has each finding with its script, its versions, and the last runs of the script.
+`findings.json` has each finding with its script, its versions, and the last runs of the script. The
+zoo (`zoo/` in the repository) makes the file when the suite is packaged. The suite does not need
+it: without the file there are no findings.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, fields
 from functools import lru_cache
 from importlib.resources import files
@@ -20,19 +21,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
+from . import libraries
 from .version import __version__
-
-__all__ = [
-    "FILTERS",
-    "Finding",
-    "UnknownFinding",
-    "find",
-    "issue",
-    "load",
-    "packed",
-    "script",
-    "select",
-]
 
 FILTERS = ("library", "severity", "interface")
 """What `list findings` selects by."""
@@ -42,15 +32,17 @@ _MAX_MATCHES = 4
 
 
 class UnknownFinding(LookupError):
-    """An id, library, severity or interface that no finding has; the message lists similar ones."""
+    """An id, severity or interface that no finding has; the message lists similar ones."""
 
 
 @dataclass(frozen=True)
 class Finding:
     """One defect in one library. `versions` begins with the version that `requirements` install.
 
-    `expected` rests on `source`. `replay` is empty where only the repository has the target; `releases` is the range that was found. `contested` is the argument against the finding, if there is one. `searched` says how a tracker was searched for a
-    new finding. `runs` are the last runs of `script`: version, Python, date, exit code, and what it printed.
+    `expected` rests on `source`. `replay` is empty where only the repository has the target;
+    `releases` is the range that was found. `contested` is the argument against the finding, if
+    there is one. `searched` says how a tracker was searched for a new finding. `runs` are the last
+    runs of `script`: version, Python, date, exit code, and what it printed.
     """
 
     id: str
@@ -95,14 +87,16 @@ def load() -> MappingProxyType[str, Finding]:
 
 
 def packed() -> str:
-    """The file of the package, or, in a checkout of the repository, what the zoo would write into it."""
+    """The package's file; in a checkout, what the zoo would write; without both, no findings."""
     package = Path(str(files("gridbuf_conformance")))
     file = package / "findings.json"
     if file.exists():
         return file.read_text("utf-8")
+    program = package.parents[1] / "zoo/published.py"
+    if not program.exists():
+        return json.dumps({"schema": _SCHEMA, "findings": []})
     with tempfile.TemporaryDirectory() as folder:
         made = Path(folder, file.name)
-        program = package.parent / "zoo/published.py"
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join([str(package.parent), *sys.path]),
@@ -111,9 +105,15 @@ def packed() -> str:
         return made.read_text("utf-8")
 
 
+def _some() -> MappingProxyType[str, Finding]:
+    if not load():
+        raise UnknownFinding("this copy of the suite has no findings; an installed one has them")
+    return load()
+
+
 def find(name: str) -> Finding:
     """The finding of an id; raises UnknownFinding, with similar ids, if there is none."""
-    findings = load()
+    findings = _some()
     if name in findings:
         return findings[name]
     close = [id for id in findings if len(name) > 2 and id.startswith(name)]
@@ -125,23 +125,30 @@ def find(name: str) -> Finding:
 
 
 def select(wanted: Mapping[str, str | None]) -> list[Finding]:
-    """The findings with these values of `FILTERS`, in any case; None selects all. Raises UnknownFinding."""
-    chosen = list(load().values())
+    """The findings with these values of `FILTERS`, in any case; None selects all.
+
+    Raises UnknownFinding, and UnknownLibrary for a library that neither the suite nor a finding
+    names.
+    """
+    chosen = list(_some().values())
     for name, value in wanted.items():
-        if value is None:
-            continue
-        known = {
-            getattr(finding, name).lower(): getattr(finding, name) for finding in load().values()
-        }
-        if value.lower() not in known:
-            close = difflib.get_close_matches(value.lower(), known, n=_MAX_MATCHES, cutoff=0.4)
-            is_short = len(known) <= 2 * _MAX_MATCHES or not close
-            hint = sorted(known.values(), key=str.lower) if is_short else [known[c] for c in close]
-            raise UnknownFinding(
-                f"no finding has the {name} {value!r}; use one of {', '.join(hint)}"
-            )
-        chosen = [finding for finding in chosen if getattr(finding, name).lower() == value.lower()]
+        if value is not None:
+            same = _of_library(value) if name == "library" else _with(name, value)
+            chosen = [finding for finding in chosen if same(finding)]
     return chosen
+
+
+def _of_library(value: str) -> Callable[[Finding], bool]:
+    others = {finding.library for finding in load().values()}
+    library = libraries.find(value, others)
+    return lambda finding: libraries.find(finding.library, others) == library
+
+
+def _with(name: str, value: str) -> Callable[[Finding], bool]:
+    known = sorted({getattr(f, name) for f in load().values()}, key=str.lower)
+    if value.lower() not in map(str.lower, known):
+        raise UnknownFinding(f"no finding has the {name} {value!r}; use one of {', '.join(known)}")
+    return lambda finding: bool(getattr(finding, name).lower() == value.lower())
 
 
 def script(finding: Finding) -> str:
@@ -178,8 +185,8 @@ def _cautions(finding: Finding) -> list[str]:
     notes = []
     if finding.severity == "memory" and finding.security:
         notes.append(
-            "This is about memory safety. Report it privately first if the project has a policy for it: "
-            f"{finding.security}"
+            "This is about memory safety. "
+            f"Report it privately first if the project has a policy for it: {finding.security}"
         )
     if finding.status.startswith("fixed in"):
         notes.append(
@@ -215,4 +222,5 @@ def _versions(finding: Finding) -> str:
 def _observed(finding: Finding) -> str:
     """What the script printed where the defect is: nothing else is claimed."""
     seen = next(run for run in finding.runs if run["exit"] == 1)
-    return f"With {finding.library} {seen['version']} the script ends with:\n\n```text\n{seen['told']}\n```"
+    head = f"With {finding.library} {seen['version']} the script ends with:"
+    return f"{head}\n\n```text\n{seen['told']}\n```"

@@ -11,8 +11,6 @@ from dataclasses import dataclass, replace
 from enum import Enum, IntEnum
 from typing import Any
 
-__all__ = ["FAILED", "ExitCode", "Outcome", "Verdict", "exit_code_of", "graded", "worst"]
-
 
 class Outcome(str, Enum):
     """The result of one rule. The values are the words in reports."""
@@ -40,14 +38,24 @@ FAILED = frozenset({Outcome.FAIL, Outcome.XPASS, Outcome.CRASH, Outcome.TIMEOUT,
 
 
 class ExitCode(IntEnum):
-    """Exit codes of the command and of `Report.exit_code`. The command also returns 130 after an interrupt."""
+    """Exit codes of all commands, and of `Report.exit_code`."""
 
-    CONFORMANT = 0
-    NOT_CONFORMANT = 1
-    USAGE = 2
-    SUITE_ERROR = 3
-    CANNOT_LOAD = 4
-    NOTHING_SELECTED = 5
+    CONFORMANT = 0, "conforms; other commands: done"
+    NOT_CONFORMANT = 1, "does not conform; interop --compare: a cell differs"
+    USAGE = 2, "wrong usage: an unknown name, option or key, or a file that cannot be used"
+    SUITE_ERROR = 3, "the suite itself failed"
+    CANNOT_LOAD = 4, "a library or target cannot be loaded or is not installed"
+    NOTHING_SELECTED = 5, "nothing was judged; interop: no pair was run"
+    INTERRUPTED = 130, "interrupted: no report is written"
+
+    meaning: str
+
+    def __new__(cls, code: int, meaning: str = "") -> ExitCode:
+        """An exit code with its meaning in words."""
+        member = int.__new__(cls, code)
+        member._value_ = code
+        member.meaning = meaning
+        return member
 
 
 @dataclass(frozen=True)
@@ -61,11 +69,13 @@ class Verdict:
     expected, actual : str
         Short sentences without addresses or absolute paths.
     note : str
-        Explains a verdict that is not a failure: the id of the blocking rule, or the reason of a refusal.
+        Explains a verdict that is not a failure: the id of the blocking rule, or the reason of a
+        refusal.
     drawing : dict, optional
         The data of a layout drawing.
     blocks : bool
-        Whether a failure blocks the rules that build on this one. False if it is about something besides what they look at.
+        Whether a failure blocks the rules that build on this one. False if it is about something
+        besides what they look at.
     """
 
     outcome: Outcome
@@ -111,8 +121,8 @@ def worst(outcomes: Iterable[Outcome]) -> Outcome:
 def graded(verdict: Verdict, level: str) -> Verdict:
     """A verdict in view of the level of its rule: only a MUST fails a run.
 
-    A rule of level ROBUST is FRAGILE also if the process dies or hangs. A process that dies on a SHOULD is
-    a CRASH.
+    A rule of level ROBUST is FRAGILE also if the process dies or hangs. A process that dies on a
+    SHOULD is a CRASH.
     """
     if level == "ROBUST" and verdict.failed:
         if verdict.outcome is Outcome.FAIL:
@@ -125,7 +135,7 @@ def graded(verdict: Verdict, level: str) -> Verdict:
 
 
 def exit_code_of(outcomes: Iterable[Outcome]) -> ExitCode:
-    """The exit code for the outcomes of all selected rules. A suite error takes precedence over a failure."""
+    """The exit code for the outcomes of all selected rules; a suite error precedes a failure."""
     seen = set(outcomes)
     if not seen:
         return ExitCode.NOTHING_SELECTED
@@ -134,3 +144,10 @@ def exit_code_of(outcomes: Iterable[Outcome]) -> ExitCode:
     if Outcome.BLOCKED in seen and seen <= {Outcome.BLOCKED, Outcome.UNSUPPORTED, Outcome.UNTESTED}:
         return ExitCode.NOTHING_SELECTED  # what blocks is not among the selected rules
     return ExitCode.NOT_CONFORMANT if seen & FAILED else ExitCode.CONFORMANT
+
+
+def exit_code_of_all(codes: Iterable[int]) -> ExitCode:
+    """The exit code of several runs: the first of 3, 1 and 5 that one of them has, else 0."""
+    seen = set(codes)
+    order = (ExitCode.SUITE_ERROR, ExitCode.NOT_CONFORMANT, ExitCode.NOTHING_SELECTED)
+    return next((code for code in order if code in seen), ExitCode.CONFORMANT)

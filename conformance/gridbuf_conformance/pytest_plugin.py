@@ -4,20 +4,25 @@
 $ pytest --gridbuf-producer mylib.testing:Producer
 ```
 
-The tests have ids like `gridbuf::mylib.testing:Producer::PB-01`, one for each rule; ids of consumers begin with
-`gridbuf-consumer`. All tests of one target share one run of the suite, because one plan tests many rules. The
-first test runs the suite for the rules that -k, -m and --deselect have left. With pytest-xdist the workers
-share that run: the first worker runs it under a file lock, and the other workers read its report.
+The tests have ids like `gridbuf::mylib.testing:Producer::PB-01`, one for each rule; ids of
+consumers begin with `gridbuf-consumer`. All tests of one target share one run of the suite, because
+one plan tests many rules. The first test runs the suite for the rules that -k, -m and --deselect
+have left. With pytest-xdist the workers share that run: the first worker runs it under a file lock,
+and the other workers read its report.
 
-FAIL, XPASS, CRASH, TIMEOUT, UNSTABLE and ERROR fail, with the text and the replay command of `check`. ADVISORY
-and FRAGILE pass, with their text as a captured section (`pytest -rP`) and a line at the end. They are not warnings,
-because projects that turn warnings into errors would fail for a SHOULD. A known failure (XFAIL) is xfailed. Rules that were
-not judged are skipped, with the reason. The whole run has the result of `gridbuf-conformance check` with the same
-rules. Two cases do not belong to a selected test: a rule that was not selected and failed, and a producer that
-declined every plan. They are errors at the end of the last test of the target.
+FAIL, XPASS, CRASH, TIMEOUT, UNSTABLE and ERROR fail, with the text and the replay command of
+`check`. ADVISORY and FRAGILE pass, with their text as a captured section (`pytest -rP`) and a line
+at the end. They are not warnings, because projects that turn warnings into errors would fail for a
+SHOULD. A known failure (XFAIL) is xfailed. Rules that were not judged are skipped, with the reason.
+The whole run has the result of `gridbuf-conformance check` with the same rules. Two cases do not
+belong to a selected test: a rule that was not selected and failed, and a producer that declined
+every plan. They are errors at the end of the last test of the target.
 
-The fixture `gridbuf_check` judges a live object and raises AssertionError with the report. The marker
-`gridbuf_interop` compares a run of `gridbuf-conformance interop` with a record.
+The defaults of the options are those of the configuration (`config`), the table
+[tool.gridbuf-conformance] of pyproject.toml. So a project with producers there needs no option.
+
+The fixture `gridbuf_check` judges a live object and raises AssertionError with the report. The
+marker `gridbuf_interop` compares a run of `gridbuf-conformance interop` with a record.
 
 Every pytest of the environment loads the plugin. So it imports the suite only when a test needs it.
 """
@@ -38,49 +43,51 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 
+from .config import TABLE, Config, ConfigError, load
 from .outcomes import ExitCode
 
 if TYPE_CHECKING:
     from .render.report import Report
 
-__all__ = ["Check", "Requirement", "Target"]
-
 _SIDES = {"producer": "gridbuf", "consumer": "gridbuf-consumer"}
 """The sides, with the start of the ids of their tests."""
 _NODE_ID = re.compile(r"^(?:.*/)?(gridbuf|gridbuf-consumer)::(.+?)(?:::([A-Z]+-[0-9]+))?$")
 _NOT_JUDGED = ("UNSUPPORTED", "UNTESTED", "BLOCKED")
-_HOLD_FOR_ANYTHING = {"PB-33", "XA-18"}
-"""Rules that also hold for an object without interfaces."""
-_DEFAULT_PROFILE = "smoke"
 _WIDTH = 100
 _SHARED = "gridbuf_shared_folder"
 
 
-# Options ---------------------------------------------------------------------------------------------------
+# Options
+# --------------------------------------------------------------------------------------------------
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds the options `--gridbuf-…` and the keys of the ini file; the command line takes precedence."""
+    """Adds the options `--gridbuf-…`; they take precedence over the configuration."""
     group = parser.getgroup("gridbuf", "gridbuf-conformance: rules of array exchange as tests")
+    repeated: dict[str, Any] = {"action": "append", "default": None}
     for side in _SIDES:
         group.addoption(
             f"--gridbuf-{side}",
             dest=f"gridbuf_{side}s",
             metavar="TARGET",
-            action="append",
-            default=None,
-            help=f"judge this {side}: a name, package.module:Name or path/to/file.py:Name; may be repeated",
+            help=f"judge this {side}: a name, package.module:Name or path/to/file.py:Name; "
+            "may be repeated",
+            **repeated,
         )
-        parser.addini(
-            f"gridbuf_{side}s",
-            f"{side}s to judge; files are relative to the root folder",
-            type="args",
-        )
-    _add_option(group, parser, "profile", f"number of plans, by name (default: {_DEFAULT_PROFILE})")
-    _add_option(
-        group, parser, "rules", "only these rules: ids, wildcards and levels, as in DL-*,XA-03"
+    for name, metavar, text in (
+        ("profile", "NAME", "number of plans, by name"),
+        ("rules", "PATTERNS", "only these rules: ids, wildcards and levels, as in DL-*,XA-03"),
+        ("spec", "EDITIONS", "editions of documents, as in array-api-2024.12,dlpack-1.0"),
+        ("config", "FILE", f"read [tool.{TABLE}] of this file"),
+    ):
+        option, dest = f"--gridbuf-{name}", f"gridbuf_{name}"
+        group.addoption(option, dest=dest, default=None, metavar=metavar, help=text)
+    group.addoption(
+        "--gridbuf-no-config",
+        dest="gridbuf_config",
+        action="store_false",
+        help=f"read no [tool.{TABLE}]",
     )
-    _add_option(group, parser, "spec", "editions of documents, as in array-api-2024.12,dlpack-1.0")
     group.addoption(
         "--gridbuf-storage",
         dest="gridbuf_storage",
@@ -88,64 +95,61 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         const=True,
         help="also the rules of GT4Py and of storages, for arrays without GT4Py's attributes",
     )
-    parser.addini("gridbuf_storage", "as --gridbuf-storage", type="bool", default=False)
     group.addoption(
         "--gridbuf-known",
         dest="gridbuf_known",
         metavar="FILE",
-        action="append",
-        default=None,
         help="known failures, as TOML; may be repeated",
+        **repeated,
     )
-    parser.addini("gridbuf_known", "files of known failures, relative to this file", type="paths")
     group.addoption(
         "--gridbuf-report",
         dest="gridbuf_reports",
         metavar="PATH",
         action="append",
         default=[],
-        help="write the report of the suite; the suffix selects the format (.html, .json, …); may be repeated",
+        help="write the report of the suite; the suffix selects the format (.html, .json, …); "
+        "may be repeated",
     )
 
 
-def _add_option(group: pytest.OptionGroup, parser: pytest.Parser, name: str, text: str) -> None:
-    group.addoption(f"--gridbuf-{name}", dest=f"gridbuf_{name}", default=None, help=text)
-    parser.addini(f"gridbuf_{name}", text)
+_OPTIONS = ("profile", "rules", "spec", "storage", "known", "producers", "consumers")
+_SETTINGS = pytest.StashKey[Config]()
 
 
-def _option(config: pytest.Config, name: str) -> Any:
-    """The command line's value, else the ini file's."""
-    given = config.getoption(f"gridbuf_{name}")
-    return given if given is not None else config.getini(f"gridbuf_{name}")
+def settings_of(config: pytest.Config) -> Config:
+    """The options of the command line, else those of the configuration."""
+    if _SETTINGS not in config.stash:
+        given = {name: config.getoption(f"gridbuf_{name}") for name in _OPTIONS}
+        if given["producers"] or given["consumers"]:
+            given |= {f"{side}s": given[f"{side}s"] or () for side in _SIDES}
+        try:
+            read = load(config.getoption("gridbuf_config"))
+        except ConfigError as error:
+            raise pytest.UsageError(str(error)) from None
+        config.stash[_SETTINGS] = read.overridden(**given)
+    return config.stash[_SETTINGS]
 
 
 def _targets(config: pytest.Config, side: str) -> list[str]:
-    """The targets as written; files of the ini file are relative to the root folder, wherever pytest starts."""
-    given = config.getoption(f"gridbuf_{side}s")
-    if given is not None:
-        return list(dict.fromkeys(given))
-    folder = os.path.relpath(config.rootpath)
-    written = dict.fromkeys(config.getini(f"gridbuf_{side}s"))
-    return [os.path.normpath(f"{folder}/{t}") if _is_file(t) else t for t in written]
+    """The targets as written, each once."""
+    return list(dict.fromkeys(getattr(settings_of(config), f"{side}s")))
 
 
-def _is_file(target: str) -> bool:
-    place = target.rpartition(":")[0] or target
-    return place.endswith(".py") and not os.path.isabs(target)
-
-
-# The session -----------------------------------------------------------------------------------------------
+# The session
+# -----------------------------------------------------------------------------------------------
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Reads test ids of the command line, and makes the folder for shared reports if there is a target."""
+    """Reads test ids of the command line; makes the folder of shared reports for a target."""
     config.addinivalue_line(
         "markers", "gridbuf: a rule of gridbuf-conformance (`-m gridbuf` runs nothing else)"
     )
     config.addinivalue_line(
         "markers",
-        "gridbuf_interop(expected, libraries=(), against=(), producers=(), consumers=()): the test fails if "
-        "the scoreboard differs from the record `expected`, relative to the root folder",
+        "gridbuf_interop(expected, libraries, against, producers, consumers): the test fails if "
+        "the scoreboard differs from the record `expected`, relative to the root folder; the "
+        "defaults are those of the configuration",
     )
     _take_node_ids(config)
     shared = getattr(config, "workerinput", {}).get(_SHARED)
@@ -160,7 +164,7 @@ _PICKED = pytest.StashKey[list[tuple[str, str, str]]]()
 
 
 def _take_node_ids(config: pytest.Config) -> None:
-    """Removes ids such as `gridbuf::numpy::PB-01` from the arguments: pytest must not look for such a file.
+    """Removes ids such as `gridbuf::numpy::PB-01` from the arguments: pytest would look for files.
 
     An option keeps the ids, because the workers of pytest-xdist get options.
     """
@@ -191,32 +195,22 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         shutil.rmtree(config.stash[_FOLDER], ignore_errors=True)
 
 
-def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Compares the scoreboard with the record of each marker `gridbuf_interop`."""
-    for mark in item.iter_markers("gridbuf_interop"):
-        from . import interop
-
-        expected = item.config.rootpath / mark.kwargs["expected"]
-        chosen = {key: tuple(names) for key, names in mark.kwargs.items() if key != "expected"}
-        lines = interop.differences(
-            interop.load(expected), interop.run(interop.Selection(**chosen))
-        )
-        if lines:
-            pytest.fail("\n".join(lines), pytrace=False)
-
-
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(
     session: pytest.Session, config: pytest.Config, items: list[pytest.Item]
 ) -> None:
     """Adds the rules of all targets, before -k, -m and --deselect select tests."""
+    if any(mark.name.startswith("gridbuf_") for item in items for mark in item.iter_markers()):
+        from .interfaces import modules
+
+        for module in modules("pytest_plugin"):
+            config.pluginmanager.register(module)
     picked = config.stash[_PICKED]
     for side, head in _SIDES.items():
         chosen = [(target, rule) for picked_head, target, rule in picked if picked_head == head]
         names = list(dict.fromkeys(target for target, _ in chosen))
         for name in names if picked else _targets(config, side):
-            selection = _option(config, "rules") or None, _option(config, "spec")
-            rules = _rules_of(name, side, *selection)
+            rules = _rules_of(name, side, settings_of(config))
             identity = {"name": name, "nodeid": f"{head}::{name}"}
             node = Target.from_parent(session, side=side, rules=rules, **identity)
             wanted = {rule for target, rule in chosen if target == name} - {""}
@@ -267,11 +261,14 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     shown = [f"{side} {name}" for side, names in named.items() for name in names]
     if not shown and not config.stash[_PICKED]:
         return []
-    profile = _option(config, "profile") or _DEFAULT_PROFILE
-    return [f"gridbuf-conformance: profile {profile}: {', '.join(shown) or 'as named'}"]
+    settings = settings_of(config)
+    read = f", {os.path.relpath(settings.file)}" if settings.file else ""
+    about = f"profile {settings.profile}{read}"
+    return [f"gridbuf-conformance: {about}: {', '.join(shown) or 'as named'}"]
 
 
-# The tests -------------------------------------------------------------------------------------------------
+# The tests
+# -------------------------------------------------------------------------------------------------
 
 
 class Target(pytest.Collector):
@@ -316,7 +313,7 @@ class Target(pytest.Collector):
         return self._report
 
     def teardown(self) -> None:
-        """Fails for results without a selected test, so that the session fails exactly if the command fails."""
+        """Fails for results without a selected test: the session fails as the command does."""
         report = self._report
         if report is None:
             return
@@ -350,17 +347,12 @@ class Target(pytest.Collector):
     def _run(self) -> Report:
         from . import api
 
-        options: dict[str, Any] = {
-            "profile": _option(self.config, "profile") or _DEFAULT_PROFILE,
-            "rules": self._tested(),
-            "spec": _option(self.config, "spec"),
-        }
-        if self.side == "producer":
-            options["storage"] = _option(self.config, "storage")
-        if known := _option(self.config, "known"):
-            options["known"] = [Path(path) for path in known]
+        settings = settings_of(self.config)
+        options = {**settings.options, "rules": self._tested(), "known": settings.known}
+        if self.side == "consumer":
+            del options["storage"]
         judge = api.check_producer if self.side == "producer" else api.check_consumer
-        return judge(self.name, **options)
+        return judge(self.name, config=False, **options)
 
 
 class Requirement(pytest.Item):
@@ -373,7 +365,7 @@ class Requirement(pytest.Item):
         self.add_marker("gridbuf")
 
     def setup(self) -> None:
-        """Gets the report of the target. A target that cannot be loaded is an error here, not a failure."""
+        """Gets the target's report. A target that cannot be loaded is an error, not a failure."""
         report = self.parent.report()
         self._rule: Mapping[str, Any] = next(
             rule for rule in report.data["rules"] if rule["id"] == self.name
@@ -423,16 +415,18 @@ def _rendered(rule: Mapping[str, Any]) -> str:
     return text.getvalue().rstrip()
 
 
-def _rules_of(target: str, side: str, patterns: str | None, spec: str | None) -> list[str]:
-    """The ids of the rules for a target; a pattern or an edition that matches no rule is a usage error."""
-    from . import producers
+def _rules_of(target: str, side: str, settings: Config) -> list[str]:
+    """The ids of a target's rules; a pattern or edition that matches none is a usage error."""
+    from .engine.producer_run import ProducerRun
+    from .engine.session import patterns
     from .rules import catalogue, scope
 
-    if patterns is None and side == "producer" and target in producers.BUILT_IN:
-        patterns = producers.BUILT_IN[target].rules
+    chosen = patterns(settings.rules or None)
+    if chosen is None and side == "producer":
+        chosen = ProducerRun.default_rules(target)
     try:
-        scope.chosen(spec)
-        return [rule.id for rule in catalogue.select(patterns, side)]
+        scope.chosen(settings.spec)
+        return [rule.id for rule in catalogue.select(chosen, side)]
     except (catalogue.UnknownRule, scope.UnknownEdition) as error:
         raise pytest.UsageError(str(error)) from None
 
@@ -451,7 +445,8 @@ def _locked(path: Path) -> Iterator[None]:
         yield
 
 
-# The fixture -----------------------------------------------------------------------------------------------
+# The fixture
+# -----------------------------------------------------------------------------------------------
 
 
 class Check(Protocol):
@@ -463,16 +458,17 @@ class Check(Protocol):
 
 
 @pytest.fixture(scope="session")
-def gridbuf_check() -> Callable[..., Report]:
+def gridbuf_check(pytestconfig: pytest.Config) -> Callable[..., Report]:
     """A function that judges a live object: `gridbuf_check(obj, rules=None, **options)`.
 
-    The parameters and options are those of `gridbuf_conformance.check`. The function returns the report.
+    The parameters and options are those of `gridbuf_conformance.check`. The function returns the
+    report.
 
     Raises
     ------
     AssertionError
-        If a rule fails, with the report. Also if the object has no interface of the selected rules, because a
-        test that judges nothing must not pass.
+        If a rule fails, with the report. Also if the object has no interface of the selected rules,
+        because a test that judges nothing must not pass.
     ValueError
         If the object has no interface at all.
 
@@ -488,10 +484,13 @@ def gridbuf_check() -> Callable[..., Report]:
         __tracebackhide__ = True
         import gridbuf_conformance as gc
 
-        report = gc.check(obj, rules=rules, **options)
+        from .rules.catalogue import with_role
+
+        read = {"config": pytestconfig.getoption("gridbuf_config"), **options}
+        report = gc.check(obj, rules=rules, **read)
         if report.exit_code != gc.ExitCode.CONFORMANT:
             raise AssertionError(f"{report!r}\n{report}")
-        if not _judged(report) - _HOLD_FOR_ANYTHING:
+        if not _judged(report).difference(with_role("anything")):
             kind = type(obj).__name__
             raise AssertionError(
                 f"nothing was judged: {kind} has no interface of the selected rules"

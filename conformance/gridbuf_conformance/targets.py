@@ -1,10 +1,12 @@
 """Targets: the text that names a producer or a consumer, and the import of that object.
 
 A target is written as
-- the name of a built-in producer or consumer, or the name of an entry point
-  (`producers.entries`, `named_consumers.entries`),
+- the name of a built-in producer or consumer, the name of an entry point, or any name of their
+  library (`producers.find`, `named_consumers.find`),
 - `package.module:Attribute`,
-- `path/to/file.py:Attribute` (without attribute: `Producer`, or `consume`).
+- `path/to/file.py:Attribute` (without attribute: `Producer`, or `consume`),
+- `path/to/lib.so:suite`, a shared library of C++ (without suite: the only one;
+  `producers.shared_library`).
 
 The driver handles only the written form; the worker imports the object.
 """
@@ -26,17 +28,18 @@ from .info.values import text_of
 from .plan.consumer import Consumer, version_of
 from .plan.producer import Producer
 
-__all__ = ["CannotLoad", "Target", "WrongSide", "load", "loading", "name_of", "shown"]
-
+_SHARED_LIBRARIES = (".so", ".dylib")
+FILES = (".py", *_SHARED_LIBRARIES)
+"""How the name of a file ends that is a target."""
 _DEFAULT_ATTRIBUTE = {"producer": "Producer", "consumer": "consume"}
 
 
 class CannotLoad(Exception):
-    """The producer or consumer cannot be loaded (exit code 4). The message says why and what to do."""
+    """The producer or consumer cannot be loaded (exit code 4). The message has the remedy."""
 
 
 class WrongSide(CannotLoad):
-    """A consumer was named where a producer is expected, or the reverse (wrong usage, exit code 2)."""
+    """A consumer in a producer's place, or the reverse (wrong usage, exit code 2)."""
 
 
 @contextlib.contextmanager
@@ -54,8 +57,8 @@ def loading(what: str) -> Iterator[None]:
 class Target:
     """A name that another process can resolve: `written` is the text of the user.
 
-    `file` is the source file of the module, for modules that only their own process can import by name
-    (a script, a test module). `side` is "producer" or "consumer".
+    `file` is the source file of the module, for modules that only their own process can import by
+    name (a script, a test module). `side` is "producer" or "consumer".
     """
 
     written: str
@@ -64,11 +67,29 @@ class Target:
 
     @property
     def shown(self) -> str:
-        """The written name without the folders of an absolute path: reports contain no absolute paths."""
+        """The written name, without an absolute path's folders, which no report contains."""
         return os.path.basename(self.written) if os.path.isabs(self.written) else self.written
 
     def to_dict(self) -> dict[str, Any]:
         return {"written": self.written, "file": self.file, "side": self.side}
+
+
+def is_path(written: str) -> bool:
+    """Whether a text names a module or a file, and not a registered producer or consumer."""
+    return ":" in written or written.endswith(FILES)
+
+
+def canonical(written: str, side: str) -> str:
+    """The registered name of a target by any name of its library; other texts are unchanged."""
+    with contextlib.suppress(LookupError):
+        return written if is_path(written) else _registry(side).find(written).name
+    return written
+
+
+def _registry(side: str) -> Any:
+    from . import named_consumers, producers  # only targets without a module need the registries
+
+    return named_consumers if side == "consumer" else producers
 
 
 def name_of(producer: str | type | Any, side: str = "producer") -> Target:
@@ -78,12 +99,13 @@ def name_of(producer: str | type | Any, side: str = "producer") -> Target:
     Raises CannotLoad for objects that another process cannot import.
     """
     if isinstance(producer, str):
-        return Target(producer, side=side)
+        return Target(canonical(producer, side), side=side)
     if side == "consumer":
         if not isinstance(getattr(producer, "__qualname__", None), str):
             raise CannotLoad(
-                f"a {type(producer).__name__} object cannot be sent to the worker; pass a function, its name as "
-                "package.module:function, or isolate=False to judge this object in this process"
+                f"a {type(producer).__name__} object cannot be sent to the worker; "
+                "pass a function, its name as package.module:function, or isolate=False "
+                "to judge this object in this process"
             )
     elif not isinstance(producer, type):
         kind = type(producer)
@@ -108,10 +130,19 @@ def name_of(producer: str | type | Any, side: str = "producer") -> Target:
     return Target(f"{producer.__module__}:{producer.__qualname__}", file, side)
 
 
-def load(target: Target | str) -> Any:
-    """The producer object, or the `Consumer`, of a target. It imports the library; only the worker calls it.
+def is_shared_library(target: Any) -> bool:
+    """Whether a target is a shared library: `path/to/lib.so`, or `path/to/lib.so:suite`."""
+    if not isinstance(target, str):
+        return False
+    file = target if target.endswith(FILES) else target.rpartition(":")[0]
+    return file.endswith(_SHARED_LIBRARIES)
 
-    Raises CannotLoad for an unknown name, a failing import, and an object that is not a producer or consumer.
+
+def load(target: Target | str) -> Any:
+    """The producer object or `Consumer` of a target. It imports the library: only workers call it.
+
+    Raises CannotLoad for an unknown name, a failing import, and an object that is not a producer or
+    consumer.
     """
     target = Target(target) if isinstance(target, str) else target
     if target.side == "consumer":
@@ -120,7 +151,7 @@ def load(target: Target | str) -> Any:
         found = _find(target)
         producer = found() if isinstance(found, type) else found
     if inspect.isroutine(producer):
-        raise WrongSide(f"{target.written} is a consumer: add --consumer")
+        raise WrongSide(f"{target.written} is a consumer; write --consumer {target.written}")
     if not callable(getattr(producer, "produce", None)):
         raise CannotLoad(
             f"{target.written} is {type(producer).__name__}, which has no method produce(plan); "
@@ -131,9 +162,7 @@ def load(target: Target | str) -> Any:
 
 def _consumer(target: Target) -> Consumer:
     """The consumer of a target: a named one with what its entry says, or any function."""
-    from . import named_consumers  # only consumers need their registry
-
-    entry = named_consumers.entries().get(target.written)
+    entry = _registry("consumer").entries().get(target.written)
     with loading(target.written):
         function = _find(target)
         if entry is not None and entry.needs:
@@ -152,6 +181,10 @@ def _find(target: Target) -> Any:
     place, colon, attribute = target.written.rpartition(":")
     if not colon:
         place, attribute = target.written, ""
+    if target.side == "producer" and is_shared_library(target.written):
+        from .producers.shared_library import suite_of  # only the worker loads a library
+
+        return suite_of(place, attribute)
     if place.endswith(".py"):
         attribute = attribute or _DEFAULT_ATTRIBUTE[target.side]
         return _attribute(_module_of_file(place), attribute, target)
@@ -161,11 +194,9 @@ def _find(target: Target) -> Any:
 
 
 def _registered(name: str, side: str) -> Any:
-    from . import named_consumers, producers  # only targets without a module need the registries
-
     try:
-        entry = named_consumers.find(name) if side == "consumer" else producers.find(name)
-    except (producers.UnknownProducer, named_consumers.UnknownConsumer) as error:
+        entry = _registry(side).find(name)
+    except LookupError as error:
         raise CannotLoad(str(error)) from None
     if not entry.is_installed:
         hint = f"; install it with: {entry.install}" if entry.install else ""

@@ -1,9 +1,9 @@
 """Text from a producer, made safe and short.
 
-Texts of a producer (an error, the name of a type, a format string) appear on terminals, in XML and in
-HTML. It may hold terminal escapes, characters XML cannot carry, lone surrogates that no encoder takes, or
-a million characters. Every renderer passes such text through `clean` and `shorten`, so that no report can
-be broken or forged by a producer.
+Texts of a producer (an error, the name of a type, a format string) appear on terminals, in XML and
+in HTML. It may hold terminal escapes, characters XML cannot carry, lone surrogates that no encoder
+takes, or a million characters. Every renderer passes such text through `clean` and `shorten`, so
+that no report can be broken or forged by a producer.
 """
 
 from __future__ import annotations
@@ -13,10 +13,8 @@ import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["clean", "describe_plan", "one_line", "plural", "shorten"]
-
-# Bidirectional overrides reorder what a reader sees of the text around them; the other members of the
-# category Cf (joiners, soft hyphens) are part of normal text and stay.
+# Bidirectional overrides reorder what a reader sees of the text around them; the other members of
+# the category Cf (joiners, soft hyphens) are part of normal text and stay.
 _BIDI = frozenset("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 _SHOWN_AS_CODE = frozenset({"Cc", "Cs", "Cn", "Zl", "Zp"})
 
@@ -35,10 +33,10 @@ def _visible(character: str) -> str:
 
 
 def clean(value: object) -> str:
-    r"""The text of `value` with every character that could harm a terminal or an XML file spelled as `\x1b`.
+    r"""The text of `value`; characters that harm a terminal or an XML file are spelled as `\x1b`.
 
-    Line breaks stay, tabs become spaces; other control characters, lone surrogates, unassigned code points
-    and bidirectional overrides become their escape.
+    Line breaks stay, tabs become spaces; other control characters, lone surrogates, unassigned code
+    points and bidirectional overrides become their escape.
     """
     text = value if isinstance(value, str) else str(value)
     if text.isascii() and text.isprintable():
@@ -83,7 +81,7 @@ def describe_plan(plan: Mapping[str, Any], defaults: Mapping[str, Any]) -> str:
 
 
 def _literal(value: Any) -> str:
-    """JSON spelling, so that a reader can paste it back into a plan; str() for what JSON does not know."""
+    """JSON that a reader can paste back into a plan; str() for what JSON does not know."""
     try:
         return json.dumps(value, ensure_ascii=False)
     except (TypeError, ValueError):
@@ -91,5 +89,5 @@ def _literal(value: Any) -> str:
 
 
 def _same(left: Any, right: Any) -> bool:
-    """Equality in which a tuple and a list of the same entries are the same: JSON knows only lists."""
+    """Equality in which a tuple equals a list of the same entries: JSON knows only lists."""
     return _literal(left) == _literal(right)

@@ -1,3 +1,3 @@
-"""The suite's version: here only. `tools/release VERSION` writes it, and gridbuf's: they have one version."""
+"""The suite's version, which is gridbuf's, too: here only. `tools/release VERSION` writes both."""
 
 __version__ = "0.1.0"

@@ -1,9 +1,9 @@
 """The mutant zoo: deliberately wrong producers that test the suite itself.
 
-Each mutant is a whole producer with one defect. A run of the suite on it must break exactly the rules that the
-mutant names, and a run on the reference producer, made of the same parts, must break none. The table in
-`conformance/KILLS.md` is written by `python -m gridbuf_conformance_mutants` from the declarations here, and
-`tests/test_kill_matrix.py` proves every row of it.
+Each mutant is a whole producer with one defect. A run of the suite on it must break exactly the
+rules that the mutant names, and a run on the reference producer, made of the same parts, must break
+none. `tests/test_kill_matrix.py` proves each. `python -m gridbuf_conformance_mutants` prints them
+as a table.
 
 This package is test material: it is not part of the distribution.
 """

@@ -1,8 +1,8 @@
 """Defects that only show when two interfaces of one object are compared (XA rules)."""
 
 from __future__ import annotations
-from gridbuf_conformance.abi.buffer_exporter import static_text
-from gridbuf_conformance.abi.pybuffer import PyBuffer
+from gridbuf_conformance.interfaces.buffer_protocol.slots import static_text
+from gridbuf_conformance.interfaces.buffer_protocol.pybuffer import PyBuffer
 
 import ctypes
 import threading
@@ -62,7 +62,9 @@ class DictForgetsTheLayout(DictAndBuffer):
 
 @faulty("XA-01", "XA-03")
 class OwnBufferFromItsEnd(DictAndBuffer):
-    """`data` is None; `offset` and strides of 4-byte numbers go backwards through the own buffer, which goes forwards."""
+    """`data` is None; `offset` and strides of 4-byte numbers go backwards through the own buffer,
+    which goes forwards.
+    """
 
     def array_interface(self) -> dict:
         answer = super().array_interface()
@@ -96,7 +98,7 @@ class DictHasHalfItems(DictAndBuffer):
 
 @faulty(advises=["XA-06", "DP-27"])
 class WritableInDLPackOnly(ExportsDLPack, Memory, ExportsBuffer):
-    """The buffer of writable numbers is read-only, DLPack has no read-only bit, legacy capsules go out."""
+    """Writable numbers' buffer is read-only, DLPack has no such bit, legacy capsules go out."""
 
     @property
     def exports_read_only(self) -> bool:
@@ -139,7 +141,7 @@ class _HiddenCopy(DictAndBuffer):
 
 @faulty("XA-01", "XA-09")
 class DictReportsACopy(_HiddenCopy):
-    """The dict reports a copy of the elements, made once; the buffer has the elements themselves."""
+    """The dict reports a copy of the elements, made once; the buffer has the real ones."""
 
 
 @faulty("XA-01", "XA-09")
@@ -184,7 +186,7 @@ class PagesRefuseWriting(Mutant):
 
 @faulty("XA-11")
 class ViewsOutliveTheMemory(Array):
-    """The pages are unmapped when the array is collected, even if a view or a capsule is still held."""
+    """The pages are unmapped when the array is collected, even if a view or capsule remains."""
 
     def export(self, versioned: bool, *, copied: bool) -> Export:
         export = super().export(versioned, copied=copied)

@@ -1,4 +1,4 @@
-"""Defects of allocators (GT rules): the arrays describe themselves correctly, but do not follow the plan."""
+"""Defects of allocators (GT rules): the arrays describe themselves right, and ignore the plan."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class OneElementMoreInABuffer(OneElementMore):
 
 
 class ReadOnlyNotGivenInABuffer(ReadOnlyNotGiven):
-    """Writable memory where read-only was requested, and `data` of the array interface is a buffer object."""
+    """Writable memory for read-only plans, and `data` of the array interface is a buffer object."""
 
     array_type = BufferInDict
 
@@ -154,7 +154,8 @@ class AlignedToHalf(_Allocator):
     def allocate(self, plan: Plan) -> Memory:
         array = super().allocate(plan)
         half = plan.alignment_size // 2
-        # Half way between two multiples on every machine, and inside the block, which has one alignment to spare.
+        # Half way between two multiples on every machine, and inside the block, which has one
+        # alignment to spare.
         fits = array.address - array.block.low + half < plan.alignment_size
         array.address += half if fits else -half
         return array
@@ -172,7 +173,7 @@ class OffByOneItem(_Allocator):
 
 
 class RowsAreNotPadded(_Allocator):
-    """Only one element is aligned: other elements with its index in the contiguous dimension are not."""
+    """Only one element is aligned, not others with its index in the contiguous dimension."""
 
     breaks = frozenset({"GT-22"})
 

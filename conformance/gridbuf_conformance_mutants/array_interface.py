@@ -10,6 +10,9 @@ from .elements import ELEMENTS
 from .memory import Block
 from .mutant import faulty
 from .reference import Exports, ExportsArrayInterface, ExportsBuffer, Memory
+from .table import rows
+
+row = rows(__name__)
 
 Base = Exports.ArrayInterface
 
@@ -24,15 +27,14 @@ class _Edited(Base):
         return {**super().array_interface(), **self.edit()}
 
 
-# --- the dict ---------------------------------------------------------------------------------------------
+# --- the dict -----------------------------------------------------------------------------------
 
 
-@faulty("AI-01")
-class InterfaceIsAMethod(Memory):
-    """The attribute is a method that would return the dict."""
-
-    def __array_interface__(self) -> dict:
-        return ExportsArrayInterface.array_interface(self)
+# fmt: off
+row(faulty("AI-01"), Memory, "InterfaceIsAMethod",
+    "The attribute is a method that would return the dict.",
+    __array_interface__=lambda self: ExportsArrayInterface.array_interface(self))
+# fmt: on
 
 
 @faulty("AI-01")
@@ -59,23 +61,19 @@ class TypestrMissing(Base):
         return {k: v for k, v in super().array_interface().items() if k != "typestr"}
 
 
-@faulty("AI-27")
-class VersionIsText(_Edited):
-    """`version` is "3"."""
-
-    def edit(self) -> dict:
-        return {"version": "3"}
+# fmt: off
+row(faulty("AI-27"), _Edited, "VersionIsText", '`version` is "3".',
+    edit=lambda self: {"version": "3"})
+# fmt: on
 
 
-# --- shape ------------------------------------------------------------------------------------------------
+# --- shape --------------------------------------------------------------------------------------
 
 
-@faulty("AI-03")
-class ShapeIsAList(_Edited):
-    """`shape` is a list."""
-
-    def edit(self) -> dict:
-        return {"shape": list(self.shape)}
+# fmt: off
+row(faulty("AI-03"), _Edited, "ShapeIsAList", "`shape` is a list.",
+    edit=lambda self: {"shape": list(self.shape)})
+# fmt: on
 
 
 @faulty("AI-03")
@@ -86,12 +84,10 @@ class ExtentIsNegative(_Edited):
         return {"shape": tuple(-n for n in self.shape[:1]) + self.shape[1:]}
 
 
-@faulty("AI-03")
-class ExtentIsABool(_Edited):
-    """Extents of 1 are `True`."""
-
-    def edit(self) -> dict:
-        return {"shape": tuple(True if n == 1 else n for n in self.shape)}
+# fmt: off
+row(faulty("AI-03"), _Edited, "ExtentIsABool", "Extents of 1 are `True`.",
+    edit=lambda self: {"shape": tuple(True if n == 1 else n for n in self.shape)})
+# fmt: on
 
 
 @faulty("AI-05")
@@ -103,39 +99,23 @@ class ElementCountOverflows(_Edited):
         return {"shape": shape, "strides": None}
 
 
-@faulty("AI-24")
-class ScalarWithoutShape(_Edited):
-    """A 0-d array says shape None."""
-
-    def edit(self) -> dict:
-        return {} if self.ndim else {"shape": None}
-
-
-@faulty("GT-20")
-class ScalarHasAnAxis(_Edited):
-    """A 0-d array says shape (1,)."""
-
-    def edit(self) -> dict:
-        return {} if self.ndim else {"shape": (1,)}
+# fmt: off
+row(faulty("AI-24"), _Edited, "ScalarWithoutShape", "A 0-d array says shape None.",
+    edit=lambda self: {} if self.ndim else {"shape": None})
+row(faulty("GT-20"), _Edited, "ScalarHasAnAxis", "A 0-d array says shape (1,).",
+    edit=lambda self: {} if self.ndim else {"shape": (1,)})
+# fmt: on
 
 
-# --- element type -----------------------------------------------------------------------------------------
+# --- element type -------------------------------------------------------------------------------
 
 
-@faulty("AI-06")
-class TypestrWithoutByteOrder(_Edited):
-    """`typestr` is "f8" instead of "<f8"."""
-
-    def edit(self) -> dict:
-        return {"typestr": self.element.typestr(self.swapped)[1:]}
-
-
-@faulty("AI-06")
-class TypestrIsBytes(_Edited):
-    """`typestr` is a bytes object."""
-
-    def edit(self) -> dict:
-        return {"typestr": self.element.typestr(self.swapped).encode()}
+# fmt: off
+row(faulty("AI-06"), _Edited, "TypestrWithoutByteOrder", '`typestr` is "f8" instead of "<f8".',
+    edit=lambda self: {"typestr": self.element.typestr(self.swapped)[1:]})
+row(faulty("AI-06"), _Edited, "TypestrIsBytes", "`typestr` is a bytes object.",
+    edit=lambda self: {"typestr": self.element.typestr(self.swapped).encode()})
+# fmt: on
 
 
 @faulty(advises=("AI-07",))
@@ -196,20 +176,13 @@ class RecordLosesAField(_Edited):
         return {"descr": self.element.descr(self.swapped)[:-1]} if self.element.fields else {}
 
 
-@faulty("AI-11", plans=(Plan(shape=(2,), dtype="padded"),))
-class PaddingLeftOutOfDescr(_Edited):
-    """`descr` of a record lists its fields without the padding between them."""
-
-    def edit(self) -> dict:
-        return {"descr": [field for field in self.element.descr(self.swapped) if field[0]]}
-
-
-@faulty("AI-11")
-class DescrIsATuple(_Edited):
-    """`descr` is a tuple of fields."""
-
-    def edit(self) -> dict:
-        return {"descr": tuple(self.element.descr(self.swapped))}
+# fmt: off
+row(faulty("AI-11", plans=(Plan(shape=(2,), dtype="padded"),)), _Edited, "PaddingLeftOutOfDescr",
+    "`descr` of a record lists its fields without the padding between them.",
+    edit=lambda self: {"descr": [field for field in self.element.descr(self.swapped) if field[0]]})
+row(faulty("AI-11"), _Edited, "DescrIsATuple", "`descr` is a tuple of fields.",
+    edit=lambda self: {"descr": tuple(self.element.descr(self.swapped))})
+# fmt: on
 
 
 @faulty(advises=["AI-13"])
@@ -232,31 +205,18 @@ class FieldNameTwice(_Edited):
         return {"descr": [("x", "|u1"), ("x", "|u1")]}
 
 
-# --- address ----------------------------------------------------------------------------------------------
+# --- address ------------------------------------------------------------------------------------
 
 
-@faulty("AI-14")
-class AddressIsText(_Edited):
-    """The address is a hexadecimal string, as in version 2."""
-
-    def edit(self) -> dict:
-        return {"data": (hex(self.address), self.readonly)}
-
-
-@faulty("AI-14")
-class DataHasThreeEntries(_Edited):
-    """`data` is (address, read-only, length)."""
-
-    def edit(self) -> dict:
-        return {"data": (self.address, self.readonly, self.total_bytes)}
-
-
-@faulty("AI-14")
-class AddressIsNone(_Edited):
-    """The address is None."""
-
-    def edit(self) -> dict:
-        return {"data": (None, self.readonly)}
+# fmt: off
+row(faulty("AI-14"), _Edited, "AddressIsText",
+    "The address is a hexadecimal string, as in version 2.",
+    edit=lambda self: {"data": (hex(self.address), self.readonly)})
+row(faulty("AI-14"), _Edited, "DataHasThreeEntries", "`data` is (address, read-only, length).",
+    edit=lambda self: {"data": (self.address, self.readonly, self.total_bytes)})
+row(faulty("AI-14"), _Edited, "AddressIsNone", "The address is None.",
+    edit=lambda self: {"data": (None, self.readonly)})
+# fmt: on
 
 
 @faulty("AI-15")
@@ -273,12 +233,10 @@ class SliceKeepsTheBaseAddress(Base):
         return {**super().array_interface(), "data": (address, self.readonly)}
 
 
-@faulty("AI-20")
-class AddressZero(_Edited):
-    """Address 0 for an array that holds elements."""
-
-    def edit(self) -> dict:
-        return {"data": (0, self.readonly)}
+# fmt: off
+row(faulty("AI-20"), _Edited, "AddressZero", "Address 0 for an array that holds elements.",
+    edit=lambda self: {"data": (0, self.readonly)})
+# fmt: on
 
 
 @faulty("AI-33")
@@ -292,7 +250,7 @@ class FreshCopyOnEachAccess(Base):
 
 @faulty("AI-28")
 class DictOwnsTheMemory(Base):
-    """Each access reports a copy, which is unmapped as soon as the dict that reported it is dropped."""
+    """Each access reports a copy, which is unmapped as soon as its dict is dropped."""
 
     def array_interface(self) -> dict:
         copy = self.duplicate()
@@ -309,7 +267,7 @@ class ResizeMovesTheMemory(Base):
         old.unmap()
 
 
-# --- data as an object ------------------------------------------------------------------------------------
+# --- data as an object --------------------------------------------------------------------------
 
 
 @faulty("AI-16")
@@ -334,20 +292,12 @@ class DataBufferOfAnotherArray(_Edited):
         return {"data": kind(self.total_bytes), "strides": None}
 
 
-@faulty("AI-16")
-class DataIsNoBuffer(_Edited):
-    """`data` is an object without a buffer."""
-
-    def edit(self) -> dict:
-        return {"data": object()}
-
-
-@faulty("AI-17")
-class OwnBufferMissing(_Edited):
-    """`data` is None, and the object has no buffer."""
-
-    def edit(self) -> dict:
-        return {"data": None}
+# fmt: off
+row(faulty("AI-16"), _Edited, "DataIsNoBuffer", "`data` is an object without a buffer.",
+    edit=lambda self: {"data": object()})
+row(faulty("AI-17"), _Edited, "OwnBufferMissing", "`data` is None, and the object has no buffer.",
+    edit=lambda self: {"data": None})
+# fmt: on
 
 
 @faulty("AI-18")
@@ -379,23 +329,15 @@ class DataLeftOut(ExportsArrayInterface, Memory, ExportsBuffer):
         return {k: v for k, v in answer.items() if k != "data"} if not answer["strides"] else answer
 
 
-# --- strides ----------------------------------------------------------------------------------------------
+# --- strides ------------------------------------------------------------------------------------
 
 
-@faulty("AI-21")
-class StridesAreAList(_Edited):
-    """`strides` is a list."""
-
-    def edit(self) -> dict:
-        return {"strides": list(self.strides)}
-
-
-@faulty("AI-21")
-class OneStrideTooMany(_Edited):
-    """`strides` has one entry more than `shape`."""
-
-    def edit(self) -> dict:
-        return {"strides": (*self.strides, self.item_bytes)}
+# fmt: off
+row(faulty("AI-21"), _Edited, "StridesAreAList", "`strides` is a list.",
+    edit=lambda self: {"strides": list(self.strides)})
+row(faulty("AI-21"), _Edited, "OneStrideTooMany", "`strides` has one entry more than `shape`.",
+    edit=lambda self: {"strides": (*self.strides, self.item_bytes)})
+# fmt: on
 
 
 @faulty("AI-22")
@@ -408,23 +350,17 @@ class StridesLeaveTheBlock(_Edited):
         return {"strides": tuple(s + 2**20 for s in self.strides[:1]) + self.strides[1:]}
 
 
-# --- writing, masks, refusals -----------------------------------------------------------------------------
+# --- writing, masks, refusals -------------------------------------------------------------------
 
 
-@faulty("AI-25")
-class ReadOnlyFlagMissing(_Edited):
-    """Pages that refuse writing are declared writable."""
-
-    def edit(self) -> dict:
-        return {"data": (self.address, False)}
-
-
-@faulty("AI-25", "GT-20")
-class ReadOnlyFlagInverted(_Edited):
-    """Pages that refuse writing are declared writable, and vice versa."""
-
-    def edit(self) -> dict:
-        return {"data": (self.address, not self.readonly)}
+# fmt: off
+row(faulty("AI-25"), _Edited, "ReadOnlyFlagMissing",
+    "Pages that refuse writing are declared writable.",
+    edit=lambda self: {"data": (self.address, False)})
+row(faulty("AI-25", "GT-20"), _Edited, "ReadOnlyFlagInverted",
+    "Pages that refuse writing are declared writable, and vice versa.",
+    edit=lambda self: {"data": (self.address, not self.readonly)})
+# fmt: on
 
 
 @faulty(advises=("AI-26",))

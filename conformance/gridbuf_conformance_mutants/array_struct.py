@@ -1,13 +1,16 @@
-"""Defects of `__array_struct__` (AS rules). The arrays here have no other interface, except for the last one."""
+"""Defects of `__array_struct__` (AS rules). The arrays, except the last, have only this."""
 
 from __future__ import annotations
-from gridbuf_conformance.abi.arraystruct import ArrayStruct
+from gridbuf_conformance.interfaces.array_struct.struct import ArrayStruct
 
 from gridbuf_conformance.plan import Plan
 
 from . import capsules
 from .mutant import Mutant, faulty
 from .reference import Exports, ExportsArrayInterface, ExportsArrayStruct, Memory
+from .table import assigned, rows
+
+row = rows(__name__)
 
 Base = Exports.ArrayStruct
 
@@ -55,52 +58,20 @@ class AddressInsteadOfCapsule(Memory):
         return self.address
 
 
-@faulty("AS-02")
-class VersionThree(_Edited):
-    """The struct's first number is 3."""
-
-    def edit(self, struct: ArrayStruct) -> None:
-        struct.two = 3
-
-
-@faulty("AS-03")
-class NegativeDimensions(_Edited):
-    """`nd` is -1."""
-
-    def edit(self, struct: ArrayStruct) -> None:
-        struct.nd = -1
-
-
-@faulty("AS-03")
-class UnknownKind(_Edited):
-    """`typekind` is "d"."""
-
-    def edit(self, struct: ArrayStruct) -> None:
-        struct.typekind = b"d"
-
-
-@faulty("AS-03")
-class ItemSizeZero(_Edited):
-    """`itemsize` is 0."""
-
-    def edit(self, struct: ArrayStruct) -> None:
-        struct.itemsize = 0
-
-
-@faulty("AS-04")
-class StridesAreNull(_Edited):
-    """`strides` is NULL for arrays with axes."""
-
-    def edit(self, struct: ArrayStruct) -> None:
-        struct.strides = None
-
-
-@faulty("AS-05")
-class FortranBitAlwaysSet(_Flags):
-    """Every array claims to be Fortran-contiguous."""
-
-    def edit_flags(self, flags: int) -> int:
-        return flags | 0x2
+# fmt: off
+row(faulty("AS-02"), _Edited, "VersionThree", "The struct's first number is 3.",
+    edit=assigned("two", lambda self: 3))
+row(faulty("AS-03"), _Edited, "NegativeDimensions", "`nd` is -1.",
+    edit=assigned("nd", lambda self: -1))
+row(faulty("AS-03"), _Edited, "UnknownKind", '`typekind` is "d".',
+    edit=assigned("typekind", lambda self: b"d"))
+row(faulty("AS-03"), _Edited, "ItemSizeZero", "`itemsize` is 0.",
+    edit=assigned("itemsize", lambda self: 0))
+row(faulty("AS-04"), _Edited, "StridesAreNull", "`strides` is NULL for arrays with axes.",
+    edit=assigned("strides", lambda self: None))
+row(faulty("AS-05"), _Flags, "FortranBitAlwaysSet", "Every array claims to be Fortran-contiguous.",
+    edit_flags=lambda self, flags: flags | 0x2)
+# fmt: on
 
 
 @faulty("AS-05")
@@ -111,20 +82,12 @@ class NativeBitAlwaysSet(ExportsArrayInterface, ExportsArrayStruct, Memory):
         return super().array_struct_flags() | 0x200
 
 
-@faulty("AS-05")
-class UnknownBit(_Flags):
-    """Bit 0x8 is set."""
-
-    def edit_flags(self, flags: int) -> int:
-        return flags | 0x8
-
-
-@faulty("AS-06")
-class DescrBitWithoutDescr(_Flags):
-    """The descr bit is set, the pointer is NULL."""
-
-    def edit_flags(self, flags: int) -> int:
-        return flags | 0x800
+# fmt: off
+row(faulty("AS-05"), _Flags, "UnknownBit", "Bit 0x8 is set.",
+    edit_flags=lambda self, flags: flags | 0x8)
+row(faulty("AS-06"), _Flags, "DescrBitWithoutDescr", "The descr bit is set, the pointer is NULL.",
+    edit_flags=lambda self, flags: flags | 0x800)
+# fmt: on
 
 
 @faulty("AS-06")

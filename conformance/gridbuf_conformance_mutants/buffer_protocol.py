@@ -1,14 +1,14 @@
 """Defects of the buffer protocol (PB rules). The arrays here have no other interface."""
 
 from __future__ import annotations
-from gridbuf_conformance.abi.pybuffer import PyBuffer
+from gridbuf_conformance.interfaces.buffer_protocol.pybuffer import PyBuffer
 
 import ctypes
 import threading
 from ctypes import c_ssize_t
 from typing import ClassVar
 
-from gridbuf_conformance.abi.buffer_exporter import BufferExporter, static_text
+from gridbuf_conformance.interfaces.buffer_protocol.slots import BufferExporter, static_text
 from gridbuf_conformance.plan import Plan
 
 from .memory import Block
@@ -27,6 +27,9 @@ from .reference import (
     Memory,
     asks,
 )
+from .table import assigned, rows
+
+row = rows(__name__)
 
 Base = Exports.Buffer
 
@@ -46,7 +49,7 @@ class _Edited(Base):
         self.edit(view, flags)
 
 
-# --- refusing ---------------------------------------------------------------------------------------------
+# --- refusing -----------------------------------------------------------------------------------
 
 
 @faulty("PB-01")
@@ -130,7 +133,7 @@ class WritableGrantedReadOnly(Base):
         super().refuse_unmet(flags & ~WRITABLE)
 
 
-# --- the fields that every request fills ------------------------------------------------------------------
+# --- the fields that every request fills --------------------------------------------------------
 
 
 @faulty("PB-02")
@@ -187,20 +190,13 @@ class ItemSizeOneWithoutFormat(_Edited):
             view.itemsize = 1
 
 
-@faulty("PB-06")
-class FormatUnasked(_Edited):
-    """`format` is filled even if it was not requested."""
-
-    def edit(self, view: PyBuffer, flags: int) -> None:
-        view.format = static_text(self.element.buffer_format(self.swapped))
-
-
-@faulty("PB-07")
-class FormatLeftOut(_Edited):
-    """`format` is NULL although it was requested: numbers are read as bytes."""
-
-    def edit(self, view: PyBuffer, flags: int) -> None:
-        view.format = None
+# fmt: off
+row(faulty("PB-06"), _Edited, "FormatUnasked", "`format` is filled even if it was not requested.",
+    edit=assigned("format", lambda self: static_text(self.element.buffer_format(self.swapped))))
+row(faulty("PB-07"), _Edited, "FormatLeftOut",
+    "`format` is NULL although it was requested: numbers are read as bytes.",
+    edit=assigned("format", lambda self: None))
+# fmt: on
 
 
 @faulty("PB-07")
@@ -241,7 +237,7 @@ class LongIsFourBytes(_Edited):
             view.format = static_text("l")
 
 
-# --- shape, strides, suboffsets ---------------------------------------------------------------------------
+# --- shape, strides, suboffsets -----------------------------------------------------------------
 
 
 @faulty("PB-08")
@@ -254,12 +250,10 @@ class ShapeUnasked(_Edited):
         view.shape = shape if self.ndim else None
 
 
-@faulty("PB-09")
-class StridesLeftOut(_Edited):
-    """`strides` is NULL although they were requested."""
-
-    def edit(self, view: PyBuffer, flags: int) -> None:
-        view.strides = None
+# fmt: off
+row(faulty("PB-09"), _Edited, "StridesLeftOut", "`strides` is NULL although they were requested.",
+    edit=assigned("strides", lambda self: None))
+# fmt: on
 
 
 @faulty("PB-10")
@@ -341,7 +335,7 @@ class ReversedViewKeepsTheBaseAddress(_Edited):
         view.buf = getattr(self, "base_address", self.address)
 
 
-# --- permission, ownership, lifetime ----------------------------------------------------------------------
+# --- permission, ownership, lifetime ------------------------------------------------------------
 
 
 @faulty("PB-14")
@@ -364,12 +358,10 @@ class ReadOnlyPagesGrantedWritable(_Edited):
         view.readonly = 0
 
 
-@faulty("PB-23")
-class OwnerIsNull(Base):
-    """`obj` is NULL after success."""
-
-    def own(self, view: PyBuffer) -> None:
-        view.obj = None
+# fmt: off
+row(faulty("PB-23"), Base, "OwnerIsNull", "`obj` is NULL after success.",
+    own=assigned("obj", lambda self: None))
+# fmt: on
 
 
 @faulty("PB-25")
@@ -432,7 +424,7 @@ class EveryRequestIsABufferError(Memory, BufferExporter):
         raise BufferError("this array is never exported")
 
 
-# --- PEP 688 ----------------------------------------------------------------------------------------------
+# --- PEP 688 ------------------------------------------------------------------------------------
 
 
 @faulty("PB-30", since_python=(3, 12))
@@ -444,17 +436,16 @@ class PythonBufferIgnoresWritable(Memory):
         return view.toreadonly() if flags & WRITABLE else view
 
 
-@faulty("PB-28", since_python=(3, 12))
-class PythonBufferReturnsBytes(Memory):
-    """`__buffer__` returns bytes."""
-
-    def __buffer__(self, flags: int) -> bytes:
-        return b"" if self.is_untouched else _python_view(self).tobytes()
+# fmt: off
+row(faulty("PB-28", since_python=(3, 12)), Memory, "PythonBufferReturnsBytes",
+    "`__buffer__` returns bytes.",
+    __buffer__=lambda self, flags: b"" if self.is_untouched else _python_view(self).tobytes())
+# fmt: on
 
 
 @faulty("PB-29", since_python=(3, 12))
 class PythonReleaseKnowsTheLastViewOnly(Memory):
-    """`__release_buffer__` remembers one view, the last that was handed out, and raises for every other."""
+    """`__release_buffer__` remembers one view, the last one handed out, and raises for others."""
 
     last: memoryview | None = None
 
@@ -471,7 +462,7 @@ class PythonReleaseKnowsTheLastViewOnly(Memory):
 
 
 def _python_view(array: Memory) -> memoryview:
-    """The memory as a memoryview that no ctypes callback serves: it would lose exceptions on their way."""
+    """The memory as a memoryview without a ctypes callback, which would lose exceptions."""
     is_plain = array.is_contiguous("C") and not array.is_empty and not array.swapped
     if not is_plain or array.element.format not in "bhiqBHIQfd?":
         raise TypeError("memoryview.cast cannot describe this array")

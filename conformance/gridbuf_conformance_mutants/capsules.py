@@ -1,7 +1,8 @@
 """DLPack structs and capsules, and the old array struct's capsule, made with ctypes.
 
-Every export is an `Export`: the struct, the two arrays it points to, and the owner of the memory. It lives in
-`_exports` from the making of the capsule until its deleter runs, which is what a deleter is for.
+Every export is an `Export`: the struct, the two arrays it points to, and the owner of the memory.
+It lives in `_exports` from the making of the capsule until its deleter runs, which is what a
+deleter is for.
 """
 
 from __future__ import annotations
@@ -11,15 +12,8 @@ import sys
 from collections.abc import Callable, Sequence
 from ctypes import CFUNCTYPE, PYFUNCTYPE, c_char_p, c_int64, c_void_p
 
-from gridbuf_conformance.abi.arraystruct import ArrayStruct
-from gridbuf_conformance.abi.dlpack import Managed, VersionedManaged
-
-__all__ = [
-    "Export",
-    "filled_struct",
-    "live_exports",
-    "new_capsule",
-]
+from gridbuf_conformance.interfaces.array_struct.struct import ArrayStruct
+from gridbuf_conformance.interfaces.dlpack_structs.structs import Managed, VersionedManaged
 
 _DELETER = CFUNCTYPE(None, c_void_p)
 _DESTRUCTOR = _CALL_WITH_LOCK = PYFUNCTYPE(None, c_void_p)
@@ -49,7 +43,7 @@ def int64_array(values: Sequence[int]) -> ctypes.Array:
 
 
 class Export:
-    """One exported tensor. A faulty producer subclasses it or edits `managed` before `capsule()`."""
+    """One exported tensor. Faulty producers derive from it or edit `managed` before `capsule()`."""
 
     def __init__(self, managed: Managed | VersionedManaged, owner: object) -> None:
         self.managed = managed
@@ -130,7 +124,7 @@ call_deleter = destructor_callback(call_deleter_of)
 """The destructor of a right capsule."""
 
 
-# --- the array struct of the first array interface -------------------------------------------------------
+# --- the array struct of the first array interface ----------------------------------------------
 
 
 def filled_struct(

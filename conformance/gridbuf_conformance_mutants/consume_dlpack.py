@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 from gridbuf_conformance.abi.descriptors import c_strides
-from gridbuf_conformance.abi.dlpack import Managed, Tensor, VersionedManaged
+from gridbuf_conformance.interfaces.dlpack_structs.structs import Managed, Tensor, VersionedManaged
 
 import ctypes
 import math
@@ -15,16 +15,17 @@ from typing import Any
 from .consumer import wrong
 from .elements import ELEMENTS, Element
 from .importer import Imported, Importer
+from .table import rows
+
+row = rows(__name__)
 
 # -- the array -----------------------------------------------------------------------------------
 
 
-@wrong("DL-10")
-class IgnoresByteOffset(Importer):
-    """The first element is taken to be at `data`."""
-
-    def address_of(self, tensor: Tensor) -> int:
-        return int(tensor.data or 0)
+# fmt: off
+row(wrong("DL-10"), Importer, "IgnoresByteOffset", "The first element is taken to be at `data`.",
+    address_of=lambda self, tensor: int(tensor.data or 0))
+# fmt: on
 
 
 @wrong("DL-08")
@@ -193,20 +194,12 @@ class _GivesNoArray(Importer):
         raise NotImplementedError(f"{type(self).__name__} must define instead")
 
 
-@wrong("DP-30")
-class ReturnsNothing(_GivesNoArray):
-    """The array is not returned."""
-
-    def instead(self, interface: dict[str, Any], owner: Any) -> None:
-        return None
-
-
-@wrong("DP-30")
-class PointsNowhere(_GivesNoArray):
-    """The result has an address where no memory is."""
-
-    def instead(self, interface: dict[str, Any], owner: Any) -> Any:
-        return Imported({**interface, "data": (64, False)}, owner)
+# fmt: off
+row(wrong("DP-30"), _GivesNoArray, "ReturnsNothing", "The array is not returned.",
+    instead=lambda self, interface, owner: None)
+row(wrong("DP-30"), _GivesNoArray, "PointsNowhere", "The result has an address where no memory is.",
+    instead=lambda self, interface, owner: Imported({**interface, "data": (64, False)}, owner))
+# fmt: on
 
 
 @wrong("DP-30")
@@ -330,20 +323,13 @@ class DeletesTwice(Importer):
         super().delete(address, deleter, context)
 
 
-@wrong("DP-31")
-class NeverDeletes(Importer):
-    """The deleter is never called."""
-
-    def delete(self, address: int, deleter: int | None, context: int | None) -> None:
-        return None
-
-
-@wrong("DP-31")
-class DeletesEarly(Importer):
-    """The tensor is released before the array over it is returned."""
-
-    def result(self, interface: dict[str, Any], owner: Any) -> Any:
-        return Imported(interface, None)
+# fmt: off
+row(wrong("DP-31"), Importer, "NeverDeletes", "The deleter is never called.",
+    delete=lambda self, address, deleter, context: None)
+row(wrong("DP-31"), Importer, "DeletesEarly",
+    "The tensor is released before the array over it is returned.",
+    result=lambda self, interface, owner: Imported(interface, None))
+# fmt: on
 
 
 @wrong("DP-31")
@@ -427,17 +413,16 @@ class ReadsTheContext(Importer):
             ctypes.string_at(managed.manager_ctx, 8)
 
 
-@wrong("DP-08", weakens=("DP-05", "DL-19"))
-class NeverRenames(Importer):
-    """The capsule keeps its name, and its destructor deletes the tensor as well."""
-
-    def rename(self, capsule: Any, name: bytes) -> None:
-        return None
+# fmt: off
+row(wrong("DP-08", weakens=("DP-05", "DL-19")), Importer, "NeverRenames",
+    "The capsule keeps its name, and its destructor deletes the tensor as well.",
+    rename=lambda self, capsule, name: None)
+# fmt: on
 
 
 @wrong("DP-08")
 class RenamesLate(Importer):
-    """The tensor is taken first; a refused tensor is then deleted, but the capsule still deletes it, too."""
+    """The tensor is taken first; a refused one is deleted, and the capsule deletes it again."""
 
     def take(self, capsule: Any) -> Any:
         name = self.name_of(capsule)
@@ -486,7 +471,7 @@ class TakesUsedCapsules(Importer):
 
 
 class HoldsTheCapsule(Importer):
-    """A right consumer that takes over nothing: the capsule deletes the tensor with the last array over it."""
+    """A right consumer that takes over nothing: the capsule lives as long as the last array."""
 
     def rename(self, capsule: Any, name: bytes) -> None:
         self._held = capsule
@@ -535,7 +520,7 @@ class BelievesWhatItAskedFor(Importer):
 
 @wrong("DL-19", "DP-31")
 class HasOneTensorForAll(Importer):
-    """The tensor that was taken last is remembered in the importer, and deleted in place of the others."""
+    """The importer remembers the tensor taken last, and deletes it in place of the others."""
 
     def owner(self, address: int, managed: Managed | VersionedManaged) -> Any:
         self._last = address, managed.deleter, managed.manager_ctx
@@ -564,20 +549,13 @@ class RefusesASecondThread(Importer):
 # -- the methods ---------------------------------------------------------------------------------
 
 
-@wrong(advises=("DP-14",))
-class NeverAsksForAVersion(Importer):
-    """`__dlpack__()` is called without keywords."""
-
-    def call(self, exporter: Any) -> object:
-        return exporter.__dlpack__()
-
-
-@wrong(advises=("DP-14",))
-class DoesNotAskAgain(Importer):
-    """A producer that does not know max_version is refused."""
-
-    def call(self, exporter: Any) -> object:
-        return exporter.__dlpack__(max_version=(1, 3))
+# fmt: off
+row(wrong(advises=("DP-14",)), Importer, "NeverAsksForAVersion",
+    "`__dlpack__()` is called without keywords.", call=lambda self, exporter: exporter.__dlpack__())
+row(wrong(advises=("DP-14",)), Importer, "DoesNotAskAgain",
+    "A producer that does not know max_version is refused.",
+    call=lambda self, exporter: exporter.__dlpack__(max_version=(1, 3)))
+# fmt: on
 
 
 @wrong("DP-19")

@@ -1,14 +1,17 @@
 """Consumers that use DLPack's C exchange table, one of them rightly."""
 
 from __future__ import annotations
-from gridbuf_conformance.abi.dlpack import VersionedManaged
-from gridbuf_conformance.abi.dlpack_exchange import ExchangeTable
+from gridbuf_conformance.interfaces.dlpack_structs.structs import VersionedManaged
+from gridbuf_conformance.interfaces.dlpack_exchange.table import ExchangeTable
 
 import ctypes
 from typing import Any
 
 from .consumer import wrong
 from .importer import Importer
+from .table import rows
+
+row = rows(__name__)
 
 _NAME = b"dlpack_exchange_api"
 _ATTRIBUTE = "__dlpack_c_exchange_api__"
@@ -19,7 +22,7 @@ _api.PyCapsule_GetPointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
 class TableImporter(Importer):
-    """The strict consumer, which takes the table's tensor where the exporter's own type has a table."""
+    """The strict consumer, with the tensor of the table if the exporter's own type has one."""
 
     interfaces = ("exchange",)
 
@@ -51,12 +54,10 @@ class TableImporter(Importer):
 strict = TableImporter()
 
 
-@wrong("DX-03")
-class UsesALaterTable(TableImporter):
-    """The version of a table is not looked at."""
-
-    def knows(self, table: Any) -> bool:
-        return True
+# fmt: off
+row(wrong("DX-03"), TableImporter, "UsesALaterTable", "The version of a table is not looked at.",
+    knows=lambda self, table: True)
+# fmt: on
 
 
 @wrong(weakens=("DL-08",))
@@ -78,20 +79,14 @@ class UsesABasesTable(TableImporter):
         return next((table for table in tables if table is not None), None)
 
 
-@wrong(advises=("DX-11",))
-class InheritsTheTable(TableImporter):
-    """The table of a base type is used on objects of a derived one."""
-
-    def table_of(self, kind: type) -> Any:
-        return getattr(kind, _ATTRIBUTE, None)
-
-
-@wrong("DX-08")
-class KeepsTheTablesTensors(TableImporter):
-    """What the table hands out is never deleted."""
-
-    def delete(self, address: int, deleter: int | None, context: int | None) -> None:
-        return None
+# fmt: off
+row(wrong(advises=("DX-11",)), TableImporter, "InheritsTheTable",
+    "The table of a base type is used on objects of a derived one.",
+    table_of=lambda self, kind: getattr(kind, _ATTRIBUTE, None))
+row(wrong("DX-08"), TableImporter, "KeepsTheTablesTensors",
+    "What the table hands out is never deleted.",
+    delete=lambda self, address, deleter, context: None)
+# fmt: on
 
 
 @wrong("DL-19")

@@ -7,6 +7,9 @@ from typing import Any
 from .consumer import wrong
 from .host_consumer import ArrayInterfaceConsumer
 from .importer import Importer
+from .table import rows
+
+row = rows(__name__)
 
 
 class _TakesTheArrayInterface(ArrayInterfaceConsumer):
@@ -18,12 +21,11 @@ class _TakesTheArrayInterface(ArrayInterfaceConsumer):
             return super().take(exporter)
 
 
-@wrong(weakens=("XA-15",))
-class TakesStridesOfTheBuffer(_TakesTheArrayInterface):
-    """The address is that of the array interface, the strides are those of the buffer."""
-
-    def strides(self, entries: dict[str, Any], shape: tuple[int, ...], itemsize: int) -> Any:
-        return self.view.strides
+# fmt: off
+row(wrong(weakens=("XA-15",)), _TakesTheArrayInterface, "TakesStridesOfTheBuffer",
+    "The address is that of the array interface, the strides are those of the buffer.",
+    strides=lambda self, entries, shape, itemsize: self.view.strides)
+# fmt: on
 
 
 @wrong(advises=("XA-06",))

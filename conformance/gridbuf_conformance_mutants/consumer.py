@@ -1,7 +1,7 @@
 """What makes a consumer of the zoo: a callable with the exact rules that its defect must break.
 
-Consumers run through the worker like any other consumer: the suite is given `package.module:Name` and calls
-what it finds there. Nothing in the suite knows them.
+Consumers run through the worker like any other consumer: the suite is given `package.module:Name`
+and calls what it finds there. Nothing in the suite knows them.
 """
 
 from __future__ import annotations
@@ -13,8 +13,6 @@ from typing import Any, Protocol, TypeVar
 from gridbuf_conformance.exports import PLAIN, Export, Interface, interfaces
 from gridbuf_conformance.exports.drawing import adapted
 from gridbuf_conformance.plan import Plan
-
-__all__ = ["ConsumerMutant", "consumers_of", "exports_for", "wrong"]
 
 _PLANS: tuple[Plan, ...] = (
     Plan(shape=(3,)),
@@ -49,8 +47,8 @@ def wrong(
 ) -> Callable[[type[Kind]], Kind]:
     """Turns a class of consumers into the mutant of its name; its docstring describes the defect.
 
-    `breaks` is what `report.failed` must be, `advises` the ids whose outcome must be ADVISORY, `weakens`
-    those whose outcome must be FRAGILE.
+    `breaks` is what `report.failed` must be, `advises` the ids whose outcome must be ADVISORY,
+    `weakens` those whose outcome must be FRAGILE.
     """
 
     def as_consumer(kind: type[Kind]) -> Kind:

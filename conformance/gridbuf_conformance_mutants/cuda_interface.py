@@ -1,6 +1,7 @@
 """Defects of the CUDA array interface (CAI rules), on the zoo's device.
 
-The arrays here have no other interface, except where a defect can only be told by comparing with another interface.
+The arrays here have no other interface, except where a defect can only be told by comparing with
+another interface.
 """
 
 from __future__ import annotations
@@ -18,6 +19,9 @@ from .device import (
 from .memory import Block
 from .mutant import faulty, faulty_on
 from .reference import ExportsDLPack, Memory
+from .table import rows
+
+row = rows(__name__)
 
 
 class Base(ExportsCudaInterface, DeviceMemory):
@@ -48,15 +52,13 @@ def _edited(*breaks: str, advises: tuple[str, ...] = (), **changes: object):
     return named
 
 
-# --- form -------------------------------------------------------------------------------------------------
+# --- form ---------------------------------------------------------------------------------------
 
 
-@faulty_on("gpu", "CAI-01")
-class MethodInsteadOfProperty(DeviceMemory):
-    """`__cuda_array_interface__` is a method."""
-
-    def __cuda_array_interface__(self) -> dict:
-        return {}
+# fmt: off
+row(faulty_on("gpu", "CAI-01"), DeviceMemory, "MethodInsteadOfProperty",
+    "`__cuda_array_interface__` is a method.", __cuda_array_interface__=lambda self: {})
+# fmt: on
 
 
 @faulty_on("gpu", "CAI-02")
@@ -271,7 +273,7 @@ class CudaAddressMoves(Base):
 _copies: list[Memory] = []
 
 
-# --- streams ----------------------------------------------------------------------------------------------
+# --- streams ------------------------------------------------------------------------------------
 
 
 @_edited("CAI-16", stream=0)

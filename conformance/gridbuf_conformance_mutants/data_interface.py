@@ -1,4 +1,6 @@
-"""Defects of GT4Py's attributes: `__gt_data_interface__`, `__gt_dims__`, `__gt_origin__` (GT-01 … GT-14, GT-26 … GT-28)."""
+"""Defects of GT4Py's attributes: `__gt_data_interface__`, `__gt_dims__`, `__gt_origin__` (GT-01 …
+GT-14, GT-26 … GT-28).
+"""
 
 from __future__ import annotations
 
@@ -12,6 +14,9 @@ from gridbuf_conformance.plan import Plan
 from .device import ExportsDataInterface
 from .mutant import Mutant, faulty
 from .reference import ExportsArrayInterface, Memory
+from .table import rows
+
+row = rows(__name__)
 
 
 class Base(ExportsDataInterface, ExportsArrayInterface, Memory):
@@ -39,12 +44,10 @@ class KeyedByAName(Base):
         return {"cpu": super().data_interface()[None]}
 
 
-@faulty("GT-01")
-class DataInterfaceIsAMethod(Memory):
-    """`__gt_data_interface__` is a method."""
-
-    def __gt_data_interface__(self) -> dict:
-        return {}
+# fmt: off
+row(faulty("GT-01"), Memory, "DataInterfaceIsAMethod", "`__gt_data_interface__` is a method.",
+    __gt_data_interface__=lambda self: {})
+# fmt: on
 
 
 @faulty("GT-02")
@@ -64,12 +67,10 @@ class AcquireNeedsAnArgument(Base):
         """Cannot be called by a backend."""
 
 
-@faulty("GT-03")
-class TouchIsAFlag(_Edited):
-    """`touch` is a bool."""
-
-    def edit(self, entry: dict) -> dict:
-        return {**entry, "touch": True}
+# fmt: off
+row(faulty("GT-03"), _Edited, "TouchIsAFlag", "`touch` is a bool.",
+    edit=lambda self, entry: {**entry, "touch": True})
+# fmt: on
 
 
 @faulty("GT-04")
@@ -81,36 +82,18 @@ class OneNameTooFew(_Edited):
         return {**entry, "dims": names}
 
 
-@faulty("GT-05")
-class HaloLargerThanTheExtent(_Edited):
-    """The halo's two sides cover more than the extent."""
-
-    def edit(self, entry: dict) -> dict:
-        return {**entry, "halo": tuple((extent, 1) for extent in self.shape)}
-
-
-@faulty("GT-05")
-class HaloOfFloats(_Edited):
-    """The halo's entries are floats."""
-
-    def edit(self, entry: dict) -> dict:
-        return {**entry, "halo": ((0.0, 0.0),) * self.ndim}
-
-
-@faulty("GT-05")
-class HaloIsForgotten(_Edited):
-    """The halo is zero for every request."""
-
-    def edit(self, entry: dict) -> dict:
-        return {**entry, "halo": ((0, 0),) * self.ndim}
-
-
-@faulty("GT-12")
-class EntryAndDictDisagree(_Edited):
-    """The entry has row-major strides, not those of the array interface."""
-
-    def edit(self, entry: dict) -> dict:
-        return {**entry, "strides": None}
+# fmt: off
+row(faulty("GT-05"), _Edited, "HaloLargerThanTheExtent",
+    "The halo's two sides cover more than the extent.",
+    edit=lambda self, entry: {**entry, "halo": tuple((extent, 1) for extent in self.shape)})
+row(faulty("GT-05"), _Edited, "HaloOfFloats", "The halo's entries are floats.",
+    edit=lambda self, entry: {**entry, "halo": ((0.0, 0.0),) * self.ndim})
+row(faulty("GT-05"), _Edited, "HaloIsForgotten", "The halo is zero for every request.",
+    edit=lambda self, entry: {**entry, "halo": ((0, 0),) * self.ndim})
+row(faulty("GT-12"), _Edited, "EntryAndDictDisagree",
+    "The entry has row-major strides, not those of the array interface.",
+    edit=lambda self, entry: {**entry, "strides": None})
+# fmt: on
 
 
 @faulty("GT-12")
@@ -121,7 +104,7 @@ class EntryNamesOtherDims(_Edited):
         return {**entry, "dims": tuple(reversed(entry["dims"]))} if "dims" in entry else entry
 
 
-# --- dims and origin ----------------------------------------------------------------------------------------
+# --- dims and origin ----------------------------------------------------------------------------
 
 
 class _Named(ExportsArrayInterface, Memory):
@@ -183,7 +166,7 @@ class OriginTooShort(_Named):
 
 
 class _Asked(Mutant):
-    """A producer of arrays that were requested with names and with a halo that differs by dimension."""
+    """A producer of arrays requested with names and with a halo that differs by dimension."""
 
     breaks = frozenset()
     plans = (
@@ -221,7 +204,7 @@ class OtherNamesAreRefused(_Asked):
 
 
 class OtherNamesBecomeIJK(_Asked):
-    """The first dimension with another name is I, the second J, as in an import of unstructured fields."""
+    """The first dimension with another name is I, the second J, as in unstructured fields."""
 
     breaks = frozenset({"GT-18", "GT-26"})
     plans = (
@@ -278,11 +261,11 @@ class HaloStaysBehind(_Asked):
             view.halo = self.halo
 
 
-# --- named arrays -------------------------------------------------------------------------------------------
+# --- named arrays -------------------------------------------------------------------------------
 
 
 class NamedArray(Base):
-    """Like xarray's `DataArray` for an accessor: its own names, over data that may have names as well."""
+    """Like xarray's `DataArray` for an accessor: own names, over data that may have names."""
 
     data_has_names: ClassVar[bool] = True
 
@@ -316,12 +299,11 @@ class NamedArray(Base):
         return {**super().entry(interface), "dims": self.dims}
 
 
-@faulty("GT-11")
-class DisagreementIsAccepted(NamedArray):
-    """Names of the data that disagree with the array's are overwritten."""
-
-    def entry(self, interface: dict) -> dict:
-        return {**Base.entry(self, interface), "dims": self.dims}
+# fmt: off
+row(faulty("GT-11"), NamedArray, "DisagreementIsAccepted",
+    "Names of the data that disagree with the array's are overwritten.",
+    entry=lambda self, interface: {**Base.entry(self, interface), "dims": self.dims})
+# fmt: on
 
 
 @faulty("GT-11")
@@ -336,7 +318,7 @@ class NamesOfTheDataAreForgotten(NamedArray):
 
 @faulty("GT-11")
 class NamesAreTakenOnce(NamedArray):
-    """The data has no names; the entry has the names that the array was made with, not its present ones."""
+    """The data has no names; the entry has the array's first names, not its present ones."""
 
     data_has_names = False
 

@@ -1,8 +1,8 @@
-"""A device in pure Python, and arrays in its memory: what the zoo's defects of the device rules are made from.
+"""A device in pure Python, and arrays in its memory, for the zoo's defects of device rules.
 
-Device pages refuse every access by the host; only the table's `copy` opens them for a moment. A stream is a queue
-of work that runs only in a wait for the stream: a producer that forgets to wait always
-reads old bytes. Pinned and managed memory is ordinary memory that the device knows.
+Device pages refuse every access by the host; only the table's `copy` opens them for a moment. A
+stream is a queue of work that runs only in a wait for the stream: a producer that forgets to wait
+always reads old bytes. Pinned and managed memory is ordinary memory that the device knows.
 """
 
 from __future__ import annotations
@@ -38,20 +38,6 @@ from .reference import (
     is_int_pair,
     strides_of,
 )
-
-__all__ = [
-    "DEVICE",
-    "Device",
-    "DeviceArray",
-    "DeviceBlock",
-    "DeviceMemory",
-    "DeviceReference",
-    "HostReadableArray",
-    "ExportsCudaInterface",
-    "ExportsDataInterface",
-    "ExportsDeviceDLPack",
-    "ExportsDeviceExchange",
-]
 
 LEGACY = 1
 _TYPES = {"gpu": 2, "pinned": 3, "managed": 13}  # DLPack's device types
@@ -99,7 +85,7 @@ class Device:
         self.current = LEGACY
         self._next = _FIRST_HANDLE
 
-    # -- memory ----------------------------------------------------------------------------------------
+    # -- memory -----------------------------------------------------------------------------------
 
     def block_at(self, address: int) -> DeviceBlock | None:
         """The block that holds an address."""
@@ -122,7 +108,7 @@ class Device:
             with block.opened():
                 ctypes.memset(target, value & 0xFF, length_bytes)
 
-    # -- streams ---------------------------------------------------------------------------------------
+    # -- streams ----------------------------------------------------------------------------------
 
     def queue(self, stream: int) -> list[Callable[[], None]]:
         if stream not in self.queues:
@@ -158,7 +144,7 @@ class Device:
         finally:
             self.current = previous
 
-    # -- the table -------------------------------------------------------------------------------------
+    # -- the table --------------------------------------------------------------------------------
 
     def table(self) -> object:
         """The capsule of the C table; the same one every time."""

@@ -1,10 +1,11 @@
 """Defects of DLPack: the C structs (DL rules) and the Python methods (DP rules).
 
-The arrays here have no other interface, except where a defect can only be told by comparing with another interface.
+The arrays here have no other interface, except where a defect can only be told by comparing with
+another interface.
 """
 
 from __future__ import annotations
-from gridbuf_conformance.abi.dlpack import Tensor
+from gridbuf_conformance.interfaces.dlpack_structs.structs import Tensor
 
 import ctypes
 import functools
@@ -29,6 +30,9 @@ from .reference import (
     ExportsDLPack,
     Memory,
 )
+from .table import rows
+
+row = rows(__name__)
 
 Base = Exports.DLPack
 
@@ -61,7 +65,7 @@ class _EditedFlags(Base):
         return export
 
 
-# --- version and flags ------------------------------------------------------------------------------------
+# --- version and flags --------------------------------------------------------------------------
 
 
 @faulty("DL-01")
@@ -88,47 +92,23 @@ class MajorVersionZero(Base):
         return export
 
 
-@faulty(advises=["DL-03"])
-class UnknownFlagBits(_EditedFlags):
-    """Flag bit 9 is set."""
-
-    def edit_flags(self, flags: int) -> int:
-        return flags | 1 << 9
-
-
-@faulty("DL-04")
-class ReadOnlyBitMissing(_EditedFlags):
-    """Read-only pages are exported without the bit."""
-
-    def edit_flags(self, flags: int) -> int:
-        return flags & ~READ_ONLY
-
-
-@faulty("DL-05")
-class CopyWithoutTheBit(_EditedFlags):
-    """copy=True copies and does not say so."""
-
-    def edit_flags(self, flags: int) -> int:
-        return flags & ~IS_COPIED
+# fmt: off
+row(faulty(advises=["DL-03"]), _EditedFlags, "UnknownFlagBits", "Flag bit 9 is set.",
+    edit_flags=lambda self, flags: flags | 1 << 9)
+row(faulty("DL-04"), _EditedFlags, "ReadOnlyBitMissing",
+    "Read-only pages are exported without the bit.",
+    edit_flags=lambda self, flags: flags & ~READ_ONLY)
+row(faulty("DL-05"), _EditedFlags, "CopyWithoutTheBit", "copy=True copies and does not say so.",
+    edit_flags=lambda self, flags: flags & ~IS_COPIED)
+row(faulty("DL-05"), _EditedFlags, "SharedMemoryFlaggedAsCopy", "Every export claims to be a copy.",
+    edit_flags=lambda self, flags: flags | IS_COPIED)
+row(faulty(advises=("DL-06",)), _EditedFlags, "PaddedBitOnWholeBytes",
+    "The padding bit of sub-byte types is set for whole bytes.",
+    edit_flags=lambda self, flags: flags | 4)
+# fmt: on
 
 
-@faulty("DL-05")
-class SharedMemoryFlaggedAsCopy(_EditedFlags):
-    """Every export claims to be a copy."""
-
-    def edit_flags(self, flags: int) -> int:
-        return flags | IS_COPIED
-
-
-@faulty(advises=("DL-06",))
-class PaddedBitOnWholeBytes(_EditedFlags):
-    """The padding bit of sub-byte types is set for whole bytes."""
-
-    def edit_flags(self, flags: int) -> int:
-        return flags | 4
-
-
-# --- shape and strides ------------------------------------------------------------------------------------
+# --- shape and strides --------------------------------------------------------------------------
 
 
 @faulty("DL-07")
@@ -219,7 +199,7 @@ class MetadataBelongsToTheArray(Base):
         tensor.strides = ctypes.cast(start + 8 * 64, pointer) if self.ndim else None
 
 
-# --- element type and device ------------------------------------------------------------------------------
+# --- element type and device --------------------------------------------------------------------
 
 
 @faulty("DL-15")
@@ -285,7 +265,7 @@ class HostDeviceThree(Base):
         export.managed.tensor.device_id = 3
 
 
-# --- address ----------------------------------------------------------------------------------------------
+# --- address ------------------------------------------------------------------------------------
 
 
 class _RemembersItsBase(Base):
@@ -309,7 +289,9 @@ class OffsetOfAViewLost(_RemembersItsBase):
 
 @faulty("DL-10")
 class OffsetCountedTwice(_RemembersItsBase):
-    """`data` is the view's first element, and `byte_offset` counts its distance from the base's element a second time."""
+    """`data` is the view's first element, and `byte_offset` counts its distance from the base's
+    element a second time.
+    """
 
     def describe_tensor(self, export: Export) -> None:
         super().describe_tensor(export)
@@ -353,7 +335,7 @@ class EmptyArrayWithAddress(_EditedTensor):
         tensor.data = self.address
 
 
-# --- deleter and lifetime ---------------------------------------------------------------------------------
+# --- deleter and lifetime -----------------------------------------------------------------------
 
 
 class _Capsule(Base):
@@ -375,12 +357,11 @@ def _delete_nothing(address: int) -> None:
     """A deleter that frees neither the owner nor the struct."""
 
 
-@faulty("DL-19")
-class DeleterFreesNothing(_Capsule):
-    """The deleter returns without letting go of the owner."""
-
-    def capsule_of(self, export: Export) -> object:
-        return export.capsule(deleter=_delete_nothing)
+# fmt: off
+row(faulty("DL-19"), _Capsule, "DeleterFreesNothing",
+    "The deleter returns without letting go of the owner.",
+    capsule_of=lambda self, export: export.capsule(deleter=_delete_nothing))
+# fmt: on
 
 
 @faulty("DL-20")
@@ -412,28 +393,17 @@ def _destroy_twice(capsule_address: int) -> None:
         capsules.call_deleter_of(capsule_address)
 
 
-@faulty("DP-06")
-class UnconsumedCapsuleLeaks(_Capsule):
-    """The capsule's destructor is empty: a tensor that is not imported is never freed."""
-
-    def capsule_of(self, export: Export) -> object:
-        return export.capsule(destructor=_destroy_nothing)
-
-
-@faulty("DP-07")
-class ConsumedCapsuleDeletesAgain(_Capsule):
-    """The capsule's destructor calls the deleter though a consumer has renamed the capsule."""
-
-    def capsule_of(self, export: Export) -> object:
-        return export.capsule(destructor=_destroy_always)
-
-
-@faulty("DL-19")
-class UnconsumedCapsuleDeletesTwice(_Capsule):
-    """The capsule's destructor calls the deleter twice."""
-
-    def capsule_of(self, export: Export) -> object:
-        return export.capsule(destructor=_destroy_twice)
+# fmt: off
+row(faulty("DP-06"), _Capsule, "UnconsumedCapsuleLeaks",
+    "The capsule's destructor is empty: a tensor that is not imported is never freed.",
+    capsule_of=lambda self, export: export.capsule(destructor=_destroy_nothing))
+row(faulty("DP-07"), _Capsule, "ConsumedCapsuleDeletesAgain",
+    "The capsule's destructor calls the deleter though a consumer has renamed the capsule.",
+    capsule_of=lambda self, export: export.capsule(destructor=_destroy_always))
+row(faulty("DL-19"), _Capsule, "UnconsumedCapsuleDeletesTwice",
+    "The capsule's destructor calls the deleter twice.",
+    capsule_of=lambda self, export: export.capsule(destructor=_destroy_twice))
+# fmt: on
 
 
 @faulty("DL-29")
@@ -464,7 +434,7 @@ class CapsuleNameDangles(_Capsule):
         cls.names.append(name)
 
 
-# --- the Python methods -----------------------------------------------------------------------------------
+# --- the Python methods -------------------------------------------------------------------------
 
 
 @faulty("DP-01")
@@ -478,20 +448,12 @@ class DeviceQueryMissing(Memory):
     describe_tensor = ExportsDLPack.describe_tensor
 
 
-@faulty("DP-02")
-class DeviceIsAList(Base):
-    """`__dlpack_device__` answers a list."""
-
-    def __dlpack_device__(self) -> list[int]:
-        return [*CPU]
-
-
-@faulty("DP-02")
-class DeviceIsText(Base):
-    """`__dlpack_device__` answers ("cpu", 0)."""
-
-    def __dlpack_device__(self) -> tuple[str, int]:
-        return ("cpu", 0)
+# fmt: off
+row(faulty("DP-02"), Base, "DeviceIsAList", "`__dlpack_device__` answers a list.",
+    __dlpack_device__=lambda self: [*CPU])
+row(faulty("DP-02"), Base, "DeviceIsText", '`__dlpack_device__` answers ("cpu", 0).',
+    __dlpack_device__=lambda self: ("cpu", 0))
+# fmt: on
 
 
 @faulty("DP-02")
@@ -693,7 +655,7 @@ class RefusesOddStridesOfOneElement(Mutant):
 
 
 class ExportsWhatIsNotThere(Mutant):
-    """The producer says that its arrays have no memory; they are exported, with the address of other memory."""
+    """The producer says that its arrays have no memory, but exports them at another address."""
 
     has_memory = False
     breaks = frozenset({"DP-25"})
@@ -743,7 +705,7 @@ class ReadOnlyInALegacyCapsule(Base):
         super().check_describable(True)
 
 
-# -- combinations of keywords ----------------------------------------------------------------------
+# -- combinations of keywords --------------------------------------------------------------------
 
 
 class _Combines(Base):

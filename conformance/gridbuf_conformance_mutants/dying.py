@@ -1,7 +1,7 @@
-"""Producers that take their process down, hold it up, or speak out of turn: the run must go on and say so."""
+"""Producers that die, hang, or speak out of turn: the run must go on and say so."""
 
 from __future__ import annotations
-from gridbuf_conformance.abi.pybuffer import PyBuffer
+from gridbuf_conformance.interfaces.buffer_protocol.pybuffer import PyBuffer
 
 import ctypes
 import os
@@ -23,7 +23,7 @@ def _segfault() -> None:
 
 
 def _is_struck(array: Memory) -> bool:
-    """These defects affect only complex arrays of two axes: few processes die, and shrinking has work."""
+    """These defects affect only complex arrays of two axes: few deaths, and work for shrinking."""
     return array.ndim >= 2 and array.element.kind == "c"
 
 

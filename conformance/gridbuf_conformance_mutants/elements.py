@@ -1,6 +1,7 @@
-"""What each interface calls each element type: the zoo's own table, so that it can disagree with the judge's.
+"""What each interface calls each element type: a table that can disagree with the judge's.
 
-Written from the published type tables, not from the suite's code: a common mistake would otherwise pass.
+Written from the published type tables, not from the suite's code: a common mistake would otherwise
+pass.
 """
 
 from __future__ import annotations
@@ -8,16 +9,14 @@ from __future__ import annotations
 import sys
 from typing import NamedTuple
 
-__all__ = ["ELEMENTS", "Element"]
-
 _ORDER, _SWAPPED_ORDER = "<>" if sys.byteorder == "little" else "><"
 
 
 class Element(NamedTuple):
-    """`kind` and `itemsize` as in a typestr; `format` as in `Py_buffer`; `dlpack` is (code, bits) or None.
+    """`kind` and `itemsize` as in a typestr; `format` is `Py_buffer`'s; `dlpack` (code, bits).
 
-    `fields` of a record: (name, kind and bytes of one number, repeat count or shape); padding has no name. In its
-    `format`, `{}` means the byte order of the numbers that have one.
+    `fields` of a record: (name, kind and bytes of one number, repeat count or shape); padding has
+    no name. In its `format`, `{}` means the byte order of the numbers that have one.
     """
 
     kind: str

@@ -1,8 +1,8 @@
 """Defects of DLPack's C exchange table (DX rules). The arrays here have DLPack and the table."""
 
 from __future__ import annotations
-from gridbuf_conformance.abi.dlpack import Tensor, VersionedManaged
-from gridbuf_conformance.abi.dlpack_exchange import ExchangeTable
+from gridbuf_conformance.interfaces.dlpack_structs.structs import Tensor, VersionedManaged
+from gridbuf_conformance.interfaces.dlpack_exchange.table import ExchangeTable
 
 import ctypes
 
@@ -19,6 +19,9 @@ from .exchange_table import ExportsExchange
 from .memory import Block
 from .mutant import faulty, faulty_on
 from .reference import ExportsDLPack, Memory
+from .table import rows
+
+row = rows(__name__)
 
 _OTHER_NAME = b"c_dlpack_exchange_api"
 _fresh: list[ExchangeTable] = []
@@ -34,7 +37,7 @@ def _wrong_table(*breaks: str, advises: tuple[str, ...] = ()):
     return faulty(*breaks, advises=advises, needs_table=True)
 
 
-# --- the table --------------------------------------------------------------------------------------------
+# --- the table ----------------------------------------------------------------------------------
 
 
 @_wrong_table("DX-01")
@@ -117,21 +120,15 @@ class NoCurrentStream(Base):
         return table
 
 
-# --- exports ----------------------------------------------------------------------------------------------
+# --- exports ------------------------------------------------------------------------------------
 
 
-@_wrong_table("DX-05")
-class FailureWithoutException(Base):
-    """A refusal returns -1 and sets nothing."""
-
-    error_of_refusals = None
-
-
-@_wrong_table(advises=("DX-12",))
-class RefusalIsARuntimeError(Base):
-    """A refusal is a RuntimeError."""
-
-    error_of_refusals = RuntimeError
+# fmt: off
+row(_wrong_table("DX-05"), Base, "FailureWithoutException",
+    "A refusal returns -1 and sets nothing.", error_of_refusals=None)
+row(_wrong_table(advises=("DX-12",)), Base, "RefusalIsARuntimeError",
+    "A refusal is a RuntimeError.", error_of_refusals=RuntimeError)
+# fmt: on
 
 
 @_wrong_table("DX-06")
@@ -195,7 +192,7 @@ class BorrowedExportIsElsewhere(Base):
             out.contents.data += 4 * (out.contents.bits // 8)
 
 
-# --- imports ----------------------------------------------------------------------------------------------
+# --- imports ------------------------------------------------------------------------------------
 
 
 @_wrong_table("DX-08")
@@ -230,7 +227,7 @@ class ImportIsOfAnotherType(Base):
         return Memory(array.block, array.element, array.shape, array.strides, array.address)
 
 
-# --- streams and allocation -------------------------------------------------------------------------------
+# --- streams and allocation ---------------------------------------------------------------------
 
 
 class _OnDevice(ExportsDeviceDLPack, ExportsDeviceExchange, DeviceMemory):

@@ -1,14 +1,15 @@
-"""DLPack's C exchange table made with ctypes: a mixin for array types, each of its answers one small method.
+"""DLPack's C exchange table made with ctypes: a mixin for array types, a method for each answer.
 
-A ctypes callback cannot leave a Python exception behind: what it raises is printed and lost, and what it sets is
-raised inside it. But a table's functions report failure by just that, -1 and an exception set. So each callback
-is called through a few bytes of machine code that turn its -1 into one more call, of `PyErr_SetString`. They are
-written for Linux on x86-64 and aarch64; on other systems the zoo's arrays have no table, and its tests say so.
+A ctypes callback cannot leave a Python exception behind: what it raises is printed and lost, and
+what it sets is raised inside it. But a table's functions report failure by just that, -1 and an
+exception set. So each callback is called through a few bytes of machine code that turn its -1 into
+one more call, of `PyErr_SetString`. They are written for Linux on x86-64 and aarch64; on other
+systems the zoo's arrays have no table, and its tests say so.
 """
 
 from __future__ import annotations
-from gridbuf_conformance.abi.dlpack import Tensor, VersionedManaged
-from gridbuf_conformance.abi.dlpack_exchange import ExchangeTable
+from gridbuf_conformance.interfaces.dlpack_structs.structs import Tensor, VersionedManaged
+from gridbuf_conformance.interfaces.dlpack_exchange.table import ExchangeTable
 
 import ctypes
 from collections.abc import Callable
@@ -36,8 +37,6 @@ from . import capsules
 from .capsules import Export
 from .elements import ELEMENTS, Element
 from .memory import Block
-
-__all__ = ["AVAILABLE", "ExportsExchange"]
 
 _NAME = b"dlpack_exchange_api"
 _SET_ERROR = CFUNCTYPE(None, c_void_p, c_char_p, c_char_p)
@@ -84,7 +83,7 @@ def _status(function: Callable[..., None]) -> Callable[..., int]:
 
 
 class ExportsExchange:
-    """The table of each class that derives from this, next to `__dlpack__`; made when the class is."""
+    """The table of each class that derives from this, next to `__dlpack__`, made with the class."""
 
     error_of_refusals: ClassVar[type[BaseException] | None] = BufferError
 
@@ -112,7 +111,7 @@ class ExportsExchange:
         _kept.extend((table, callbacks))
         return table
 
-    # -- the answers -----------------------------------------------------------------------------------
+    # -- the answers ------------------------------------------------------------------------------
 
     @classmethod
     def exported(cls, array: ExportsExchange) -> Export:
@@ -152,7 +151,7 @@ class ExportsExchange:
     def current_stream(cls, device_type: int, device_id: int) -> int | None:
         return None
 
-    # -- the C side ------------------------------------------------------------------------------------
+    # -- the C side -------------------------------------------------------------------------------
 
     @classmethod
     def _allocate(cls, prototype: object, out: object, context: int, set_error: int) -> int:
@@ -201,7 +200,7 @@ def _element_of(tensor: Tensor) -> Element:
 
 
 class _Taken:
-    """Memory that came with a tensor: its deleter is called when the last array over it is freed."""
+    """Memory that came with a tensor: the deleter is called after the last array over it."""
 
     def __init__(self, low: int, managed: int) -> None:
         self.low = self.high = low

@@ -12,21 +12,10 @@ import math
 from ctypes import byref, c_char_p, c_void_p, py_object
 from typing import Any
 
-from gridbuf_conformance.abi import pep3118
-from gridbuf_conformance.abi.arraystruct import ArrayStruct
+from gridbuf_conformance.interfaces.buffer_protocol import pep3118
+from gridbuf_conformance.interfaces.array_struct.struct import ArrayStruct
 from gridbuf_conformance.abi.descriptors import c_strides
-from gridbuf_conformance.abi.pybuffer import PyBuffer
-
-__all__ = [
-    "ArrayInterfaceConsumer",
-    "ArrayStructConsumer",
-    "BufferConsumer",
-    "DataInterfaceConsumer",
-    "FULL_RO",
-    "Taken",
-    "View",
-    "capsule_pointer",
-]
+from gridbuf_conformance.interfaces.buffer_protocol.pybuffer import PyBuffer
 
 NDIM_LIMIT = 64
 SIZE_LIMIT_BYTES = 2**63 - 1
@@ -65,7 +54,7 @@ def _entries(shape: Any, strides: Any, typestr: str, address: int, readonly: boo
     return {"version": 3, "shape": shape, "strides": strides, "typestr": typestr, "data": data}
 
 
-# -- the array interface ---------------------------------------------------------------------------
+# -- the array interface -------------------------------------------------------------------------
 
 
 class ArrayInterfaceConsumer:
@@ -170,7 +159,7 @@ class View:
         return tuple(pointer[: self.struct.ndim]) if pointer else None
 
 
-# -- the array struct ------------------------------------------------------------------------------
+# -- the array struct ----------------------------------------------------------------------------
 
 
 class ArrayStructConsumer:
@@ -236,7 +225,7 @@ class ArrayStructConsumer:
         return capsule
 
 
-# -- the buffer protocol ---------------------------------------------------------------------------
+# -- the buffer protocol -------------------------------------------------------------------------
 
 
 class BufferConsumer:
@@ -300,7 +289,7 @@ class BufferConsumer:
         return view
 
 
-# -- GT4Py's data interface ------------------------------------------------------------------------
+# -- GT4Py's data interface ----------------------------------------------------------------------
 
 
 class DataInterfaceConsumer:

@@ -7,7 +7,7 @@ import os
 from typing import Any
 
 from gridbuf_conformance.abi.descriptors import c_strides
-from gridbuf_conformance.abi.pybuffer import PyBuffer
+from gridbuf_conformance.interfaces.buffer_protocol.pybuffer import PyBuffer
 
 from .consumer import wrong
 from .host_consumer import (
@@ -19,6 +19,9 @@ from .host_consumer import (
     View,
     capsule_pointer,
 )
+from .table import rows
+
+row = rows(__name__)
 
 _slot_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_int)(
     ("PyType_GetSlot", ctypes.pythonapi)
@@ -42,7 +45,7 @@ class _TakesDataInterface(DataInterfaceConsumer):
     interfaces = ("data-interface",)
 
 
-# -- the array interface ---------------------------------------------------------------------------
+# -- the array interface -------------------------------------------------------------------------
 
 
 @wrong(weakens=("AI-02",))
@@ -71,12 +74,11 @@ class BelievesAnySize(_TakesArrayInterface):
         super().refuse_shape(shape[:65] if len(shape) > 64 else (), itemsize)
 
 
-@wrong("AI-10")
-class TakesBitsForBytes(_TakesArrayInterface):
-    """Reads packed bits as one byte each."""
-
-    def typestr(self, entries):
-        return entries["typestr"].replace("t1", "b1")
+# fmt: off
+row(wrong("AI-10"), _TakesArrayInterface, "TakesBitsForBytes",
+    "Reads packed bits as one byte each.",
+    typestr=lambda self, entries: entries["typestr"].replace("t1", "b1"))
+# fmt: on
 
 
 @wrong("AI-15")
@@ -89,20 +91,13 @@ class AddsOffsetToTheAddress(_TakesArrayInterface):
         return address + (entries.get("offset", 0) if is_address else 0), readonly, owner
 
 
-@wrong(weakens=("AI-16",))
-class TakesSmallBuffers(_TakesArrayInterface):
-    """Never asks how long the buffer behind data is."""
-
-    def refuse_size(self, length, offset, nbytes):
-        return None
-
-
-@wrong(weakens=("AI-18",))
-class TakesNegativeOffsets(_TakesArrayInterface):
-    """Steps back before the buffer."""
-
-    def refuse_offset(self, offset):
-        return None
+# fmt: off
+row(wrong(weakens=("AI-16",)), _TakesArrayInterface, "TakesSmallBuffers",
+    "Never asks how long the buffer behind data is.",
+    refuse_size=lambda self, length, offset, nbytes: None)
+row(wrong(weakens=("AI-18",)), _TakesArrayInterface, "TakesNegativeOffsets",
+    "Steps back before the buffer.", refuse_offset=lambda self, offset: None)
+# fmt: on
 
 
 @wrong("PB-35")
@@ -177,12 +172,10 @@ class ForgetsReadOnly(_TakesArrayInterface):
         return address, False, owner
 
 
-@wrong(advises=("AI-26",))
-class DropsTheMask(_TakesArrayInterface):
-    """Takes an array and leaves its mask."""
-
-    def refuse_keys(self, entries):
-        return None
+# fmt: off
+row(wrong(advises=("AI-26",)), _TakesArrayInterface, "DropsTheMask",
+    "Takes an array and leaves its mask.", refuse_keys=lambda self, entries: None)
+# fmt: on
 
 
 @wrong(advises=("AI-27",))
@@ -195,12 +188,10 @@ class KnowsVersionThreeOnly(_TakesArrayInterface):
             raise ValueError(f"version {entries['version']}, this consumer knows 3")
 
 
-@wrong("AI-28")
-class KeepsNothing(_TakesArrayInterface):
-    """Keeps the address and lets the object go."""
-
-    def kept(self, exporter, owner):
-        return owner
+# fmt: off
+row(wrong("AI-28"), _TakesArrayInterface, "KeepsNothing",
+    "Keeps the address and lets the object go.", kept=lambda self, exporter, owner: owner)
+# fmt: on
 
 
 @wrong(advises=("AI-29",))
@@ -260,15 +251,13 @@ class WritesIntoTheArray(_TakesArrayInterface):
             ctypes.memset(address + 1024 // 8, 0x55, 1)
 
 
-# -- the array struct ------------------------------------------------------------------------------
+# -- the array struct ----------------------------------------------------------------------------
 
 
-@wrong(weakens=("AS-01",))
-class TakesAnyCapsule(_TakesArrayStruct):
-    """Opens a capsule by its present name."""
-
-    def pointer(self, capsule):
-        return capsule_pointer(capsule)
+# fmt: off
+row(wrong(weakens=("AS-01",)), _TakesArrayStruct, "TakesAnyCapsule",
+    "Opens a capsule by its present name.", pointer=lambda self, capsule: capsule_pointer(capsule))
+# fmt: on
 
 
 @wrong(weakens=("AS-02",))
@@ -280,12 +269,10 @@ class TakesAnyStruct(_TakesArrayStruct):
             raise ValueError("too many dimensions")
 
 
-@wrong("AS-04")
-class IgnoresTheStructsStrides(_TakesArrayStruct):
-    """Reads everything in a straight line."""
-
-    def strides(self, struct):
-        return None
+# fmt: off
+row(wrong("AS-04"), _TakesArrayStruct, "IgnoresTheStructsStrides",
+    "Reads everything in a straight line.", strides=lambda self, struct: None)
+# fmt: on
 
 
 @wrong("AS-04")
@@ -309,12 +296,10 @@ class FollowsNullInAStruct(_TakesArrayStruct):
         return super().numbers(struct, field)
 
 
-@wrong(weakens=("AS-04",))
-class TakesNullForMemory(_TakesArrayStruct):
-    """Elements at address 0 are taken."""
-
-    def refuse_null(self, struct, shape):
-        return None
+# fmt: off
+row(wrong(weakens=("AS-04",)), _TakesArrayStruct, "TakesNullForMemory",
+    "Elements at address 0 are taken.", refuse_null=lambda self, struct, shape: None)
+# fmt: on
 
 
 @wrong("AS-05")
@@ -336,12 +321,10 @@ class IgnoresTheSwapFlag(_TakesArrayStruct):
         return super().typestr(struct).replace(">", "<")
 
 
-@wrong("AS-05")
-class ForgetsTheWritableFlag(_TakesArrayStruct):
-    """Takes all memory for writable."""
-
-    def is_readonly(self, struct):
-        return False
+# fmt: off
+row(wrong("AS-05"), _TakesArrayStruct, "ForgetsTheWritableFlag", "Takes all memory for writable.",
+    is_readonly=lambda self, struct: False)
+# fmt: on
 
 
 @wrong("AS-06")
@@ -352,15 +335,13 @@ class ReadsUnannouncedDescr(_TakesArrayStruct):
         return ctypes.cast(struct.descr, ctypes.py_object).value if struct.descr else None
 
 
-@wrong("AS-07")
-class DropsTheCapsule(_TakesArrayStruct):
-    """Keeps the object, and lets the capsule go."""
-
-    def kept(self, exporter, capsule):
-        return exporter
+# fmt: off
+row(wrong("AS-07"), _TakesArrayStruct, "DropsTheCapsule",
+    "Keeps the object, and lets the capsule go.", kept=lambda self, exporter, capsule: exporter)
+# fmt: on
 
 
-# -- buffers ---------------------------------------------------------------------------------------
+# -- buffers -------------------------------------------------------------------------------------
 
 
 @wrong(advises=("PB-07",))
@@ -542,20 +523,12 @@ class AsksToRead(_TakesBuffer):
         return super().view(exporter)
 
 
-@wrong("PB-32")
-class IgnoresTheBuffersStrides(_TakesBuffer):
-    """Reads everything in a straight line."""
-
-    def strides(self, view):
-        return None
-
-
-@wrong("PB-32")
-class ReadsPointersAsElements(_TakesBuffer):
-    """Asks for suboffsets and never looks at them."""
-
-    def refuse_suboffsets(self, suboffsets):
-        return None
+# fmt: off
+row(wrong("PB-32"), _TakesBuffer, "IgnoresTheBuffersStrides",
+    "Reads everything in a straight line.", strides=lambda self, view: None)
+row(wrong("PB-32"), _TakesBuffer, "ReadsPointersAsElements",
+    "Asks for suboffsets and never looks at them.", refuse_suboffsets=lambda self, suboffsets: None)
+# fmt: on
 
 
 @wrong("PB-35")
@@ -567,15 +540,13 @@ class ReleasesTooEarly(_TakesBuffer):
         return exporter
 
 
-@wrong(advises=("XA-06",))
-class ForgetsTheReadOnlyBuffer(_TakesBuffer):
-    """Takes all memory for writable."""
-
-    def is_readonly(self, view):
-        return False
+# fmt: off
+row(wrong(advises=("XA-06",)), _TakesBuffer, "ForgetsTheReadOnlyBuffer",
+    "Takes all memory for writable.", is_readonly=lambda self, view: False)
+# fmt: on
 
 
-# -- the data interface ----------------------------------------------------------------------------
+# -- the data interface --------------------------------------------------------------------------
 
 
 @wrong("GT-02")
@@ -615,12 +586,10 @@ class WantsKnownKeys(_TakesDataInterface):
             raise KeyError(min(set(entry) - known))
 
 
-@wrong("GT-07")
-class NeverAcquires(_TakesDataInterface):
-    """Reads the bytes at the address without a check."""
-
-    def call(self, entry, hook):
-        return None
+# fmt: off
+row(wrong("GT-07"), _TakesDataInterface, "NeverAcquires",
+    "Reads the bytes at the address without a check.", call=lambda self, entry, hook: None)
+# fmt: on
 
 
 @wrong("GT-07")

@@ -5,7 +5,7 @@ It checks everything before it takes anything: what it refuses is left unconsume
 """
 
 from __future__ import annotations
-from gridbuf_conformance.abi.dlpack import Managed, Tensor, VersionedManaged
+from gridbuf_conformance.interfaces.dlpack_structs.structs import Managed, Tensor, VersionedManaged
 
 import ctypes
 import threading
@@ -13,8 +13,6 @@ from contextlib import AbstractContextManager
 from typing import Any
 
 from .elements import ELEMENTS, Element
-
-__all__ = ["Imported", "Importer", "Owner", "reference"]
 
 CPU = 1
 READ_ONLY = 1

@@ -1,7 +1,7 @@
 """Blocks of memory whose pages, permission and lifetime the zoo controls.
 
-The permission is real (a read-only array is in pages that refuse writing), and unmapping early is an honest
-use-after-free: the pages are gone, not recycled.
+The permission is real (a read-only array is in pages that refuse writing), and unmapping early is
+an honest use-after-free: the pages are gone, not recycled.
 """
 
 from __future__ import annotations
@@ -9,8 +9,6 @@ from __future__ import annotations
 import mmap
 
 from gridbuf_conformance.abi.pages import Pages
-
-__all__ = ["Block"]
 
 
 class Block(Pages):

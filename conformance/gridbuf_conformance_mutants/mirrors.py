@@ -1,7 +1,9 @@
-"""Arrays with a copy on each side, kept equal by `acquire` and `touch`; and how they are not (GT-05, GT-09, XA-17).
+"""Arrays with a copy on each side, kept equal by `acquire` and `touch`; and how they are not
+(GT-05, GT-09, XA-17).
 
-`Mirrors` is the right one. It is what a storage with two buffers looks like from outside, in a few lines: a side that
-was written is remembered, and the other one is brought up to date when it is asked for.
+`Mirrors` is the right one. It is what a storage with two buffers looks like from outside, in a few
+lines: a side that was written is remembered, and the other one is brought up to date when it is
+asked for.
 """
 
 from __future__ import annotations
@@ -24,8 +26,9 @@ from .device import (
 from .memory import Block
 from .mutant import faulty_on
 from .reference import SHIFT_BYTES, ExportsArrayInterface, Memory
+from .table import rows
 
-__all__ = ["MirrorReference", "Mirrors"]
+row = rows(__name__)
 
 HOST, DEVICE_SIDE = None, "gpu"
 
@@ -33,8 +36,8 @@ HOST, DEVICE_SIDE = None, "gpu"
 class _Mirrored(ExportsArrayInterface, ExportsCudaInterface, DeviceMemory):
     """A host array, and on the device a mirror of it that the CUDA array interface describes.
 
-    `block.written` is the side that holds what the other one does not, "" if both are equal; both sides' addresses
-    are the same modulo `block.unit_bytes`.
+    `block.written` is the side that holds what the other one does not, "" if both are equal; both
+    sides' addresses are the same modulo `block.unit_bytes`.
     """
 
     @staticmethod
@@ -55,7 +58,7 @@ class _Mirrored(ExportsArrayInterface, ExportsCudaInterface, DeviceMemory):
         Memory.fill(self, content)
         self.block.written = HOST
 
-    # -- keeping both equal ----------------------------------------------------------------------------------
+    # -- keeping both equal -----------------------------------------------------------------------
 
     def acquired(self, side: str | None) -> None:
         """Make a side current."""
@@ -78,7 +81,7 @@ class _Mirrored(ExportsArrayInterface, ExportsCudaInterface, DeviceMemory):
         """Remember that a side was written."""
         self.block.written = side
 
-    # -- the interfaces --------------------------------------------------------------------------------------
+    # -- the interfaces ---------------------------------------------------------------------------
 
     @property
     def __array_interface__(self) -> dict:
@@ -122,7 +125,7 @@ class MirrorReference(DeviceReference):
         return array
 
 
-# --- defects -------------------------------------------------------------------------------------------------
+# --- defects ------------------------------------------------------------------------------------
 
 
 @faulty_on("gpu", "XA-17")
@@ -235,20 +238,12 @@ class HaloOfTheDeviceDoesNotFit(_OneEntryDiffers):
         return {**entry, "halo": too_large} if self.ndim else entry
 
 
-@faulty_on("gpu", "GT-09")
-class HaloOnOneSideOnly(_OneEntryDiffers):
-    """The device's entry has lost its halo."""
-
-    def edit(self, entry: dict) -> dict:
-        return {**entry, "halo": None}
-
-
-@faulty_on("gpu", "GT-09")
-class DimsOnOneSideOnly(_OneEntryDiffers):
-    """The device's entry has lost its names."""
-
-    def edit(self, entry: dict) -> dict:
-        return {**entry, "dims": None}
+# fmt: off
+row(faulty_on("gpu", "GT-09"), _OneEntryDiffers, "HaloOnOneSideOnly",
+    "The device's entry has lost its halo.", edit=lambda self, entry: {**entry, "halo": None})
+row(faulty_on("gpu", "GT-09"), _OneEntryDiffers, "DimsOnOneSideOnly",
+    "The device's entry has lost its names.", edit=lambda self, entry: {**entry, "dims": None})
+# fmt: on
 
 
 @faulty_on("gpu", "GT-09")
@@ -285,7 +280,7 @@ class EntriesHaveOtherDims(HostReadableArray):
 
 @faulty_on("managed", "GT-09")
 class ManagedMemoryIsNotWaitedFor(HostReadableArray):
-    """One memory for both sides, and the host's `acquire` does not wait for what the device has yet to do."""
+    """One memory for both sides; the host's `acquire` does not wait for the device's work."""
 
     def acquire(self) -> None:
         """Does not wait."""

@@ -1,6 +1,7 @@
-"""What makes a mutant: a whole producer with one defect, and the exact rules that the defect must break.
+"""What makes a mutant: a whole producer with one defect, and the exact rules that it breaks.
 
-A mutant runs through the worker like any other library. Nothing in the suite knows it, nothing is patched.
+A mutant runs through the worker like any other library. Nothing in the suite knows it, nothing is
+patched.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from .exchange_table import AVAILABLE as TABLES_AVAILABLE
 from .plans import PLANS, on_device
 from .reference import Memory, Reference
 
-__all__ = ["DeviceMutant", "Mutant", "faulty", "faulty_on"]
-
 
 class Mutant(Reference):
     """The reference producer with one defect, described by the class's docstring.
 
-    `breaks` is what `report.failed` must be: the id of the defect first, then those that follow from it and
-    are not a cascade (two interfaces that now disagree do disagree). `advises` are the ids whose outcome must
-    be ADVISORY, `weakens` those that are FRAGILE when several threads export its arrays. `since_python` is the first version on which the defect can be seen, `needs_table` says that it
-    is in an exchange table, which not every machine can show; `drawn` marks a defect that shows only where plans
-    are drawn from the capabilities, `plans` are the ones that are asked otherwise.
+    `breaks` is what `report.failed` must be: the id of the defect first, then those that follow
+    from it and are not a cascade (two interfaces that now disagree do disagree). `advises` are the
+    ids whose outcome must be ADVISORY, `weakens` those that are FRAGILE when several threads export
+    its arrays. `since_python` is the first version on which the defect can be seen, `needs_table`
+    says that it is in an exchange table, which not every machine can show; `drawn` marks a defect
+    that shows only where plans are drawn from the capabilities, `plans` are the ones that are asked
+    otherwise.
     """
 
     breaks: ClassVar[frozenset[str]]
@@ -72,7 +73,7 @@ def faulty(
 def faulty_on(
     device: str, *breaks: str, advises: Iterable[str] = (), needs_table: bool = False
 ) -> Callable[[type[Memory]], type[DeviceMutant]]:
-    """The same for an array type in memory of a kind ("gpu", "pinned", "managed") of the zoo's device."""
+    """The same for an array type in memory of a kind ("gpu", "pinned", "managed") of its device."""
 
     def as_producer(array_type: type[Memory]) -> type[DeviceMutant]:
         members = {"plans": on_device(device), "needs_table": needs_table}

@@ -1,5 +1,5 @@
-"""Consumers whose results export the right memory, and whose own values are wrong; and consumers that do not do as their
-keywords say."""
+"""Consumers whose results export the right memory, and whose own values are wrong; and consumers
+that do not do as their keywords say."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ from typing import Any
 from .consumer import wrong
 from .host_consumer import ArrayInterfaceConsumer, BufferConsumer
 from .importer import Imported, Importer
+from .table import rows
+
+row = rows(__name__)
 
 _CODES = {
     **{"b1": "?", "f2": "e", "f4": "f", "f8": "d", "c8": "ff", "c16": "dd"},
@@ -27,7 +30,9 @@ def _row_major(shape: Sequence[int], itemsize: int) -> list[int]:
 
 
 class Values:
-    """The numbers of an array interface, read as its own library would; each step is a method that a mutant replaces."""
+    """The numbers of an array interface, read as its own library would; each step is a method that
+    a mutant replaces.
+    """
 
     def __init__(self, array: Any) -> None:
         self._array = array
@@ -140,32 +145,16 @@ strict = _Strict()
 # -- values --------------------------------------------------------------------------------------
 
 
-@wrong("DL-14", "DP-30")
-class ListsInMemoryOrder(_Seeing):
-    """`tolist()` ignores the strides; the export has them."""
-
-    kind = _ignoring_strides(Listed)
-
-
-@wrong("DL-14", "DP-30")
-class PrintsInMemoryOrder(_Seeing):
-    """The printed values ignore the strides; the export has them."""
-
-    kind = _ignoring_strides(Printed)
-
-
-@wrong("DL-14", "DP-30")
-class AddsInMemoryOrder(_Seeing):
-    """A sum ignores the strides; the export has them."""
-
-    kind = _ignoring_strides(Added)
-
-
-@wrong("DL-14", "DP-30")
-class ConvertsInMemoryOrder(_Seeing):
-    """`numpy()` ignores the strides; the export has them."""
-
-    kind = _ignoring_strides(Converted)
+# fmt: off
+row(wrong("DL-14", "DP-30"), _Seeing, "ListsInMemoryOrder",
+    "`tolist()` ignores the strides; the export has them.", kind=_ignoring_strides(Listed))
+row(wrong("DL-14", "DP-30"), _Seeing, "PrintsInMemoryOrder",
+    "The printed values ignore the strides; the export has them.", kind=_ignoring_strides(Printed))
+row(wrong("DL-14", "DP-30"), _Seeing, "AddsInMemoryOrder",
+    "A sum ignores the strides; the export has them.", kind=_ignoring_strides(Added))
+row(wrong("DL-14", "DP-30"), _Seeing, "ConvertsInMemoryOrder",
+    "`numpy()` ignores the strides; the export has them.", kind=_ignoring_strides(Converted))
+# fmt: on
 
 
 class _WithoutImaginaryParts(Listed):
@@ -173,11 +162,10 @@ class _WithoutImaginaryParts(Listed):
         return parts[0]
 
 
-@wrong("DP-30")
-class ListsRealParts(_Seeing):
-    """`tolist()` drops imaginary parts."""
-
-    kind = _WithoutImaginaryParts
+# fmt: off
+row(wrong("DP-30"), _Seeing, "ListsRealParts", "`tolist()` drops imaginary parts.",
+    kind=_WithoutImaginaryParts)
+# fmt: on
 
 
 class _DyingWithComplexNumbers(Listed):
@@ -185,11 +173,10 @@ class _DyingWithComplexNumbers(Listed):
         return os.abort() if len(parts) == 2 else parts[0]
 
 
-@wrong("DP-30")
-class DiesOfItsOwnValues(_Seeing):
-    """`tolist()` of complex numbers ends the process."""
-
-    kind = _DyingWithComplexNumbers
+# fmt: off
+row(wrong("DP-30"), _Seeing, "DiesOfItsOwnValues",
+    "`tolist()` of complex numbers ends the process.", kind=_DyingWithComplexNumbers)
+# fmt: on
 
 
 class _AtTheBlock(Listed):
@@ -215,25 +202,14 @@ class ListsFromData(_Seeing):
         return made
 
 
-@wrong("PB-32")
-class BufferListsInMemoryOrder(_SeeingBuffer):
-    """`tolist()` of a result over a buffer ignores the strides."""
-
-    kind = _ignoring_strides(Listed)
-
-
-@wrong("PB-22")
-class BufferListsRealParts(_SeeingBuffer):
-    """`tolist()` of a result over a buffer drops imaginary parts."""
-
-    kind = _WithoutImaginaryParts
-
-
-@wrong("AI-22")
-class ArrayInterfaceAddsInMemoryOrder(_SeeingArrayInterface):
-    """A sum of a result over an array interface ignores the strides."""
-
-    kind = _ignoring_strides(Added)
+# fmt: off
+row(wrong("PB-32"), _SeeingBuffer, "BufferListsInMemoryOrder",
+    "`tolist()` of a result over a buffer ignores the strides.", kind=_ignoring_strides(Listed))
+row(wrong("PB-22"), _SeeingBuffer, "BufferListsRealParts",
+    "`tolist()` of a result over a buffer drops imaginary parts.", kind=_WithoutImaginaryParts)
+row(wrong("AI-22"), _SeeingArrayInterface, "ArrayInterfaceAddsInMemoryOrder",
+    "A sum of a result over an array interface ignores the strides.", kind=_ignoring_strides(Added))
+# fmt: on
 
 
 # -- keywords ------------------------------------------------------------------------------------
@@ -286,12 +262,10 @@ told = _Told()
 told_of_buffers = _ToldBuffer()
 
 
-@wrong("DP-20")
-class SharesDespiteCopyTrue(_Told):
-    """copy=True is not looked at."""
-
-    def copied(self, array: Any) -> Any:
-        return array
+# fmt: off
+row(wrong("DP-20"), _Told, "SharesDespiteCopyTrue", "copy=True is not looked at.",
+    copied=lambda self, array: array)
+# fmt: on
 
 
 @wrong("DP-21")
@@ -302,12 +276,11 @@ class CopiesDespiteCopyFalse(_Told):
         return super().__call__(exporter, copy=copy is not None)
 
 
-@wrong("DP-30")
-class CopiesAnotherOrder(_Told):
-    """With copy=True the strides of all axes but the first are forgotten."""
-
-    def copied(self, array: Any) -> Any:
-        return _Copy(array, is_wrong=True)
+# fmt: off
+row(wrong("DP-30"), _Told, "CopiesAnotherOrder",
+    "With copy=True the strides of all axes but the first are forgotten.",
+    copied=lambda self, array: _Copy(array, is_wrong=True))
+# fmt: on
 
 
 @wrong("DP-31")

@@ -1,6 +1,7 @@
 """Elements of less than a byte, packed as DLPack has it, and how they are not (DL-25, DL-26).
 
-`PackedReference` is the right one: row-major tensors without padding, the first element in the lowest bits.
+`PackedReference` is the right one: row-major tensors without padding, the first element in the
+lowest bits.
 """
 
 from __future__ import annotations
@@ -17,8 +18,6 @@ from .elements import Element
 from .memory import Block
 from .mutant import Mutant
 from .reference import Exports, Memory, Reference
-
-__all__ = ["PackedReference"]
 
 _ELEMENTS = {
     "float4_e2m1fn": Element("f", 1, "", (17, 4)),
@@ -102,7 +101,7 @@ class PackedReference(Reference):
         return Unsupported("a view could start inside a byte")
 
 
-# --- defects -------------------------------------------------------------------------------------------------
+# --- defects ------------------------------------------------------------------------------------
 
 
 class _Wrong(PackedReference, Mutant):

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from gridbuf_conformance.plan import Plan
 
-__all__ = ["PLANS", "on_device"]
-
 _TURNED = (1, 2, 0)  # a 3-cycle: it differs from its inverse
 
 PLANS: tuple[Plan, ...] = (

@@ -1,4 +1,6 @@
-"""Defects that only several threads at the same time can show. Each pauses where another thread can come between."""
+"""Defects that only several threads at the same time can show. Each pauses where another thread can
+come between.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ import threading
 import time
 from typing import Any
 
-from gridbuf_conformance.abi.pybuffer import PyBuffer
+from gridbuf_conformance.interfaces.buffer_protocol.pybuffer import PyBuffer
 from gridbuf_conformance.plan import Plan
 
 from .mutant import faulty
@@ -65,7 +67,9 @@ class CapsuleForOneThreadOnly(ExportsDLPack, Memory):
 
 @faulty(weakens=("XA-13",), plans=_PLANS)
 class CountsExportsWrongly(Memory, ExportsBuffer):
-    """Exports of two threads at the same time are counted wrongly: `resize` stays refused (CPython's `array.array`)."""
+    """Exports of two threads at the same time are counted wrongly: `resize` stays refused
+    (CPython's `array.array`).
+    """
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
         super().__init__(*arguments, **keywords)

@@ -1,13 +1,14 @@
-"""The reference producer: an array type of our own that obeys every rule, built to be broken one rule at a time.
+"""The reference producer: an array type that obeys every rule, to be broken rule by rule.
 
-`Array` is a view of a `Block` through a shape, byte strides and an offset. Each interface it has is one
-class here (`ExportsArrayInterface`, `ExportsBuffer`, …) and each answer one small method, so that a mutant overrides
-exactly the answer it gets wrong. An array with fewer interfaces is a different combination of the same classes.
+`Array` is a view of a `Block` through a shape, byte strides and an offset. Each interface it has is
+one class here (`ExportsArrayInterface`, `ExportsBuffer`, …) and each answer one small method, so
+that a mutant overrides exactly the answer it gets wrong. An array with fewer interfaces is a
+different combination of the same classes.
 """
 
 from __future__ import annotations
-from gridbuf_conformance.abi.dlpack import Managed, VersionedManaged
-from gridbuf_conformance.abi.pybuffer import PyBuffer
+from gridbuf_conformance.interfaces.dlpack_structs.structs import Managed, VersionedManaged
+from gridbuf_conformance.interfaces.buffer_protocol.pybuffer import PyBuffer
 
 import ctypes
 import itertools
@@ -16,8 +17,12 @@ from collections.abc import Sequence
 from ctypes import c_ssize_t
 from typing import ClassVar
 
-from gridbuf_conformance.abi.arraystruct import ArrayStruct
-from gridbuf_conformance.abi.buffer_exporter import BufferExporter, retained, static_text
+from gridbuf_conformance.interfaces.array_struct.struct import ArrayStruct
+from gridbuf_conformance.interfaces.buffer_protocol.slots import (
+    BufferExporter,
+    retained,
+    static_text,
+)
 from gridbuf_conformance.plan import ALIGNMENT_LIMIT_BYTES, UNTOUCHED_FROM_BYTES, Plan
 from gridbuf_conformance.plan.producer import Capabilities, Unsupported
 from gridbuf_conformance.plan.views import ViewMap
@@ -26,21 +31,6 @@ from . import capsules
 from .elements import ELEMENTS, Element
 from .exchange_table import ExportsExchange
 from .memory import Block
-
-__all__ = [
-    "Array",
-    "BufferInDict",
-    "Exports",
-    "ExportsArrayInterface",
-    "ExportsArrayStruct",
-    "ExportsBuffer",
-    "ExportsDLPack",
-    "Reference",
-    "SHIFT_BYTES",
-    "asks",
-    "is_int_pair",
-    "strides_of",
-]
 
 # Request flags of the buffer protocol.
 WRITABLE, FORMAT, ND, STRIDES, INDIRECT = 0x1, 0x4, 0x8, 0x18, 0x118
@@ -51,7 +41,7 @@ READ_ONLY, IS_COPIED = 1, 2  # DLPack's flag bits
 DLPACK_VERSION = (1, 1)
 
 SHIFT_BYTES = 3 * 2**14
-"""The distance of a duplicate from the original (or a multiple of it), so that it is aligned like the original."""
+"""The distance of a duplicate from the original, or a multiple, that keeps the alignment."""
 
 
 def asks(flags: int, request: int) -> bool:
@@ -62,7 +52,7 @@ def asks(flags: int, request: int) -> bool:
 def strides_of(
     shape: Sequence[int], layout: Sequence[int], item_bytes: int, unit: int = 1
 ) -> tuple:
-    """Byte strides of a layout map; the contiguous extent is rounded up to a multiple of `unit` elements."""
+    """Byte strides of a layout map; the contiguous extent is padded to a multiple of `unit`."""
     strides = [0] * len(shape)
     distance = item_bytes
     for place, axis in enumerate(sorted(range(len(shape)), key=lambda axis: -layout[axis])):
@@ -206,7 +196,7 @@ class ExportsArrayInterface:
 
 
 class BufferInDict(Memory, ExportsArrayInterface):
-    """The array interface whose data is a buffer object, and the first element at an offset in it."""
+    """The array interface whose data is a buffer object, with an offset to the first element."""
 
     def array_interface(self) -> dict:
         length_bytes = self.block.high - self.block.low
@@ -345,7 +335,7 @@ def is_int_pair(value: object) -> bool:
 
 
 class Exports:
-    """Arrays that have one interface only: a defect in it cannot show up as a disagreement with another."""
+    """Arrays that have one interface only: a defect is not a disagreement."""
 
     class ArrayInterface(ExportsArrayInterface, Memory):
         """Only `__array_interface__`."""

@@ -1,7 +1,7 @@
 """A headless Chromium driven over its debugging pipe: just enough for the tests of the HTML page.
 
-Chromium reads commands from descriptor 3 and answers on descriptor 4, JSON messages that end in a zero byte.
-That needs no driver program and no package.
+Chromium reads commands from descriptor 3 and answers on descriptor 4, JSON messages that end in a
+zero byte. That needs no driver program and no package.
 """
 
 from __future__ import annotations
@@ -20,8 +20,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-__all__ = ["HOW_TO_INSTALL", "Page", "find_chromium", "open_page"]
-
 HOW_TO_INSTALL = "apt-get install chromium, or set GRIDBUF_CHROMIUM to a Chromium or Chrome binary"
 _PATIENCE_S = 60
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -34,7 +32,7 @@ def find_chromium() -> str | None:
 
 
 class Page:
-    """One open page: runs scripts in it, changes its size, and keeps what it asked the network for."""
+    """One open page: runs scripts in it, changes its size, and keeps its network requests."""
 
     def __init__(self, commands: int, answers: int) -> None:
         self._commands, self._answers = commands, os.fdopen(answers, "rb")
@@ -51,7 +49,9 @@ class Page:
             self.call(f"{domain}.enable")
 
     def call(self, method: str, **parameters: Any) -> dict[str, Any]:
-        """One command of the DevTools protocol and its result; RuntimeError with the browser's complaint."""
+        """One command of the DevTools protocol and its result; RuntimeError with the browser's
+        complaint.
+        """
         self._last_id += 1
         message = {"id": self._last_id, "method": method, "params": parameters}
         if self._session:

@@ -1,4 +1,6 @@
-"""Producers of field allocators for `gt4py.next`: a right one, and some that are wrong in one way each."""
+"""Producers of field allocators for `gt4py.next`: a right one, and some that are wrong in one way
+each.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +12,7 @@ import gridbuf.gt4py.next as gb_next
 import numpy as np
 from gt4py.next import common
 
-from gridbuf_conformance.producers.gt4py_next import GridbufNextProducer
+from gridbuf_conformance.plugins.libraries.gt4py_next import GridbufNextProducer
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,4 +1,6 @@
-"""A function in a fork of this process: what it corrupts ends with the fork, and it starts in milliseconds."""
+"""A function in a fork of this process: what it corrupts ends with the fork, and it starts in
+milliseconds.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +11,6 @@ import multiprocessing
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import TypeVar
-
-__all__ = ["ForkDied", "in_fork"]
 
 LIMIT_S = 10.0
 """What takes longer hangs."""

@@ -116,7 +116,9 @@ class ReplacesJson(_Acts):
 
 
 def _writing(message):
-    """A producer that writes to every socket of its process: bytes, or what is sent as the body of a message."""
+    """A producer that writes to every socket of its process: bytes, or what is sent as the body of
+    a message.
+    """
 
     def act(self):
         body = message if isinstance(message, bytes) else json.dumps(message).encode()

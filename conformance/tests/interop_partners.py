@@ -1,4 +1,6 @@
-"""Partners for the tests of the scoreboard, each wrong in one way, and a right one. They use NumPy and memory addresses."""
+"""Partners for the tests of the scoreboard, each wrong in one way, and a right one. They use NumPy
+and memory addresses.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import time
 import numpy as np
 
 from gridbuf_conformance.plan import Plan
-from gridbuf_conformance.producers.numpy import NumPyProducer
+from gridbuf_conformance.plugins.libraries.numpy import NumPyProducer
 
 
 class _At:
@@ -24,7 +26,7 @@ class _At:
         self.owner = owner
 
 
-# -- consumers -------------------------------------------------------------------------------------
+# -- consumers -----------------------------------------------------------------------------------
 
 
 def right(x):
@@ -150,7 +152,7 @@ for function in (logical_bytes, memory_bytes, fortran_bytes):
     function.gives_bytes = True
 
 
-# -- producers -------------------------------------------------------------------------------------
+# -- producers -----------------------------------------------------------------------------------
 
 
 class _Export:

@@ -10,11 +10,9 @@ from gridbuf_conformance import producers
 from gridbuf_conformance.engine.producer_run import check_producer
 from gridbuf_conformance.render.report import Report
 
-__all__ = ["NUMPY", "NUMPY_VERSION", "advice", "checked", "failure", "report"]
-
 NUMPY_VERSION = "2.4.6"
 NUMPY = {
-    "PB-01",  # refusals are ValueError ("ndarray is not Fortran contiguous"), the text wants BufferError
+    "PB-01",  # refusals are ValueError ("ndarray is not Fortran contiguous"), not BufferError
 }
 """What NumPy breaks, and each library whose arrays are NumPy's."""
 
@@ -26,7 +24,9 @@ def report(name: str) -> Report:
 
 
 def checked(name: str, version: str | None = None) -> Report:
-    """The same; skips where the library is not installed, or not in the version that was verified by hand."""
+    """The same; skips where the library is not installed, or not in the version that was verified
+    by hand.
+    """
     entry = producers.find(name)
     if not entry.is_installed:
         pytest.skip(f"{entry.missing} is not installed; {entry.install}")

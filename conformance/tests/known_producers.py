@@ -56,6 +56,15 @@ class Faulty(Good):
     made = _ShapeIsAList
 
 
+class LaterNumPy(Faulty):
+    """Has the name of a library with a shipped file, in a release after it."""
+
+    name = "numpy"
+
+    def version(self):
+        return "99.5.5"
+
+
 class _ShapeIsANumber(_Exporting):
     def changed(self, interface):
         return {**interface, "shape": 7} if len(self) > 2 else interface

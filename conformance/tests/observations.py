@@ -1,7 +1,8 @@
 """Observations of a right object, to be spoiled in one place by tests of the judge.
 
-The object is the zoo's reference array, which has every interface and breaks no rule (for plans of another
-device the one on the zoo's device); each observation goes through JSON, as it does on the way from the worker.
+The object is the zoo's reference array, which has every interface and breaks no rule (for plans of
+another device the one on the zoo's device); each observation goes through JSON, as it does on the
+way from the worker.
 """
 
 from __future__ import annotations
@@ -22,8 +23,6 @@ from gridbuf_conformance.rules.scope import Scope
 from gridbuf_conformance_mutants.device import DeviceReference
 from gridbuf_conformance_mutants.packed import PackedReference
 from gridbuf_conformance_mutants.reference import Reference
-
-__all__ = ["PLANS", "fresh_observation", "judge", "observe", "place", "remove"]
 
 PLANS = {
     "matrix": Plan(shape=(3, 4)),

@@ -1,24 +1,33 @@
-"""What the renderer tests share: hand-written reports, a small catalogue, and comparison with golden files.
+"""What the renderer tests share: hand-written reports, a small catalogue, and comparison with
+golden files.
 
-Four inputs, each rendered in every format: `failures` (a producer), `crash` (a consumer that dies, with failures on
-record), `hostile` (texts that try to break out, honest Unicode, very long values) and `survey` (twelve rows: one library
-three times, every rule group, nothing selected, every plan declined, consumers, absent libraries).
+Four inputs, each rendered in every format: `failures` (a producer), `crash` (a consumer that dies,
+with failures on record), `hostile` (texts that try to break out, honest Unicode, very long values)
+and `survey` (twelve rows: one library three times, every rule group, nothing selected, every plan
+declined, consumers, absent libraries).
 
-To accept a changed rendering, run the tests with GRIDBUF_UPDATE_GOLDEN=1 and read the difference in git.
+The renderings of `failures` are on record as text, the others as digests. To accept a changed
+rendering, run the tests with GRIDBUF_UPDATE_GOLDEN=1 and read the difference in git.
 """
 
 from __future__ import annotations
 
+import copy
 import difflib
+import hashlib
 import json
 import os
+import tempfile
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from gridbuf_conformance.plan import Plan
 from gridbuf_conformance.render.summary import Absent
 from gridbuf_conformance.rules.catalogue import Rule, Source
 
 GOLDEN = Path(__file__).parent / "golden"
+DIGESTS = GOLDEN / "expected/SHA256SUMS"
 CASES = sorted(path.stem for path in (GOLDEN / "inputs").glob("*.json"))
 
 
@@ -68,10 +77,53 @@ CATALOGUE = {
 }
 
 
+_REPORT = {
+    "schema": "gridbuf-conformance-report/2",
+    "suite": {"name": "gridbuf-conformance", "version": "0.1.0"},
+    "profile": "smoke",
+    "seed": 0,
+    "spec": [],
+    "notes": [],
+    "timing": {"total_s": 1.5},
+}
+_TARGET = {"python": "3.11.2", "platform": "linux x86_64"}
+_RULE = {"level": "MUST", "failing": 0, "failures": [], "note": ""}
+_PLAN = Plan().to_dict()
+_LONG = {
+    "LONG VALUE": "x" * 5000 + " end of the value",
+    "LONG NOTE": f"strides {tuple(range(0, 72_000, 8))}",
+}
+
+
 def load_case(name: str) -> tuple[list[dict[str, Any]], list[Absent]]:
-    """The reports and absent libraries of one hand-written input."""
+    """The reports and absent libraries of one hand-written input, which omits what is usual."""
     document = json.loads((GOLDEN / "inputs" / f"{name}.json").read_text(encoding="utf-8"))
-    return document["reports"], [Absent(**library) for library in document["absent"]]
+    reports: list[dict[str, Any]] = []
+    for given in document["reports"]:
+        if "same_rules_as" in given:
+            other = reports[given.pop("same_rules_as")]
+            given |= {"plans": other["plans"], "rules": copy.deepcopy(other["rules"])}
+        else:
+            given["rules"] = [_whole_rule(rule) for rule in given["rules"]]
+        summary = dict(Counter(rule["outcome"] for rule in given["rules"]))
+        given["target"] = {**_TARGET, **given["target"]}
+        reports.append({**copy.deepcopy(_REPORT), **given, "summary": summary})
+    return reports, [Absent(**library) for library in document["absent"]]
+
+
+def _whole_rule(given: dict[str, Any]) -> dict[str, Any]:
+    failures = [
+        {
+            **{"outcome": given["outcome"], "note": "", "drawing": None},
+            **{
+                key: _LONG.get(text, text) if type(text) is str else text
+                for key, text in one.items()
+            },
+            "plan": None if one["plan"] is None else {**_PLAN, **one["plan"]},
+        }
+        for one in given.get("failures", ())
+    ]
+    return {**_RULE, **given, "failures": failures}
 
 
 def report_of(case: str, name: str) -> dict[str, Any]:
@@ -85,15 +137,31 @@ def rule_of(report: dict[str, Any], rule_id: str) -> dict[str, Any]:
 
 
 def assert_golden(name: str, text: str) -> None:
-    """Fails with a diff where `text` is not, to the byte, what golden/expected/`name` holds."""
-    path = GOLDEN / "expected" / name
+    """Fails where `text` is not, to the byte, the rendering on record: golden/expected/`name`, or
+    its digest.
+
+    A difference from a file is shown. Of a digest the failure names the file with what was rendered
+    now.
+    """
+    path, content = GOLDEN / "expected" / name, text.encode("utf-8")
+    digest = hashlib.sha256(content).hexdigest()
+    digests = dict(line.split()[::-1] for line in DIGESTS.read_text().splitlines())
     if os.environ.get("GRIDBUF_UPDATE_GOLDEN"):
-        path.write_bytes(text.encode("utf-8"))
-    if not path.exists():
-        raise AssertionError(f"no golden file {name}: make it with GRIDBUF_UPDATE_GOLDEN=1")
-    expected = path.read_bytes().decode("utf-8")
-    if text != expected:
+        if path.exists():
+            path.write_bytes(content)
+        else:
+            digests[name] = digest
+            lines = (f"{digests[key]}  {key}\n" for key in sorted(digests))
+            DIGESTS.write_text("".join(lines))
+    elif path.exists():
+        expected = path.read_bytes().decode("utf-8")
         diff = difflib.unified_diff(
             expected.splitlines(), text.splitlines(), f"golden {name}", "rendered", lineterm=""
         )
-        raise AssertionError("\n".join(list(diff)[:120]) or "only line ends differ")
+        assert text == expected, "\n".join([*diff][:120]) or "only line ends differ"
+    elif digests.get(name) != digest:
+        rendered = Path(tempfile.mkdtemp()) / name
+        rendered.write_bytes(content)
+        raise AssertionError(
+            f"{name} has another digest than on record; {rendered} is what it is now"
+        )

@@ -35,7 +35,7 @@ def read(address: int, count: int, stream: int = 1) -> bytes:
     return target.raw
 
 
-# --- the table ----------------------------------------------------------------------------------------------
+# --- the table ----------------------------------------------------------------------------------
 
 
 def test_structs_have_the_sizes_of_the_header() -> None:
@@ -104,7 +104,7 @@ def test_anything_else_is_refused() -> None:
         TableAccess(capsules.new_capsule(addressof(DEVICE._table), name))
 
 
-# --- finding it, and looking through it ----------------------------------------------------------------------
+# --- finding it, and looking through it ---------------------------------------------------------
 
 
 def test_nothing_is_looked_for_before_it_is_needed() -> None:
@@ -152,13 +152,15 @@ def test_large_hulls_are_read_element_by_element() -> None:
     assert space.elements(block.low, (0, 2**17), [2**16, 0], 3) == b"far\0\0\0"
 
 
-# --- the CUDA driver ------------------------------------------------------------------------------------------
+# --- the CUDA driver ----------------------------------------------------------------------------
 
 
 class _Driver:
-    """The driver's functions, as far as the logic above them goes: which pointer is what, which context is current.
+    """The driver's functions, as far as the logic above them goes: which pointer is what, which
+    context is current.
 
-    That the real library takes these calls is what `test_the_real_driver` shows, where there is one.
+    That the real library takes these calls is what `test_the_real_driver` shows, where there is
+    one.
     """
 
     def __init__(self, **attributes: dict[int, int]) -> None:
@@ -258,7 +260,7 @@ def test_copies_and_slow_fills_are_enqueued_in_the_devices_context() -> None:
 
 
 def test_the_real_driver() -> None:
-    """On a machine with a CUDA device: bytes, kinds, streams and pending work by the driver alone."""
+    """On a machine with a CUDA device: bytes, kinds, streams, pending work by the driver."""
     try:
         access = CudaAccess()
     except DeviceError as error:

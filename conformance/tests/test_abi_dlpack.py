@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from gridbuf_conformance.abi import dlpack
-from gridbuf_conformance.abi.arraystruct import read_array_struct
+from gridbuf_conformance.interfaces.dlpack_structs import structs as dlpack
+from gridbuf_conformance.interfaces.array_struct.struct import read_array_struct
 from gridbuf_conformance.abi.capsule import capsule_name, capsule_pointer, is_capsule
-from gridbuf_conformance.abi.dlpack import Exported
+from gridbuf_conformance.interfaces.dlpack_structs.structs import Exported
 from gridbuf_conformance.abi.memory import Memory
 from gridbuf_conformance.info import UNMAPPED, CapsuleInfo, StructInfo
 from gridbuf_conformance.plan import Plan

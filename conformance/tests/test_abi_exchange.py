@@ -1,4 +1,6 @@
-"""DLPack's C exchange table: its layout, and its functions called from outside, on the zoo's tables and PyTorch's."""
+"""DLPack's C exchange table: its layout, and its functions called from outside, on the zoo's tables
+and PyTorch's.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,8 @@ import sys
 
 import pytest
 
-from gridbuf_conformance.abi.dlpack import Tensor, VersionedManaged
-from gridbuf_conformance.abi.dlpack_exchange import (
+from gridbuf_conformance.interfaces.dlpack_structs.structs import Tensor, VersionedManaged
+from gridbuf_conformance.interfaces.dlpack_exchange.table import (
     ATTRIBUTE,
     ExchangeTable,
     read_header,
@@ -16,7 +18,7 @@ from gridbuf_conformance.abi.dlpack_exchange import (
 )
 from gridbuf_conformance.abi.memory import Memory
 from gridbuf_conformance.info import ExchangeInfo
-from gridbuf_conformance.measure.dlpack_exchange import exchange_info
+from gridbuf_conformance.interfaces.dlpack_exchange.measure import exchange_info
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance_mutants import capsules, exchange_table
 from gridbuf_conformance_mutants.reference import Reference

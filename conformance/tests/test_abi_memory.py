@@ -23,7 +23,9 @@ _READ, _WRITE, _PRIVATE_ANONYMOUS = 1, 2, 0x22
 
 @pytest.fixture
 def pages():
-    """Eight pages: readable and writable, but the third is read-only, the fifth forbidden, the seventh gone."""
+    """Eight pages: readable and writable, but the third is read-only, the fifth forbidden, the
+    seventh gone.
+    """
     start = _libc.mmap(None, 8 * PAGE, _READ | _WRITE, _PRIVATE_ANONYMOUS, -1, 0)
     _libc.mprotect(start + 2 * PAGE, PAGE, _READ)
     _libc.mprotect(start + 4 * PAGE, PAGE, 0)

@@ -1,4 +1,6 @@
-"""Format strings: sizes against the C compiler's (through `struct`) and against ctypes, kinds, and bad input."""
+"""Format strings: sizes against the C compiler's (through `struct`) and against ctypes, kinds, and
+bad input.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import sys
 
 import pytest
 
-from gridbuf_conformance.abi.pep3118 import BadFormat, parse
+from gridbuf_conformance.interfaces.buffer_protocol.pep3118 import BadFormat, parse
 from hypothesis import given
 from hypothesis import strategies as st
 

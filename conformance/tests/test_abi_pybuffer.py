@@ -9,7 +9,12 @@ import sys
 import pytest
 
 from gridbuf_conformance.abi.memory import Memory
-from gridbuf_conformance.abi.pybuffer import REQUESTS, PyBuffer, RefusedRequest, request
+from gridbuf_conformance.interfaces.buffer_protocol.pybuffer import (
+    REQUESTS,
+    PyBuffer,
+    RefusedRequest,
+    request,
+)
 from gridbuf_conformance.info import UNMAPPED, ViewInfo
 
 MEMORY = Memory()

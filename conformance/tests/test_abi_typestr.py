@@ -6,7 +6,12 @@ import ctypes
 
 import pytest
 
-from gridbuf_conformance.abi.typestr import BadTypestr, descr_bytes, legal_sizes, parse
+from gridbuf_conformance.interfaces.array_interface.typestr import (
+    BadTypestr,
+    descr_bytes,
+    legal_sizes,
+    parse,
+)
 from gridbuf_conformance.info.values import describe
 from gridbuf_conformance.plan.dtypes import DTYPES
 

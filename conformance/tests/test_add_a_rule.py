@@ -1,4 +1,6 @@
-"""docs/how-to/extend-the-suite.md, "Add a rule": the row, the check and the wrong producer of the page, in a copy."""
+"""docs/how-to/extend-the-suite.md, "Add a rule": the row, the check and the wrong producer of the
+page, in a copy.
+"""
 
 from __future__ import annotations
 
@@ -36,9 +38,9 @@ def test_the_rule_of_the_page_finds_its_wrong_producer(tmp_path):
     rule = f"PB-{count + 1}"
     for name in ("gridbuf_conformance", "gridbuf_conformance_mutants"):
         shutil.copytree(PACKAGES / name, tmp_path / name)
-    group = tmp_path / "gridbuf_conformance/rules/buffer_protocol"
+    group = tmp_path / "gridbuf_conformance/interfaces/buffer_protocol"
     mutants = tmp_path / "gridbuf_conformance_mutants/buffer_protocol.py"
-    (row,), (check, mutant) = blocks("toml", rule), blocks("python", rule)
+    (row, *_), (check, mutant) = blocks("toml", rule), blocks("python", rule)
     for path, text in (
         (group / "rules.toml", row),
         (group / "producer.py", check),

@@ -226,7 +226,7 @@ class ReturnsNone:
 
 @pytest.mark.parametrize("rules", [None, "DL-*"])
 def test_a_producer_of_nothing_does_not_conform(rules):
-    report = gc.check_producer(ReturnsNone(), isolate=False, rules=rules)
+    report = gc.check_producer(ReturnsNone(), "smoke", isolate=False, rules=rules)
     assert report.exit_code == 1 and report.failed == ("GT-20",)
     assert "NoneType has no buffer and none of __array_interface__" in str(report)
 
@@ -245,7 +245,7 @@ class RefusesAll:
 
 
 def test_a_producer_that_refuses_every_export_is_not_judged():
-    report = gc.check_producer(RefusesAll(), isolate=False, rules="GT-*")
+    report = gc.check_producer(RefusesAll(), "smoke", isolate=False, rules="GT-*")
     assert report.exit_code == gc.ExitCode.NOTHING_SELECTED
     assert "was not judged: it refused every export." in str(report)
 
@@ -289,20 +289,20 @@ def test_a_producer_class_is_judged_in_a_worker():
 
 
 def test_a_producer_object_is_judged_without_isolation():
-    report = gc.check_producer(Producer(), isolate=False)
+    report = gc.check_producer(Producer(), "smoke", isolate=False)
     assert report.exit_code == 0
     with pytest.raises(gc.CannotLoad, match="pass the class Producer, or isolate=False"):
         gc.check_producer(Producer())
 
 
 def test_a_built_in_producer_is_judged_by_name():
-    report = gc.check_producer("array")
+    report = gc.check_producer("array", "smoke")
     assert report.exit_code == 0 and report.data["target"]["name"] == "array"
     assert report.data["target"]["version"] == sys.version.split()[0]
 
 
 def test_the_same_inputs_give_the_same_json():
-    first, second = (gc.check_producer("memoryview") for _ in range(2))
+    first, second = (gc.check_producer("memoryview", "smoke") for _ in range(2))
     assert json.loads(first.to_json()) | {"timing": 0} == json.loads(second.to_json()) | {
         "timing": 0
     }
@@ -311,7 +311,7 @@ def test_the_same_inputs_give_the_same_json():
 
 @lru_cache
 def report_of_raising() -> gc.Report:
-    return gc.check_producer(hostile_producers.Raises)
+    return gc.check_producer(hostile_producers.Raises, "smoke")
 
 
 def test_the_report_says_itself():
@@ -400,7 +400,7 @@ def test_neither_numpy_nor_gridbuf_is_needed_or_imported(tmp_path):
         "import sys\n"
         f"sys.path[:0] = {[str(tmp_path)] + [p for p in sys.path if p]!r}\n"
         "import gridbuf_conformance as gc\n"
-        "assert gc.check_producer('array').exit_code == 0\n"
+        "assert gc.check_producer('array', 'smoke').exit_code == 0\n"
         "assert gc.check(bytearray(8)).exit_code == 0\n"
         "print('done')\n"
     )
@@ -433,7 +433,7 @@ def test_the_worker_takes_the_callers_import_path(tmp_path):
     assert done.stdout.strip() == "found", done.stderr
 
 
-# --- device memory ----------------------------------------------------------------------------------------------
+# --- device memory ------------------------------------------------------------------------------
 
 
 def test_a_live_object_in_device_memory_is_judged_through_a_table() -> None:
@@ -448,7 +448,9 @@ def test_a_live_object_in_device_memory_is_judged_through_a_table() -> None:
 
 
 def test_a_live_object_with_two_sides_is_judged_and_left_as_it_was() -> None:
-    """An object with `__gt_data_interface__` without a plan: acquired and read, but not written or touched."""
+    """An object with `__gt_data_interface__` without a plan: acquired and read, but not written or
+    touched.
+    """
     producer = MirrorReference()
     array = producer.produce(Plan(shape=(3, 4), device="gpu", halo=((1, 1), (1, 1)), fill=3))
     touched = []

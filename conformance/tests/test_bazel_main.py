@@ -1,4 +1,6 @@
-"""What a `conformance_test` of defs.bzl runs: the verdict is the exit code, the reports are where Bazel looks."""
+"""What a `conformance_test` of defs.bzl runs: the verdict is the exit code, the reports are where
+Bazel looks.
+"""
 
 from __future__ import annotations
 

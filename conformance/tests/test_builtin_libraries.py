@@ -1,8 +1,8 @@
 """What the suite says of the optional peers: the exact set of required rules that each breaks.
 
-Each id below was checked by hand against the published text and against the library, without the suite; the
-line next to it says why it is a real departure. A set that changes means that the library has changed, or
-that the suite is wrong: look before adjusting it.
+Each id below was checked by hand against the published text and against the library, without the
+suite; the line next to it says why it is a real departure. A set that changes means that the
+library has changed, or that the suite is wrong: look before adjusting it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ JAX_VERSION, PYARROW_VERSION, PILLOW_VERSION = "0.10.2", "26.0.1", "13.0.0"
 
 TORCH = {
     "DL-05",  # copy=True copies to another address and leaves the flags 0
-    "DL-29",  # resize_() reallocates the storage while a capsule lives: its data pointer is unmapped
+    "DL-29",  # resize_() reallocates the storage while a capsule lives: its data is unmapped
 }
 TORCH_ADVICE = {
     "DP-13",  # max_version=[1, 0] is taken: only max_version[0] is looked at
@@ -29,21 +29,21 @@ TORCH_ADVICE = {
 }
 GT4PY = {
     "GT-20",  # shapes whose wrapped size is negative end in an AssertionError instead of an answer
-    "GT-24",  # extents are multiplied as numpy.int32: 1024^3 float64 is a view of 8 GiB over a few bytes
+    "GT-24",  # extents are multiplied as numpy.int32: 1024^3 float64 is 8 GiB over a few bytes
     *NUMPY,  # its arrays are NumPy's
 }
 JAX_ADVICE = {
     "DL-12",  # an empty array exports its real address
     "DP-13",  # max_version=(1, 0, 0) is taken: it is compared with (1, 0) as any tuple is
     "DP-23",  # dl_device="cpu" is unpacked: ValueError (too many values) instead of TypeError
-    "DP-27",  # without max_version, an immutable array goes out in a legacy capsule, which cannot say so
+    "DP-27",  # without max_version, an immutable array goes out in a legacy capsule
 }
 PYARROW_ADVICE = {
     "DP-13",  # max_version=(1, 0, 0) is taken, for the same reason
-    "DP-23",  # dl_device="cpu" is compared with the array's own device: BufferError instead of TypeError
+    "DP-23",  # dl_device="cpu" is compared with the array's device: BufferError, not TypeError
 }
 PYARROW_TENSOR = {
-    "PB-06",  # format is filled for requests without FORMAT: Tensor.__getbuffer__ never looks at the flags
+    "PB-06",  # format is filled without FORMAT: Tensor.__getbuffer__ never looks at the flags
     "PB-08",  # shape is filled for SIMPLE, for the same reason
     "PB-09",  # strides are filled for SIMPLE, for the same reason
     "PB-11",  # SIMPLE and ND succeed for tensors that are not C-contiguous, for the same reason
@@ -61,7 +61,8 @@ LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
     "torch.meta": (TORCH_VERSION, set(), {"DX-12"}),
     # and hasattr(x, "__cuda_array_interface__") raises RuntimeError
     "torch.sparse": (TORCH_VERSION, set(), {"DX-12", "XA-18"}),
-    # the exchange table exports conjugated elements as they are in memory; RuntimeError for nested tensors
+    # the exchange table exports conjugated elements as they are in memory; RuntimeError for nested
+    # tensors
     "torch.opaque": (TORCH_VERSION, {"DX-06"}, {"DP-25", "DX-12"}),
     "pyarrow.nulls": (PYARROW_VERSION, set(), {"DP-25"}),  # ArrowTypeError
     "jax.keys": (JAX_VERSION, set(), set()),
@@ -71,8 +72,8 @@ LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
     "numpy.scalar": (
         NUMPY_VERSION,
         {
-            "AI-33",  # the dict describes a temporary array that only the dict owns (NumPy 2.5 fixed it)
-            "PB-08",  # datetime64: shape is filled for SIMPLE: its getbuffer never looks at the flags
+            "AI-33",  # the dict describes a temporary array that only it owns (fixed in NumPy 2.5)
+            "PB-08",  # datetime64: shape is filled for SIMPLE: getbuffer never looks at the flags
             "PB-09",  # datetime64: strides stays NULL for STRIDES
         },
         set(),
@@ -217,9 +218,11 @@ LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
     "cramjam": ("2.14.0", set(), set()),
     "zstandard": ("0.25.0", set(), set()),
 }
-"""Each further library: the version that was verified by hand, the rules that it breaks, and what it is advised.
+"""Each further library: the version that was verified by hand, the rules that it breaks, and what
+it is advised.
 
-Those that third_party/python/peers.in names are judged wherever the peers are installed; the others where they are installed.
+Those that third_party/python/peers.in names are judged wherever the peers are installed; the others
+where they are installed.
 """
 
 
@@ -328,9 +331,11 @@ def test_library(name: str) -> None:
 
 
 def test_pyglms_arrays_break_what_they_touch() -> None:
-    """F_CONTIGUOUS|WRITABLE exports memory past the array's: where the process dies of it varies, that it does not."""
+    """F_CONTIGUOUS|WRITABLE exports memory past the array's: where the process dies of it varies,
+    that it does not.
+    """
     checked("glm", "2.8.3")
-    target = "gridbuf_conformance.producers.glm:ArrayProducer"
+    target = "gridbuf_conformance.plugins.libraries.glm:ArrayProducer"
     report = check_producer(target, profile="smoke", rules="PB-*")
     assert {"PB-02", "PB-12", "PB-13"} & set(report.failed), report.to_json()
 

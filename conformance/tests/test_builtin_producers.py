@@ -1,8 +1,9 @@
-"""What the suite says of the standard library, NumPy and gridbuf: the exact set of required rules that each breaks.
+"""What the suite says of the standard library, NumPy and gridbuf: the exact set of required rules
+that each breaks.
 
-Each id below was checked by hand against the published text and against the library, without the suite; the
-line next to it says why it is a real departure. A set that changes means that the library has changed, or
-that the suite is wrong: look before adjusting it.
+Each id below was checked by hand against the published text and against the library, without the
+suite; the line next to it says why it is a real departure. A set that changes means that the
+library has changed, or that the suite is wrong: look before adjusting it.
 """
 
 from __future__ import annotations
@@ -17,25 +18,22 @@ from gridbuf_conformance.engine.producer_run import check_plans
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance.rules import catalogue
 
-# A packed Structure of 13 bytes is exported with format "B", one byte, and a padded one without its padding; both are
-# right from Python 3.12 on.
+# A packed Structure of 13 bytes is exported with format "B", one byte, and a padded one without its
+# padding; both are right from Python 3.12 on.
 PACKED = {"PB-04", "PB-20"} if sys.version_info < (3, 12) else set()
-CTYPES = (
-    PACKED
-    | {
-        "PB-06",  # format is filled for requests without FORMAT: PyCData's getbuffer never looks at the flags
-        "PB-08",  # shape is filled for SIMPLE, for the same reason
-        "PB-09",  # strides stays NULL for STRIDES: it is never filled, though consumers may rely on it
-        "PB-12",  # a 2-d array in C order grants F_CONTIGUOUS, for the same reason
-    }
-)
+CTYPES = PACKED | {
+    "PB-06",  # format is filled without FORMAT: PyCData's getbuffer never looks at the flags
+    "PB-08",  # shape is filled for SIMPLE, for the same reason
+    "PB-09",  # strides stays NULL for STRIDES: never filled, though consumers may rely on it
+    "PB-12",  # a 2-d array in C order grants F_CONTIGUOUS, for the same reason
+}
 PADDED = {
     "PB-20",  # big-endian and unaligned records: the format leaves out the padding at the end
 }
 NUMPY_ADVICE = {
-    "DL-12",  # an empty array exports its real address; the header asks for NULL, the Python text does not
-    "XA-06",  # structured arrays: `flags &= NPY_ARR_HAS_DESCR` clears "writable" in __array_struct__
-    "XA-14",  # what neither can export is ValueError through the buffer protocol, BufferError through DLPack
+    "DL-12",  # an empty array exports its address; the header wants NULL, the Python text does not
+    "XA-06",  # structured arrays: `flags &= NPY_ARR_HAS_DESCR` clears "writable" in the struct
+    "XA-14",  # what neither can export is ValueError by the buffer protocol, BufferError by DLPack
 }
 GRIDBUF_IN_DEVICE_MEMORY = {
     *(f"CAI-{n:02}" for n in (*range(1, 8), 9, 10, 11, 12, 14, 16, 17, 18, 22, 23, 26, 29, 30)),
@@ -183,7 +181,9 @@ def test_storages_break_nothing(name: str) -> None:
 
 @pytest.mark.parametrize("placement", [None, "gpu", "gt4py", "cuda"])
 def test_a_live_storage_is_judged(placement: str | None) -> None:
-    """A storage of the program's own, written on one side: it is read on both, and shows afterwards what it held."""
+    """A storage of the program's own, written on one side: it is read on both, and shows afterwards
+    what it held.
+    """
     import gridbuf.storage as storage
     import gridbuf.testing
     import numpy

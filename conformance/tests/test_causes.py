@@ -20,7 +20,7 @@ from gridbuf_conformance_mutants.dlpack import StridesInBytes
 
 
 def test_byte_strides_are_dl_09_and_not_the_offset_of_a_view() -> None:
-    report = gc.check_producer(StridesInBytes(), isolate=False)
+    report = gc.check_producer(StridesInBytes(), "smoke", isolate=False)
     assert report.failed == ("DL-09",)
     assert "Divide byte strides by itemsize." in str(report)
     assert "byte_offset to 0" not in str(report)
@@ -78,7 +78,7 @@ def test_up_to_three_different_failures_are_kept() -> None:
 
 
 def test_a_report_says_on_how_many_plans_and_what_it_rests_on() -> None:
-    report = gc.check_producer(StridesInBytes(), isolate=False, rules="dl-09")
+    report = gc.check_producer(StridesInBytes(), "smoke", isolate=False, rules="dl-09")
     (rule,) = report.data["rules"]
     text = str(report)
     assert f"on {rule['failing']} of {rule['plans']} plans" in text

@@ -1,4 +1,6 @@
-"""The command as people use it: what it prints, where, its exit codes, and that no input ends in a traceback."""
+"""The command as people use it: what it prints, where, its exit codes, and that no input ends in a
+traceback.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +17,7 @@ from command_line import PACKAGE_FOLDER, run
 
 import gridbuf_conformance as gc
 from gridbuf_conformance import cli, named_consumers, producers
+from gridbuf_conformance.libraries import Library
 from gridbuf_conformance.plan import KEYS
 from gridbuf_conformance.rules import catalogue
 from hypothesis import given, settings
@@ -75,7 +78,8 @@ def wrong(tmp_path) -> Path:
     return tmp_path
 
 
-# Help, list, explain ---------------------------------------------------------------------------------------
+# Help, list, explain
+# ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("command", COMMANDS)
@@ -126,7 +130,8 @@ def test_explain_says_all_there_is(inside):
         assert word in out
 
 
-# Wrong input -----------------------------------------------------------------------------------------------
+# Wrong input
+# -----------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -143,7 +148,7 @@ def test_explain_says_all_there_is(inside):
         (["list", "rules", "--rules", "ZZ-*"], 2, "no rule matches"),
         (["list", "--rules", "PB-*"], 2, "list rules"),
         (["list", "everything"], 2, "producers"),
-        (["check"], 2, "TARGET"),
+        (["check"], 2, "there is no target"),
         (["chek", "array"], 2, "check"),
         (["check", "array", "--profile", "fast"], 2, "smoke"),
         (["check", "array", "--report", "r.pdf"], 2, ".html"),
@@ -230,7 +235,8 @@ def test_any_json_as_a_plan_is_a_plan_or_a_usage_error(plan):
         assert str(error)
 
 
-# Judging ---------------------------------------------------------------------------------------------------
+# Judging
+# --------------------------------------------------------------------------------------------------
 
 
 def test_check_of_a_conforming_producer(tmp_path):
@@ -312,7 +318,9 @@ def known_libraries(monkeypatch):
     """A survey of `array`, of gridbuf, and of a library that is not installed."""
     entries = {name: producers.BUILT_IN[name] for name in ("array", "gridbuf")}
     entries["absent"] = producers.Entry(
-        "absent", "absent:Producer", "nothing", "a_module_that_is_absent", "pip install absent"
+        *("absent", "absent:Producer", "nothing"),
+        Library("absent", "a_module_that_is_absent"),
+        "pip install absent",
     )
     monkeypatch.setattr(producers, "entries", lambda: entries)
     monkeypatch.setattr(producers, "find", entries.__getitem__)
@@ -324,7 +332,7 @@ def known_libraries(monkeypatch):
 def test_a_survey_fails_if_what_is_installed_is_broken(
     inside, known_libraries, monkeypatch, tmp_path, names
 ):
-    """As after an update of the system: the package is there, and its extension cannot be loaded."""
+    """As after an update of the system: the package is there, its extension cannot load."""
     package = tmp_path / "installed" / "gridbuf"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("from ._core import Buffer\n")
@@ -422,7 +430,7 @@ def test_ids_levels_and_groups_choose_what_is_judged(inside, patterns, tmp_path)
 def test_a_consumer_without_its_option_is_usage(inside, name):
     assert name in named_consumers.BUILT_IN
     code, _, told = inside("check", name)
-    assert code == 2 and told == f"error: {name} is a consumer: add --consumer\n"
+    assert code == 2 and told == f"error: {name} is a consumer; write --consumer {name}\n"
 
 
 @pytest.mark.parametrize("isolated", [(), ("--no-isolate",)])
@@ -432,12 +440,12 @@ def test_a_function_where_a_producer_is_expected_is_usage(inside, tmp_path, isol
         if target.startswith("numpy"):
             pytest.importorskip("numpy")
         code, _, told = inside("check", target, *isolated)
-        assert code == 2 and f"error: {target} is a consumer: add --consumer" in told
+        assert code == 2 and f"error: {target} is a consumer; write --consumer {target}" in told
 
 
 def test_a_producer_with_the_option_of_consumers_is_usage(inside):
     code, _, told = inside("check", "--consumer", "array")
-    assert code == 2 and "array is a producer: leave out --consumer" in told
+    assert code == 2 and "array is a producer; write array without --consumer" in told
 
 
 def test_the_version_is_that_of_the_suite_and_of_the_catalogue(capsys):

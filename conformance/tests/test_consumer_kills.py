@@ -1,6 +1,7 @@
-"""The consumers' half of the kill matrix: each wrong consumer breaks exactly the rules it names, and right
-ones none. Each is measured and judged on the fixed exports of the zoo. The ordinary run judges each wrong
-consumer by the rules that it names, on the exports that are about them. The thorough run judges by all rules.
+"""The consumers' half of the kill matrix: each wrong consumer breaks exactly the rules it names,
+and right ones none. Each is measured and judged on the fixed exports of the zoo. The ordinary run
+judges each wrong consumer by the rules that it names, on the exports that are about them. The
+thorough run judges by all rules.
 """
 
 from __future__ import annotations

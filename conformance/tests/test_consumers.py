@@ -1,4 +1,6 @@
-"""The run of a consumer: what it takes is found out, what it does is judged, and its failures replay."""
+"""The run of a consumer: what it takes is found out, what it does is judged, and its failures
+replay.
+"""
 
 from __future__ import annotations
 
@@ -74,7 +76,9 @@ def test_a_strict_consumer_conforms():
 
 def test_memory_that_is_given_back_late_is_not_a_leak():
     def late(exporter):
-        """Keeps the result for 0.4 s in a thread, as a library does that frees in one of its threads."""
+        """Keeps the result for 0.4 s in a thread, as a library does that frees in one of its
+        threads.
+        """
         result = reference(exporter)
         threading.Timer(0.4, lambda _: None, [result]).start()
         return result

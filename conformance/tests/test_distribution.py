@@ -1,4 +1,6 @@
-"""What the distribution promises: its contents, one version, few dependencies, no import of a library under test."""
+"""What the distribution promises: its contents, one version, few dependencies, no import of a
+library under test.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +57,7 @@ def imported(path: Path) -> set[str]:
 
 
 def built(kind: str, project: Path, out: Path) -> Path:
-    """What hatchling, the build backend, makes of a project's folder: its one "wheel" or "sdist"."""
+    """What hatchling makes of a project's folder: its one "wheel" or "sdist"."""
     subprocess.run(
         [sys.executable, "-m", "hatchling", "build", "--target", kind, "--directory", str(out)],
         cwd=project,
@@ -77,14 +79,17 @@ def contents(wheel: Path) -> dict[str, bytes]:
 
 @pytest.fixture(scope="module")
 def tree(tmp_path_factory) -> Path:
-    """The project's folder as a checkout has it, with what must not be packed; a test's inputs are links."""
+    """The project's folder as a checkout has it, with what must not be packed; a test's inputs are
+    links.
+    """
     folder = tmp_path_factory.mktemp("project") / "conformance"
     folder.mkdir()
     for name in ("pyproject.toml", "hatch_build.py", "README.md", "LICENSE"):
         shutil.copyfile(PACKAGE.parent / name, folder / name)
     derived = shutil.ignore_patterns("__pycache__", "findings.json")
-    for name in ("gridbuf_conformance", "gridbuf_conformance_mutants", "tests", "zoo"):
+    for name in ("gridbuf_conformance", "gridbuf_conformance_mutants", "tests"):
         shutil.copytree(PACKAGE.parent / name, folder / name, ignore=derived)
+    shutil.copytree(PACKAGE.parents[1] / "zoo", folder.parent / "zoo", ignore=derived)
     return folder
 
 
@@ -127,7 +132,7 @@ def test_the_source_distribution_gives_the_same_wheel(tree, wheel, tmp_path):
 
 
 def test_a_checkout_has_the_findings_without_the_file(tree):
-    """The zoo makes them: the folder has no `findings.json`."""
+    """The zoo next to it makes them: the folder has no `findings.json`."""
     command = "from gridbuf_conformance import findings; print(findings.packed())"
     path = os.pathsep.join([str(tree), *filter(None, sys.path)])
     done = subprocess.run(
@@ -153,7 +158,7 @@ def test_only_declared_packages_are_imported(path):
     declared |= {"markupsafe"}  # comes with jinja2, whose output type it is
     standard = {*sys.stdlib_module_names, "tomllib"}  # which Python 3.10 does not have
     foreign = imported(path) - standard - declared - {"gridbuf_conformance"}
-    allowed = JUDGED | HELPERS if path.parts[0] in ("producers", "named_consumers") else set()
+    allowed = JUDGED | HELPERS if path.parts[:2] == ("plugins", "libraries") else set()
     if path.name == "pytest_plugin.py":
         allowed = {"pytest"}  # which imports it, and nothing else does
     assert foreign <= allowed

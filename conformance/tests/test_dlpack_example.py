@@ -1,4 +1,6 @@
-"""examples/dlpack_exporter: its page builds it as printed, the suite finds nothing, and a refused capsule frees its memory."""
+"""examples/dlpack_exporter: its page builds it as printed, the suite finds nothing, and a refused
+capsule frees its memory.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +74,9 @@ def test_the_class_in_python_runs(folder: Path) -> None:
     ],
 )
 def test_the_suite_finds_nothing(folder: Path, producer: str, advisories: set[str]) -> None:
-    """NumPy's exports of arrays without elements have an address, which is an advisory; the page says so."""
+    """NumPy's exports of arrays without elements have an address, which is an advisory; the page
+    says so.
+    """
     (command,) = commands(f"gridbuf-conformance check producer.py:{producer}")
     done = command_line.run(*command.split()[1:], "--report", f"{producer}.json", cwd=folder)
     assert done.returncode == 0, done.stdout + done.stderr

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gridbuf_conformance.engine import driver
+from gridbuf_conformance.engine import driver, process
 from gridbuf_conformance.engine.driver import LocalWorker, Worker
 from gridbuf_conformance.info import to_json
 from gridbuf_conformance.plan import Plan
@@ -178,7 +178,7 @@ def test_the_run_goes_on_after_a_death():
 def test_a_flood_costs_little_memory():
     with Worker(target("Floods")) as worker:
         result = worker.run(PLAN, GROUPS)
-        assert len(worker._process._tail) <= 2 * driver._TAIL_BYTES
+        assert len(worker._process.started()._tail) <= 2 * process._TAIL_BYTES
     assert result.kind == "observation"
 
 
@@ -204,7 +204,7 @@ def test_what_cannot_be_loaded_says_why(written, words):
 
 
 def test_an_import_that_takes_too_long_is_given_up(monkeypatch, tmp_path):
-    monkeypatch.setattr(driver, "START_LIMIT_S", 1.0)
+    monkeypatch.setattr(process, "START_LIMIT_S", 1.0)
     slow = tmp_path / "slow.py"
     slow.write_text("import time\ntime.sleep(1000)\n")
     with pytest.raises(CannotLoad, match="longer than 1 s"):
@@ -255,7 +255,7 @@ def test_giving_up_in_the_middle_ends_the_worker():
 
 def test_a_forgotten_worker_ends_with_its_last_reference():
     worker = Worker(target("Good"))
-    pid = worker._process._popen.pid
+    pid = worker._process.started()._popen.pid
     del worker
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
@@ -267,7 +267,7 @@ sys.path[:0] = {path!r}
 from gridbuf_conformance.engine.driver import Worker
 from gridbuf_conformance.plan import Plan
 with Worker({target!r}, time_limit_s=100) as worker:
-    print(worker._process._popen.pid, flush=True)
+    print(worker._process.started()._popen.pid, flush=True)
     worker.run(Plan(shape=(3,)), ["PB"])
 """
 

@@ -1,4 +1,6 @@
-"""`--spec`: rules whose text is newer than the chosen editions do not judge, and the report says so."""
+"""`--spec`: rules whose text is newer than the chosen editions do not judge, and the report says
+so.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +65,9 @@ def test_rules_of_other_documents_judge_as_before() -> None:
 
 
 def test_a_newer_rule_blocks_no_other() -> None:
-    """DP-20 is a precondition of XA-08: unless it is left out, its failure keeps XA-08 from being judged."""
+    """DP-20 is a precondition of XA-08: unless it is left out, its failure keeps XA-08 from being
+    judged.
+    """
     assert "DP-20" in RULES["XA-08"].preconditions
     judged = {}
     for spec in (None, "array-api-2021.12"):

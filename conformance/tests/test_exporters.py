@@ -1,4 +1,6 @@
-"""Every exporter that consumers are tested with is judged as a producer, on drawn plans and with each legal variant."""
+"""Every exporter that consumers are tested with is judged as a producer, on drawn plans and with
+each legal variant.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +29,9 @@ from gridbuf_conformance.render.report import Report
 
 _HERE = [interface for interface in interfaces().values() if not interface.unavailable()]
 _OF_THE_NOTES = {"DL-19", "DP-06"}
-"""Memory that grows with the exports: the suite notes each of them until the consumer has been seen."""
+"""Memory that grows with the exports: the suite notes each of them until the consumer has been
+seen.
+"""
 _EXPECTED = {
     "dlpack-legacy": {"DP-14": "ADVISORY"},  # the keywords of the 2022 standard
     "dlpack:empty-pointer": {"DL-12": "ADVISORY"},  # legal, and not what DLPack recommends
@@ -37,7 +41,7 @@ _EXPECTED = {
 
 
 class _Exporters:
-    """The exporters of one interface. The blocks of a plan are released when the next plan comes."""
+    """The exporters of one interface. The next plan releases the blocks of a plan."""
 
     def __init__(self, interface: Interface, variant: Variant) -> None:
         self.name = interface.written(variant.name)
@@ -55,7 +59,7 @@ class _Exporters:
         return self._exporter(plan.replaced(views=()))
 
     def apply_view(self, obj: Any, operation: Sequence[Any]) -> Any:
-        """The export of a plan with one view operation more; in a separate block, so like a copy."""
+        """The export of a plan with one more view operation; like a copy, in a separate block."""
         (plan,) = (one.block.plan for one in self._made if one.exporter is obj)
         return self._exporter(plan.replaced(views=(*plan.views, operation)))
 
@@ -76,7 +80,9 @@ class _Exporters:
 
 @pytest.fixture(autouse=True)
 def _few_objects_to_collect() -> None:
-    """The leak tests collect often. What stays frozen is unfrozen at the end of the session (`pytest_main`)."""
+    """The leak tests collect often. What stays frozen is unfrozen at the end of the session
+    (`pytest_main`).
+    """
     gc.collect()
     gc.freeze()
 

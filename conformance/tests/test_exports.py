@@ -1,4 +1,6 @@
-"""Exports: plans with an interface and a variant, the memory behind them, and what exporters say and count."""
+"""Exports: plans with an interface and a variant, the memory behind them, and what exporters say
+and count.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from gridbuf_conformance import exports
-from gridbuf_conformance.abi.dlpack import Exported
+from gridbuf_conformance.interfaces.dlpack_structs.structs import Exported
 from gridbuf_conformance.abi.gpu import has_gpu
 from gridbuf_conformance.abi.maps import AddressMap
 from gridbuf_conformance.abi.memory import Memory
@@ -106,7 +108,7 @@ def test_the_schema_says_what_the_export_says():
     assert not validator.is_valid({"export": "dlpack", "fill": None})
 
 
-# -- the variants ----------------------------------------------------------------------------------
+# -- the variants --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("interface", "variant"), VARIED)
@@ -185,7 +187,7 @@ def test_a_read_only_block_refuses_writing_and_a_write_beside_the_array_is_seen(
 
 
 def made(written: str, keywords: dict[str, Any] | None = None, **keys: Any) -> tuple[Any, dict]:
-    """An exporter in front of the suite's own reader: (the consumer's view, info on its capsule)."""
+    """An exporter in front of the suite's reader: (the consumer's view, info on its capsule)."""
     export = Export(**keys, export=written)
     subject = export.interface.make(
         export, Block(export.plan, **export.interface.memory_of(export))

@@ -1,4 +1,6 @@
-"""Objects that change, raise or answer falsely at their n-th answer are judged: none of them is an error of the suite."""
+"""Objects that change, raise or answer falsely at their n-th answer are judged: none of them is an
+error of the suite.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from typing import Any
 import pytest
 
 from gridbuf_conformance import check
-from gridbuf_conformance.abi.pybuffer import PyBuffer
+from gridbuf_conformance.interfaces.buffer_protocol.pybuffer import PyBuffer
 from gridbuf_conformance.engine.consumer_run import check_exports
 from gridbuf_conformance.engine.producer_run import check_plans
 from gridbuf_conformance.exports import interfaces
@@ -60,7 +62,9 @@ _SOME_CHANGES = [
 
 
 class _Teller:
-    """Counts the answers of all objects of one producer, and gives one false answer, or false ones from then on."""
+    """Counts the answers of all objects of one producer, and gives one false answer, or false ones
+    from then on.
+    """
 
     def __init__(self, change: str, at: int, *, once: bool) -> None:
         self.change, self.at, self.once = _CHANGES[change], at, once

@@ -1,4 +1,6 @@
-"""The HTML page in a real browser: it filters, it is readable in both themes, and it loads no other files."""
+"""The HTML page in a real browser: it filters, it is readable in both themes, and it loads no other
+files.
+"""
 
 from __future__ import annotations
 
@@ -18,24 +20,44 @@ pytestmark = pytest.mark.skipif(
 
 # Every visible piece of text whose contrast is below 4.5 to 1 (WCAG AA), as "ratio: text".
 LOW_CONTRAST = """(() => {
-  const rgba = (css) => { const n = css.match(/[\\d.]+/g).map(Number); return [n[0], n[1], n[2], n[3] ?? 1]; };
-  const luminance = (c) => c.slice(0, 3).map((v) => v / 255).map((v) => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+  const rgba = (css) => {
+    const n = css.match(/[\\d.]+/g).map(Number);
+    return [n[0], n[1], n[2], n[3] ?? 1];
+  };
+  const luminance = (c) => c.slice(0, 3)
+    .map((v) => v / 255)
+    .map((v) => v <= .04045 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
     .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
-  const background = (e) => { for (; e; e = e.parentElement) { const c = rgba(getComputedStyle(e).backgroundColor); if (c[3] === 1) return c; } return [255, 255, 255]; };
+  const background = (e) => {
+    for (; e; e = e.parentElement) {
+      const c = rgba(getComputedStyle(e).backgroundColor);
+      if (c[3] === 1) return c;
+    }
+    return [255, 255, 255];
+  };
   const low = [];
   for (const e of document.querySelectorAll("body *:not(svg *):not(script)")) {
-    if (![...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim()) || !e.checkVisibility()) continue;
-    const [a, b] = [luminance(rgba(getComputedStyle(e).color)), luminance(background(e))].sort((x, y) => y - x);
+    const hasText = [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
+    if (!hasText || !e.checkVisibility()) continue;
+    const colour = rgba(getComputedStyle(e).color);
+    const [a, b] = [luminance(colour), luminance(background(e))].sort((x, y) => y - x);
     const ratio = (a + .05) / (b + .05);
-    if (ratio < 4.5) low.push(`${ratio.toFixed(2)}: ${e.textContent.trim().slice(0, 40)} <${e.tagName} ${e.className}>`);
+    const text = e.textContent.trim().slice(0, 40);
+    if (ratio < 4.5) low.push(`${ratio.toFixed(2)}: ${text} <${e.tagName} ${e.className}>`);
   }
   return low;
 })()"""
 UNNAMED_CONTROLS = """[...document.querySelectorAll("button, input, select, summary, [role]")]
   .filter((e) => e.checkVisibility() && e.tagName !== "svg")
-  .filter((e) => !(e.getAttribute("aria-label") || e.getAttribute("aria-labelledby") || e.labels?.length || e.textContent.trim()))
+  .filter((e) => !(e.getAttribute("aria-label") || e.getAttribute("aria-labelledby")))
+  .filter((e) => !(e.labels?.length || e.textContent.trim()))
   .map((e) => e.outerHTML)"""
-SHOWN = """[...document.querySelectorAll("details.rule")].filter((e) => e.checkVisibility()).map((e) => e.id)"""
+SHOWN = """[...document.querySelectorAll("details.rule")]
+  .filter((e) => e.checkVisibility())
+  .map((e) => e.id)"""
+LIBRARIES_SHOWN = """[...document.querySelectorAll("#PB-01 .entry")]
+  .filter((e) => e.checkVisibility())
+  .map((e) => e.dataset.library)"""
 
 
 @pytest.fixture(scope="module")
@@ -148,10 +170,7 @@ def test_library_and_outcome_filter_together(survey):
 def test_another_librarys_failure_is_put_away(survey):
     choose(survey, "library", "numpy")
     survey.run("document.getElementById('PB-01').open = true")
-    visible = survey.run(
-        "[...document.querySelectorAll('#PB-01 .entry')].filter(e => e.checkVisibility()).map(e => e.dataset.library)"
-    )
-    assert visible == ["numpy"]
+    assert survey.run(LIBRARIES_SHOWN) == ["numpy"]
 
 
 def test_a_cell_of_the_matrix_selects_its_rules(survey):
@@ -215,7 +234,10 @@ def merged(browser, pages):
 def test_consumers_have_a_matrix_of_their_own(merged):
     headings = merged.run("[...document.querySelectorAll('.card h2')].map(e => e.textContent)")
     assert headings[:2] == ["Producers by rule group", "Consumers by rule group"]
-    rows = "[...document.querySelectorAll('[aria-labelledby=%s] tbody tr')].map(e => e.dataset.library)"
+    rows = (
+        "[...document.querySelectorAll('[aria-labelledby=%s] tbody tr')]"
+        ".map(e => e.dataset.library)"
+    )
     assert merged.run(rows % '"consumers-title"') == ["numpy.from_dlpack", "torch.from_dlpack"]
 
 
@@ -225,9 +247,7 @@ def test_rows_of_one_library_are_told_apart(merged):
     assert choices[1:5] == labels
     choose(merged, "library", labels[1])
     merged.run("document.getElementById('PB-01').open = true")
-    assert merged.run(
-        "[...document.querySelectorAll('#PB-01 .entry')].filter(e => e.checkVisibility()).map(e => e.dataset.library)"
-    ) == [labels[1]]
+    assert merged.run(LIBRARIES_SHOWN) == [labels[1]]
 
 
 def test_a_heading_opens_its_group_to_its_rules(merged):
@@ -266,7 +286,10 @@ def test_arrow_keys_walk_the_matrix(merged):
     ):
         merged.press(key)
         assert merged.run(focused) == place
-    stops = "[...document.querySelectorAll('[aria-labelledby=producers-title] .cell')].filter(e => e.tabIndex === 0).length"
+    stops = (
+        "[...document.querySelectorAll('[aria-labelledby=producers-title] .cell')]"
+        ".filter(e => e.tabIndex === 0).length"
+    )
     assert merged.run(stops) == 1
 
 
@@ -282,7 +305,9 @@ def test_a_known_failure_is_shown_and_can_be_filtered(browser, pages):
 
 
 def test_forty_libraries_scroll_in_their_place(browser, tmp_path):
-    """The page stays as wide as the window; heading and names stay in sight while the matrix scrolls."""
+    """The page stays as wide as the window; heading and names stay in sight while the matrix
+    scrolls.
+    """
     reports = load_case("survey")[0][:4]
     many = [
         {**report, "target": {**report["target"], "name": f"a.package.of.some.length:{name}{n}"}}

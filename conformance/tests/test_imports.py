@@ -1,4 +1,6 @@
-"""No module of the suite imports, directly or by way of others, what imports it: read from the sources."""
+"""No module of the suite imports, directly or by way of others, what imports it: read from the
+sources.
+"""
 
 from __future__ import annotations
 
@@ -14,41 +16,64 @@ import gridbuf_conformance_mutants
 
 PACKAGES = (gridbuf_conformance, gridbuf_conformance_mutants)
 
-COMMON = ("outcomes", "text", "version")
+COMMON = ("outcomes", "tables", "text", "version")
 LAYERS: dict[str, tuple[str, ...]] = {
     "outcomes": (),
+    "tables": (),
     "text": (),
     "version": (),
     "info": (),
+    "plugins": (),
+    "interfaces": ("plugins",),
+    "libraries": ("plugins",),
     "plan": (),
     "producer": ("plan",),
-    "abi": ("info", "plan"),
-    "exports": ("abi", "info", "plan"),
-    "measure": ("abi", "exports", "info", "plan"),
-    "rules": ("abi", "exports", "info", "plan"),
-    "producers": ("abi", "plan", "producer"),
+    "abi": ("info", "interfaces", "plan"),
+    "exports": ("abi", "info", "interfaces", "plan"),
+    "measure": ("abi", "exports", "info", "interfaces", "plan"),
+    "rules": ("abi", "exports", "info", "interfaces", "plan"),
+    "producers": ("abi", "libraries", "plan", "producer"),
+    "plugins.libraries": ("abi", "info", "plan", "producer", "producers"),
     "named_consumers": ("producers",),
     "targets": ("info", "named_consumers", "plan", "producers"),
-    "findings": ("rules",),
+    "config": ("plan", "targets"),
+    "findings": ("libraries", "rules"),
     "render": ("plan", "rules"),
-    "known": ("exports", "named_consumers", "plan", "producers", "render", "rules", "targets"),
+    "known": (
+        *("exports", "libraries", "named_consumers", "plan", "plugins", "producers", "render"),
+        *("rules", "targets"),
+    ),
     "engine": (
         *("abi", "exports", "info", "known", "measure", "plan", "producers", "render", "rules"),
         "targets",
     ),
-    "interop": (
-        *("abi", "engine", "exports", "findings", "info", "measure", "named_consumers", "plan"),
-        *("producers", "render", "targets"),
+    "plugins.scoreboard": (
+        *("abi", "cli", "config", "engine", "exports", "findings", "info", "interfaces"),
+        *("libraries", "measure", "named_consumers", "plan", "producers", "pytest_plugin"),
+        *("render", "targets"),
     ),
     "cli": (
-        *("engine", "exports", "findings", "interop", "known", "named_consumers", "plan"),
-        *("producers", "render", "rules", "targets"),
+        *("config", "engine", "exports", "findings", "interfaces", "known", "libraries"),
+        *("named_consumers", "plan", "producers", "render", "rules", "targets"),
     ),
-    "api": ("engine", "known", "render"),
-    "pytest_plugin": ("", "api", "interop", "producers", "render", "rules", "targets"),
+    "api": ("config", "engine", "known", "render"),
+    "pytest_plugin": (
+        *("", "api", "config", "engine", "interfaces", "render", "rules", "targets"),
+    ),
 }
-"""What each folder, and each module of the top, may import besides itself and `COMMON`. Above all: nothing that measures
-imports the rules, no rule imports the measurement, and no export imports a producer."""
+"""What each folder, and each module of the top, may import besides itself and `COMMON`. Above all:
+nothing that measures imports the rules, no rule imports the measurement, and no export imports a
+producer."""
+
+
+OF_AN_INTERFACE = {
+    **dict.fromkeys(("allocation", "consumer", "dicts", "producer", "protocol"), "rules"),
+    **dict.fromkeys(("answers", "exporter", "exports"), "exports"),
+    "measure": "measure",
+}
+"""The layers of modules in the folder of an interface. The others have its forms: they are of the
+layer abi.
+"""
 
 
 def modules_of(folder: Path) -> dict[str, Path]:
@@ -83,7 +108,8 @@ def imported_by(name: str, modules: dict[str, Path]) -> set[str]:
         for alias in node.names:
             inner = f"{base}.{alias.name}"
             found.add(inner if inner in modules else base)
-    # Its own packages run first whatever it imports; they count only where it asks for a name of theirs.
+    # Its own packages run first whatever it imports; they count only where it asks for a name of
+    # theirs.
     on_the_way = {full.rpartition(".")[0] for full in found}
     found |= {other for other in on_the_way if not f"{name}.".startswith(f"{other}.")}
     return found & modules.keys() - {name}
@@ -105,8 +131,16 @@ def test_no_module_is_in_an_import_cycle(package):
 
 
 def folder_of(name: str) -> str:
-    """The first part of a module's name inside its package: a folder, or a module of the top."""
-    return name.split(".")[1] if "." in name else ""
+    """The layer of a module: its folder, or its name at the top.
+
+    The modules of one interface are in the layers of their subjects, by their names.
+    """
+    _, *parts = name.split(".")
+    if parts[:1] in (["interfaces"], ["plugins"]) and len(parts) > 1:
+        if parts[1] in ("libraries", "scoreboard"):
+            return f"plugins.{parts[1]}"
+        return OF_AN_INTERFACE.get(parts[2], "abi") if len(parts) > 2 else "abi"
+    return parts[0] if parts else ""
 
 
 @pytest.mark.parametrize("package", PACKAGES, ids=lambda package: package.__name__)

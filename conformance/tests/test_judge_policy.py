@@ -214,6 +214,18 @@ def test_preconditions_are_judged_though_not_selected() -> None:
     assert verdict.note == "AI-03 failed"
 
 
+@pytest.mark.parametrize("short", [8, 88])
+def test_elements_outside_the_own_buffer_have_no_content_to_judge(short: int) -> None:
+    """What is read behind the buffer is other memory: AI-17's failure, and not also XA-08's."""
+    observation = fresh_observation("matrix")
+    place(observation, "root.ai.fields.data", describe(None))
+    place(observation, "root.pb.SIMPLE.view.len", short)
+    place(observation, "root.walk.AI", lambda content: content[:-2] + "ff")
+    verdicts = judge(observation, PLANS["matrix"], ["AI-17", "XA-08"])
+    assert verdicts["AI-17"].outcome is Outcome.FAIL
+    assert (verdicts["XA-08"].outcome, verdicts["XA-08"].note) == (Outcome.BLOCKED, "AI-17 failed")
+
+
 def test_recommendation_that_is_not_met_blocks_nothing() -> None:
     assert catalogue.load()["PB-18"].level == "SHOULD"
     observation = fresh_observation("matrix")

@@ -1,7 +1,7 @@
 """Every check fails for its own defect only: a correct observation with one changed value.
 
-`SPOILED` holds for each rule one defect: the plan, and what the measurer would have seen instead. The rule must
-then fail (or advise), and on the unspoiled observation it must not.
+`SPOILED` holds for each rule one defect: the plan, and what the measurer would have seen instead.
+The rule must then fail (or advise), and on the unspoiled observation it must not.
 """
 
 from __future__ import annotations

@@ -1,12 +1,18 @@
-"""The suite is tested with its mutants: each must break exactly the rules it names, and right producers none.
+"""The suite is tested with its mutants: each must break exactly the rules it names, and right
+producers none.
 
-Every mutant is a whole producer, measured and judged on the fixed plans of the zoo. The ordinary run asks each mutant only
-the rules that it names. The thorough run asks every mutant all rules: nothing else may fail.
+Every mutant is a whole producer, measured and judged on the fixed plans of the zoo. The ordinary
+run asks each mutant only the rules that it names. The thorough run asks every mutant all rules:
+nothing else may fail.
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
+import re
+import subprocess
+import sys
 from functools import cache
 from typing import Any
 
@@ -18,8 +24,12 @@ from gridbuf_conformance.plan import Plan
 from gridbuf_conformance.plan.profiles import PROFILES, Profile
 from gridbuf_conformance.render.report import Report
 from gridbuf_conformance.rules import catalogue
-from gridbuf_conformance_mutants import Mutant, exchange_table, target, zoo
-from gridbuf_conformance_mutants.kills import KILLS_FILE, UNKILLED, render, rules_without_mutant
+from gridbuf_conformance_mutants import Mutant, consumer_zoo, exchange_table, kills, target, zoo
+from gridbuf_conformance_mutants.kills import (
+    UNKILLED,
+    UNKILLED_BY_CONSUMERS,
+    rules_without_mutant,
+)
 from gridbuf_conformance_mutants.plans import PLANS, on_device
 
 DRAWN = Profile(
@@ -36,6 +46,7 @@ RIGHT_PRODUCERS = (
     "gridbuf_conformance_mutants.reference:MemorylessReference",
 )
 ON_DEVICE = tuple(plan for kind in ("gpu", "pinned", "managed") for plan in on_device(kind))
+_RULE_ID = re.compile(r"[A-Z]+-\d+")
 MUTANTS = [pytest.param(mutant, id=mutant.__qualname__) for mutant in zoo()]
 
 
@@ -66,7 +77,7 @@ def _report_of(mutant: type[Mutant]) -> Report:
 
 
 def _first_broken(mutant: type[Mutant]) -> tuple[set[str], set[str]]:
-    """Broken and advisory rules of those that a mutant names, on as few plans as show all of them."""
+    """Broken and advisory rules of those that a mutant names, on as few plans as possible."""
     rules = ",".join(mutant.breaks | mutant.advises)
     failed: set[str] = set()
     advised: set[str] = set()
@@ -174,6 +185,30 @@ def test_every_required_rule_has_a_mutant_or_a_reason() -> None:
     assert all(reason.strip() for reason in UNKILLED.values())
 
 
-def test_published_table_is_current() -> None:
-    current = KILLS_FILE.read_text(encoding="utf-8")
-    assert current == render(), "run: python -m gridbuf_conformance_mutants"
+def test_the_printed_table_has_each_mutant_with_its_rules_and_each_rule_with_its_mutants() -> None:
+    printed = subprocess.run(
+        [sys.executable, "-m", kills.__package__],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        check=True,
+    ).stdout.decode("utf-8")
+    producers, consumers = printed.split("\n## Consumers", 1)
+    for page, mutants in ((producers, zoo(every_python=True)), (consumers, consumer_zoo())):
+        rows = [
+            [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+            for line in page.splitlines()
+            if line.startswith("| ")
+        ]
+        by_rule = {row[0]: row[2].split(", ") for row in rows if row[0] in catalogue.load()}
+        for mutant in mutants:
+            name, defect = mutant.__name__, " ".join(mutant.__doc__.split())
+            found = [
+                [{*_RULE_ID.findall(cell)} for cell in row[1:-1]]
+                for row in rows
+                if row[0].split(" (")[0] == name and row[-1].replace("\\|", "|") == defect
+            ]
+            advised = mutant.advises | mutant.weakens
+            assert (mutant.breaks, advised) in [(row[0], set().union(*row[1:])) for row in found]
+            assert all(name in by_rule[id_] for id_ in mutant.breaks | advised)
+    for reasons, page in ((UNKILLED, producers), (UNKILLED_BY_CONSUMERS, consumers)):
+        assert all(f"\n- {id_}: {reason}\n" in page + "\n" for id_, reason in reasons.items())

@@ -1,4 +1,6 @@
-"""Known failures: the file's grammar and its errors, what a replay excuses and what not, and `known --update`."""
+"""Known failures: the file's grammar and its errors, what a replay excuses and what not, and `known
+--update`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +11,7 @@ import pytest
 
 from gridbuf_conformance import cli
 from gridbuf_conformance.engine import consumer_run, producer_run, run
-from gridbuf_conformance.known import Known, KnownError, KnownFailures, edit, parse
+from gridbuf_conformance.known import Known, KnownError, KnownFailures, edit, parse, read
 from gridbuf_conformance.outcomes import Outcome
 from gridbuf_conformance.plan import Plan, profiles
 from gridbuf_conformance.render.report import Report
@@ -55,14 +57,17 @@ def check(name: str, *texts: str, rules: str | None = None, **options) -> Report
     rules, options["isolate"] = rules or (TAME_RULES if is_tame else RULES), not is_tame
     layered = {one.identity: one for text in texts for one in parse(text, "known.toml")}
     known = KnownFailures(tuple(layered.values()), options.pop("lenient", False))
-    return producer_run.check_producer(f"{PRODUCERS}:{name}", rules=rules, known=known, **options)
+    return producer_run.check_producer(
+        f"{PRODUCERS}:{name}", profile="smoke", rules=rules, known=known, **options
+    )
 
 
 def rule(report: Report, id_: str) -> dict:
     return next(entry for entry in report.data["rules"] if entry["id"] == id_)
 
 
-# What a replay excuses -------------------------------------------------------------------------------------
+# What a replay excuses
+# -------------------------------------------------------------------------------------
 
 
 def test_a_failure_that_is_known_is_no_failure():
@@ -182,6 +187,28 @@ def test_versions_select():
     assert check("Fixed", record(versions="<1.5")).exit_code == 0, "neither stale nor wrong here"
 
 
+NOT_COVERED = "known: faulty {} is covered, 1.5.0 is installed; the records do not apply"
+
+
+def test_records_for_other_versions_only_are_told():
+    first, second = record(versions="==1.4"), record(rule="AI-01", versions=">=2,<3")
+    report = check("Faulty", first, second)
+    assert report.data["notes"] == [NOT_COVERED.format("1.4 or >=2,<3")] and report.exit_code == 1
+    assert check("Faulty", first, lenient=True).data["notes"] == [NOT_COVERED.format("1.4")]
+    assert check("Faulty", first, rules="AI-01").data["notes"] == [], "AI-03 is not selected"
+    assert check("Faulty", first, record()).data["notes"] == [], "one record applies"
+    assert check("Faulty", first.replace("faulty", "numpy")).data["notes"] == []
+
+
+def test_a_shipped_file_says_which_version_it_covers(command, tmp_path):
+    (tmp_path / "p.py").write_text(PRODUCERS.read_text())
+    select = ("--rules", "PB-01", "--profile", "smoke", "--no-isolate")
+    code, out, err = command("check", "p.py:LaterNumPy", "--known", "numpy", *select)
+    (version,) = {one.versions for one in read(Path("numpy"))}
+    note = f"known: numpy {version[2:]} is covered, 99.5.5 is installed; the records do not apply"
+    assert note in " ".join(out.split()) and code == 0, out + err
+
+
 def test_a_rule_that_is_not_selected_is_not_replayed():
     report = check("Faulty", record(), rules="AI-01")
     assert report.exit_code == 0 and list(report.outcomes) == ["AI-01"]
@@ -200,7 +227,8 @@ def test_two_runs_with_records_are_the_same():
     assert {**first.data, "timing": 0} == {**second.data, "timing": 0}
 
 
-# Files -----------------------------------------------------------------------------------------------------
+# Files
+# --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -275,7 +303,8 @@ def test_later_files_hold_over_earlier_ones(tmp_path):
         KnownFailures.load([tmp_path / "c.toml"])
 
 
-# known --update --------------------------------------------------------------------------------------------
+# known --update
+# --------------------------------------------------------------------------------------------
 
 BY_HAND = """\
 # Ours. Ask Ada.
@@ -302,6 +331,7 @@ def updated(path: Path, *names: str) -> edit.Changes:
     reports = {
         f"{PRODUCERS.name}:{name}": producer_run.check_producer(
             f"{PRODUCERS}:{name}",
+            profile="smoke",
             rules=TAME_RULES if name in TAME else RULES,
             known=KnownFailures(known.entries, True),
             isolate=name not in TAME,
@@ -394,19 +424,23 @@ def test_consumers_have_known_failures_too(tmp_path):
     path = tmp_path / "known.toml"
     written = f"{PRODUCERS}:reversed_view"
     rules = "PB-*,XA-15,GT-20"
-    report = consumer_run.check_consumer(written, rules=rules)
+    report = consumer_run.check_consumer(written, profile="smoke", rules=rules)
     assert report.exit_code == 1, report
     edit.update(path, [], {written: report})
     text = path.read_text()
     assert "consumer = " in text and "producer = " not in text
     known = KnownFailures.load([path])
     assert {one.side for one in known.entries} == {"consumer"}
-    assert consumer_run.check_consumer(written, rules=rules, known=known).exit_code == 0
+    assert (
+        consumer_run.check_consumer(written, profile="smoke", rules=rules, known=known).exit_code
+        == 0
+    )
     other_side = check("Good", path.read_text())
     assert other_side.exit_code == 0, "a file may hold both sides"
 
 
-# The command -----------------------------------------------------------------------------------------------
+# The command
+# -----------------------------------------------------------------------------------------------
 
 
 def test_a_library_without_failures_gets_a_file_that_the_gate_takes(command, tmp_path):

@@ -1,4 +1,6 @@
-"""Measuring objects with false descriptions, exceptions and invalid addresses: noted, never an exception or a crash."""
+"""Measuring objects with false descriptions, exceptions and invalid addresses: noted, never an
+exception or a crash.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from observations import observe
 
 from gridbuf_conformance.abi.descriptors import Descriptor
 from gridbuf_conformance.abi.device import Devices
-from gridbuf_conformance.abi.dlpack import Exported
+from gridbuf_conformance.interfaces.dlpack_structs.structs import Exported
 from gridbuf_conformance.abi.elements import Element
 from gridbuf_conformance.abi.memory import Memory
 from gridbuf_conformance.engine.judge import judge

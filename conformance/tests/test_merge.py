@@ -123,7 +123,7 @@ def test_what_cannot_be_merged_is_told_in_a_sentence(folder, files, said):
 
 def test_the_command_writes_every_format(folder):
     for name in ("array", "bytes"):
-        report = producer_run.check_producer(name, rules="PB-0*")
+        report = producer_run.check_producer(name, profile="smoke", rules="PB-0*")
         report.save(f"{name}.json")
     written = [word for suffix in FORMATS for word in ("--report", f"all{suffix}")]
     done = run("merge", "array.json", "bytes.json", *written, cwd=folder)

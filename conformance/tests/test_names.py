@@ -1,4 +1,6 @@
-"""Names of dimensions: any text is a name, and rules about I, J and K judge only arrays that have these."""
+"""Names of dimensions: any text is a name, and rules about I, J and K judge only arrays that have
+these.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,6 @@
-"""The callbacks in machine code: what they count and release, on threads, and with an exception in flight."""
+"""The callbacks in machine code: what they count and release, on threads, and with an exception in
+flight.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +16,7 @@ import pytest
 
 from gridbuf_conformance.abi.machine_code import call, code_pages, framed, load_argument
 from gridbuf_conformance.abi.maps import AddressMap
-from gridbuf_conformance.abi.pybuffer import PyBuffer
+from gridbuf_conformance.interfaces.buffer_protocol.pybuffer import PyBuffer
 from gridbuf_conformance.exports import native
 from gridbuf_conformance.exports.memory import Block
 from gridbuf_conformance.plan import Plan

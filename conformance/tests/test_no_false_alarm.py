@@ -1,9 +1,10 @@
 """Objects that are unusual and legal break nothing: a false failure is the worst defect of a judge.
 
-`ODDITIES` lists what arrays may look like (no dimensions, no elements behind NULL, strides that carry no meaning,
-strides of zero and below, other byte orders, padded records, read-only pages, odd addresses, offsets …); each is
-exported through each interface by the zoo's strict parts, alone and all at once, and judged as a live object. The same
-is done with what the standard library has, with a device, and with gridbuf, whose exports are C++.
+`ODDITIES` lists what arrays may look like (no dimensions, no elements behind NULL, strides that
+carry no meaning, strides of zero and below, other byte orders, padded records, read-only pages, odd
+addresses, offsets …); each is exported through each interface by the zoo's strict parts, alone and
+all at once, and judged as a live object. The same is done with what the standard library has, with
+a device, and with gridbuf, whose exports are C++.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ INTERFACES: dict[str, type[Memory]] = {
 
 
 def made(kind: type[Memory], odd: Oddity) -> Memory:
-    """The array of an oddity, filled with bytes that are legal for every element type of the list."""
+    """The array of an oddity, filled with bytes that are legal for all listed element types."""
     block = Block(4096)
     ctypes.memset(block.low, 1, block.high - block.low)
     block.allow(writable=not odd.readonly)
@@ -179,7 +180,9 @@ def test_a_live_array_that_disagrees_with_its_own_buffer_is_found() -> None:
 
 
 class _DictForgetsThePadding(ExportsArrayInterface, ExportsDLPack, Memory):
-    """The array interface of padded rows without strides, which is wrong, next to DLPack, which is right."""
+    """The array interface of padded rows without strides, which is wrong, next to DLPack, which is
+    right.
+    """
 
     def array_interface(self) -> dict[str, Any]:
         return {**super().array_interface(), "strides": None}
@@ -202,7 +205,9 @@ def test_dlpack_is_not_blamed_for_a_wrong_dict() -> None:
 
 
 def test_a_read_only_array_of_the_2022_standard_is_advised_as_a_writable_one_is() -> None:
-    """It refuses each export: a legacy capsule has no read-only bit, and `max_version` is not taken."""
+    """It refuses each export: a legacy capsule has no read-only bit, and `max_version` is not
+    taken.
+    """
     array = made(StandardOf2022.array_type, Oddity((3,), (8,), readonly=True))
     report = check(array)
     assert report.failed == () and report.outcomes["DP-14"] == "ADVISORY"

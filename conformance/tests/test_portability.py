@@ -1,6 +1,8 @@
-"""The package on Windows and macOS, as far as Linux can show it: a process that lacks what they lack.
+"""The package on Windows and macOS, as far as Linux can show it: a process that lacks what they
+lack.
 
-What this cannot show: that `ctypes`, machine code and address arithmetic are right there, and that a worker starts on macOS.
+What this cannot show: that `ctypes`, machine code and address arithmetic are right there, and that
+a worker starts on macOS.
 """
 
 from __future__ import annotations
@@ -18,8 +20,8 @@ PACKAGE = Path(gridbuf_conformance.__file__).parent
 # The modules of the adapted libraries import these libraries.
 ADAPTERS = {
     path
-    for path in (PACKAGE / "producers").glob("*.py")
-    if path.stem not in ("__init__", "base", "standard")
+    for path in (PACKAGE / "plugins/libraries").glob("*.py")
+    if path.stem not in ("__init__", "functions", "standard")
 }
 MODULES = [
     ".".join(path.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__")
@@ -30,7 +32,8 @@ MODULES = [
 # The dependencies are portable, and are loaded before anything is taken away.
 WITHOUT_POSIX = """
 import ctypes, mmap, os, select, signal, sys
-import hypothesis.strategies, jinja2, packaging.specifiers, pytest, rich.console, rich.progress, rich.table, tomlkit
+import hypothesis.strategies, jinja2, packaging.specifiers, pytest, tomlkit
+import rich.console, rich.progress, rich.table
 
 for name in ("fcntl", "grp", "posix", "pty", "pwd", "resource", "syslog", "termios", "tty"):
     sys.modules[name] = None
@@ -60,7 +63,8 @@ sys.platform, sys.dllhandle = "win32", ctypes.pythonapi._handle
 # macOS has POSIX, but no /proc, and os.waitid only from Python 3.13 on.
 WITHOUT_PROC = """
 import builtins, os, sys
-import hypothesis.strategies, jinja2, packaging.specifiers, pytest, rich.console, rich.progress, rich.table, tomlkit
+import hypothesis.strategies, jinja2, packaging.specifiers, pytest, tomlkit
+import rich.console, rich.progress, rich.table
 
 opened = builtins.open
 def without_proc(file, *arguments, **options):
@@ -87,6 +91,7 @@ def run_python(script: str, *arguments: str) -> subprocess.CompletedProcess[str]
             **os.environ,
             "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
             "PYTHONIOENCODING": "utf-8",
+            "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",  # plug-ins of other packages may need fcntl
         },
         timeout=200,
         check=False,
@@ -158,7 +163,8 @@ def test_rules_are_tests_of_pytest_without_locks(tmp_path):
     assert "fcntl" not in done.stdout + done.stderr
 
 
-# macOS -----------------------------------------------------------------------------------------------------
+# macOS
+# --------------------------------------------------------------------------------------------------
 
 
 def test_a_process_without_a_memory_map_judges_all_that_needs_none():

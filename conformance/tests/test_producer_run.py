@@ -1,4 +1,4 @@
-"""The run of a producer: one outcome a rule, failures made small, and runs that always do the same."""
+"""The run of a producer: one outcome a rule, small failures, and repeatable runs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,9 @@ def target(name: str) -> str:
 
 
 def run(name: str, **options) -> Report:
-    return producer_run.check_producer(target(name), **{"time_limit_s": 20.0, **options})
+    return producer_run.check_producer(
+        target(name), **{"profile": "smoke", "time_limit_s": 20.0, **options}
+    )
 
 
 @lru_cache
@@ -79,7 +81,7 @@ def test_a_good_producer_conforms():
 )
 def test_a_defect_of_two_keywords_together_is_found_and_replays(name, rule, actual):
     mutant = f"gridbuf_conformance_mutants.dlpack:{name}"
-    report = producer_run.check_producer(mutant, rules=rule, time_limit_s=20.0)
+    report = producer_run.check_producer(mutant, profile="smoke", rules=rule, time_limit_s=20.0)
     found = failure(report, rule)
     assert actual in found["expected"] + found["actual"]
     replayed = producer_run.replay(mutant, rule, Plan.from_json(found["plan"]))
@@ -262,7 +264,7 @@ def test_without_isolation_any_object_will_do():
             return bytes(plan.content())
 
     for producer in (Local, Local()):
-        report = producer_run.check_producer(producer, isolate=False, rules="PB-*")
+        report = producer_run.check_producer(producer, profile="smoke", isolate=False, rules="PB-*")
         assert report.exit_code == ExitCode.CONFORMANT and report.data["target"]["name"] == "local"
 
 
@@ -283,7 +285,8 @@ def test_replay_needs_no_hypothesis(tmp_path):
     program = (
         "import sys; sys.modules['hypothesis'] = None; "
         f"sys.path[:0] = {[str(HOSTILE.parent.parent), *filter(None, sys.path)]!r}; "
-        "from gridbuf_conformance import Plan; from gridbuf_conformance.engine import producer_run; "
+        "from gridbuf_conformance import Plan; "
+        "from gridbuf_conformance.engine import producer_run; "
         f"print(producer_run.replay({target('Good')!r}, 'PB-03', Plan(shape=(3,))).outcomes)"
     )
     done = subprocess.run(
@@ -380,4 +383,4 @@ def test_a_device_table_that_is_none_is_a_producer_that_cannot_be_loaded():
             return 3
 
     with pytest.raises(CannotLoad, match="device_table.* must be a capsule"):
-        producer_run.check_producer(Exporting(), isolate=False)
+        producer_run.check_producer(Exporting(), profile="smoke", isolate=False)

@@ -1,4 +1,4 @@
-"""The built-in producers give what plans ask or decline with a reason, and the registry finds them."""
+"""The built-in producers give what plans ask or decline with a reason; the registry has them."""
 
 from __future__ import annotations
 
@@ -52,11 +52,11 @@ _DECLINED_SHARE = {
     },
     **{"vtk": 0.15, "vtk.soa": 0.3, "glm": 0.4, "gridbuf.next.fields": 0.25},
 }
-"""How many plans may be declined by types that cannot make zero extents, only rows of 2 to 4 elements, or no data
-dimensions: no range can leave those out."""
+"""How many plans may be declined by types that cannot make zero extents, only rows of 2 to 4
+elements, or no data dimensions: no range can leave those out."""
 
 
-# --- what they make -------------------------------------------------------------------------------------------
+# --- what they make -----------------------------------------------------------------------------
 
 
 # JAX compiles for each shape of keys: two minutes.
@@ -158,7 +158,7 @@ def test_mmap_leaves_gigabytes_untouched() -> None:
     pages.close()
 
 
-# --- the registry ---------------------------------------------------------------------------------------------
+# --- the registry -------------------------------------------------------------------------------
 
 
 def test_listing_imports_no_library() -> None:

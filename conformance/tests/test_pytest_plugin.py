@@ -1,8 +1,10 @@
-"""The pytest plugin, as a project uses it: pytest over producers that are right and wrong, in its own folder.
+"""The pytest plugin, as a project uses it: pytest over producers that are right and wrong, in its
+own folder.
 
-What is checked is what a user sees: ids, outcomes, texts, JUnit. Most tests run pytest in this process and ask few plans,
-for the plugin turns reports into tests and does not make them; the producers still run in workers. What
-depends on the process (pytest-xdist, imported modules) starts one as a user does, with the real profile.
+What is checked is what a user sees: ids, outcomes, texts, JUnit. Most tests run pytest in this
+process and ask few plans, for the plugin turns reports into tests and does not make them; the
+producers still run in workers. What depends on the process (pytest-xdist, imported modules) starts
+one as a user does, with the real profile.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ import json
 import os
 import pkgutil
 import re
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -25,7 +28,8 @@ pytest_plugins = ["pytester"]
 PACKAGE_FOLDER = str(Path(gridbuf_conformance.__file__).parents[1])
 RULES = "AI-01,AI-02,PB-01,PB-02,XA-08"
 
-# Bytes that say wrong things of themselves. Each import of the module, one a run of the suite, is a line of a file.
+# Bytes that say wrong things of themselves. Each import of the module, one a run of the suite, is a
+# line of a file.
 PRODUCERS = """
 import os
 import gridbuf_conformance as gc
@@ -89,14 +93,22 @@ class Producer:
 """
 
 
+def configure(pytester: pytest.Pytester, **values: object) -> None:
+    """Writes the table of the suite."""
+    lines = [f"{key} = {json.dumps(value)}" for key, value in values.items()]
+    pytester.makepyprojecttoml("\n".join(["[tool.gridbuf-conformance]", *lines]))
+
+
 FEW = profiles.Profile("smoke", 6, 6, 1, 0, shrink_per_rule=5, shrink_in_all=10)
 
 
 @pytest.fixture(scope="module", autouse=True)
 def whole_suite_imported():
-    """pytester forgets the modules that were imported while it ran; the suite's modules must stay the same ones."""
+    """pytester forgets the modules that were imported while it ran; the suite's modules must stay
+    the same ones.
+    """
     for module in pkgutil.walk_packages(gridbuf_conformance.__path__, "gridbuf_conformance."):
-        if not re.search(r"__main__|\.(producers|consumers)\.", module.name):
+        if not re.search(r"__main__|\.plugins\.libraries\.", module.name):
             importlib.import_module(module.name)
 
 
@@ -109,10 +121,12 @@ def project(pytester, monkeypatch):
     )
     monkeypatch.setenv("PYTHONIOENCODING", "utf-8")
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
-    monkeypatch.setitem(profiles.PROFILES, "smoke", FEW)
+    for name in ("smoke", "default"):
+        monkeypatch.setitem(profiles.PROFILES, name, replace(FEW, name=name))
 
     def run(*arguments: str, rules: str = RULES, alone: bool = False) -> pytest.RunResult:
         selection = [f"--gridbuf-rules={rules}"] if rules else []
+        selection += ["--gridbuf-profile=smoke"] if alone else []
         plugin = ("-p", "gridbuf_conformance.pytest_plugin", "-p", "no:cacheprovider")
         start = pytester.runpytest_subprocess if alone else pytester.runpytest_inprocess
         return start(*plugin, *selection, *arguments)
@@ -124,7 +138,8 @@ def runs(pytester: pytest.Pytester) -> int:
     return len((pytester.path / "runs.txt").read_text().splitlines())
 
 
-# What the outcomes become ----------------------------------------------------------------------------------
+# What the outcomes become
+# ----------------------------------------------------------------------------------
 
 
 def test_items_are_the_rules_and_the_run_is_one(project, pytester):
@@ -157,7 +172,7 @@ def test_the_rules_of_storages_judge_an_ordinary_producer_if_they_are_asked(proj
     unasked.stdout.fnmatch_lines(["SKIPPED * UNSUPPORTED: for arrays with GT4Py's attributes*"])
     asked = project("--gridbuf-producer=shared.py:Producer", "--gridbuf-storage", rules="GT-21")
     asked.assert_outcomes(failed=1)
-    pytester.makeini("[pytest]\ngridbuf_producers = shared.py:Producer\ngridbuf_storage = true")
+    configure(pytester, producers=["shared.py:Producer"], storage=True)
     project(rules="GT-21").assert_outcomes(failed=1)
 
 
@@ -223,7 +238,8 @@ def test_rules_that_do_not_exist_are_a_usage_error(project):
     done.stderr.fnmatch_lines(["*no rule matches 'PV-01'*"])
 
 
-# Known failures, consumers ---------------------------------------------------------------------------------
+# Known failures, consumers
+# ---------------------------------------------------------------------------------
 
 KNOWN = """
 [[known]]
@@ -236,7 +252,7 @@ reason = "our dict is a text, see issue 12"
 
 def test_a_known_failure_is_xfailed_with_its_reason(project, pytester):
     (pytester.path / "known.toml").write_text(KNOWN.format(rule="AI-01"))
-    pytester.makeini("[pytest]\ngridbuf_known = known.toml")
+    configure(pytester, known=["known.toml"])
     done = project("--gridbuf-producer", "producers.py:Wrong", "-rx")
     done.assert_outcomes(passed=2, xfailed=1, skipped=2)
     done.stdout.fnmatch_lines(["XFAIL gridbuf::producers.py:Wrong::AI-01 - *see issue 12*"])
@@ -274,7 +290,8 @@ def test_consumers_are_judged_by_their_rules(project, pytester):
     assert not [line for line in done.outlines if "py:right" in line and "FAILED" in line]
 
 
-# Choosing, and the rest of pytest --------------------------------------------------------------------------
+# Choosing, and the rest of pytest
+# --------------------------------------------------------------------------
 
 
 def test_collecting_shows_the_ids_and_runs_nothing(project, pytester):
@@ -321,22 +338,27 @@ def test_markers_tell_our_tests_from_the_projects(project, pytester):
     project(*both, "-m", "not gridbuf").assert_outcomes(passed=1, deselected=5)
 
 
-def test_the_ini_file_says_it_once_for_all(project, pytester):
-    pytester.makeini(
-        """
-        [pytest]
-        gridbuf_producers = producers.py:Right producers.py:Wrong
-        gridbuf_rules = PB-01
-        gridbuf_profile = smoke
-        """
-    )
+def test_the_configuration_says_it_once_for_all(project, pytester):
+    targets = ["producers.py:Right", "producers.py:Wrong"]
+    configure(pytester, producers=targets, rules="PB-01", profile="smoke")
     folder = pytester.mkdir("below")
     os.chdir(folder)
     done = project(rules="")
     done.assert_outcomes(passed=2)
+    done.stdout.fnmatch_lines(["gridbuf-conformance: profile smoke, ../pyproject.toml: producer *"])
+    project("--gridbuf-no-config", rules="").assert_outcomes()
     # The command line takes precedence.
     os.chdir(pytester.path)
     project("--gridbuf-producer", "array", rules="PB-0*").assert_outcomes(passed=9)
+
+
+def test_a_wrong_configuration_is_a_usage_error(project, pytester):
+    configure(pytester, producer=["producers.py:Right"])
+    done = project()
+    assert done.ret == pytest.ExitCode.USAGE_ERROR
+    done.stderr.fnmatch_lines(
+        ["*pyproject.toml, *unknown key 'producer'; did you mean producers?*"]
+    )
 
 
 def test_a_project_that_asks_for_nothing_notices_nothing(project, pytester):
@@ -394,7 +416,8 @@ def test_several_targets_make_one_survey(project, pytester):
     assert names == ["wrong", "array"]
 
 
-# The fixture -----------------------------------------------------------------------------------------------
+# The fixture
+# -----------------------------------------------------------------------------------------------
 
 OWN_TESTS = """
 import array

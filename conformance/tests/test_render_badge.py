@@ -1,4 +1,4 @@
-"""The badge: golden files, what it says in each case, and that it is one whole, self-contained SVG."""
+"""The badge: golden files, what it says in each case, and that it is self-contained SVG."""
 
 from __future__ import annotations
 

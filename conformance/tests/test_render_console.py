@@ -63,7 +63,9 @@ def test_a_matrix_of_all_groups_is_cut_into_tables_that_fit(width):
 
 @pytest.mark.parametrize("height", [30, 40, 60])
 def test_a_survey_fits_the_last_screen_of_a_terminal(height):
-    """The matrix, at least two failures, and the path; libraries that are not available take one line."""
+    """The matrix, at least two failures, and the path; libraries that are not available take one
+    line.
+    """
     reports = load_case("survey")[0][:4]
     reports += [
         {**reports[0], "target": {**reports[0]["target"], "name": f"array{number}"}}
@@ -138,7 +140,8 @@ def test_a_replay_command_stays_on_one_line_however_narrow_the_terminal():
         ("mylib", "✗ mylib does not conform: 1 of 5 rules failed (PB-01)."),
         (
             "zoo.py:Segfault",
-            "‼ zoo.py:Segfault was not fully judged: the suite failed on 1 of 5 rules, and it failed 3 rules.",
+            "‼ zoo.py:Segfault was not fully judged: "
+            "the suite failed on 1 of 5 rules, and it failed 3 rules.",
         ),
     ],
 )

@@ -1,6 +1,8 @@
-"""The same run gives the same report, to the byte, but for its `timing`: whatever the process hashes like.
+"""The same run gives the same report, to the byte, but for its `timing`: whatever the process
+hashes like.
 
-Here with two runs of producers that are quick; `tools/repeat_suite.py` does it with twenty, and with every producer.
+Here with two runs of producers that are quick; `tools/repeat_suite.py` does it with twenty, and
+with every producer.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""report.schema.json: every report and survey the suite writes is valid by it, and damaged ones are not."""
+"""report.schema.json: every report and survey the suite writes is valid by it, and damaged ones are
+not.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +33,9 @@ def faults_of(document: object) -> list[str]:
 
 
 def of(name: str, **options) -> Report:
-    return producer_run.check_producer(f"{PRODUCERS}:{name}", rules=RULES, **options)
+    return producer_run.check_producer(
+        f"{PRODUCERS}:{name}", profile="smoke", rules=RULES, **options
+    )
 
 
 def test_the_schema_says_what_the_code_says():
@@ -66,8 +70,10 @@ def test_every_key_is_described_and_no_key_is_left_out():
         lambda: of("Faulty", known=_known('{"shape":[1],"dtype":"uint8"}')),
         lambda: check(bytearray(b"abc")),
         lambda: check(bytearray(b"abc"), rules="CAI-*"),
-        lambda: producer_run.check_producer("array", rules="PB-31"),
-        lambda: consumer_run.check_consumer(f"{PRODUCERS}:reversed_view", rules="PB-*"),
+        lambda: producer_run.check_producer("array", profile="smoke", rules="PB-31"),
+        lambda: consumer_run.check_consumer(
+            f"{PRODUCERS}:reversed_view", profile="smoke", rules="PB-*"
+        ),
     ],
     ids="good faulty dying late choosy xfail xpass object nothing none consumer".split(),
 )

@@ -1,4 +1,6 @@
-"""Which arrays the rules of GT4Py and of storages judge: those that say so, and those for which they are asked."""
+"""Which arrays the rules of GT4Py and of storages judge: those that say so, and those for which
+they are asked.
+"""
 
 from __future__ import annotations
 

@@ -1,11 +1,12 @@
-"""The layout vectors are current, obey their schema, and agree with NumPy on what it also knows."""
+"""The layout vectors have their digests, obey their schema, and agree with NumPy."""
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import json
+import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -22,38 +23,43 @@ Json = dict[str, Any]
 Array = np.ndarray[Any, Any]
 
 
-def load(name: str) -> Json:
-    document: Json = json.loads((VECTORS / name).read_text(encoding="utf-8"))
-    return document
-
-
-@pytest.fixture(scope="module")
-def generator() -> Iterator[ModuleType]:
+def _generator() -> ModuleType:
     spec = importlib.util.spec_from_file_location("make_layout_vectors", GENERATOR)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module  # Dataclasses look their module up.
     spec.loader.exec_module(module)
-    yield module
-    del sys.modules[spec.name]
+    return module
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_file_is_current(generator: ModuleType, name: str) -> None:
-    assert (VECTORS / name).read_text(encoding="utf-8") == generator.files()[name], (
-        "run python tools/make_layout_vectors.py"
+generator = _generator()
+FILES: dict[str, str] = generator.files()
+SCHEMA: Json = json.loads((VECTORS / "layout.schema.json").read_text(encoding="utf-8"))
+
+
+def load(name: str) -> Json:
+    document: Json = json.loads(FILES[name])
+    return document
+
+
+def test_the_command_writes_the_files_with_the_committed_digests(tmp_path: Path) -> None:
+    """Other implementations are tested with these files: a commit says if they change."""
+    subprocess.run([sys.executable, GENERATOR, tmp_path / "made"], check=True)
+    lines = [
+        f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}\n"
+        for path in sorted((tmp_path / "made").iterdir())
+    ]
+    assert "".join(lines) == (VECTORS / "SHA256SUMS").read_text(), (
+        "if the change is wanted: python tools/make_layout_vectors.py FOLDER; cd FOLDER; "
+        "sha256sum *.json > …/conformance/vectors/SHA256SUMS"
     )
-
-
-def test_generator_writes_exactly_these_files(generator: ModuleType) -> None:
-    assert sorted(generator.files()) == sorted(NAMES)
+    assert sorted(NAMES) == sorted(FILES) == [line.split()[1] for line in lines]
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_file_obeys_the_schema(name: str) -> None:
-    schema = load("layout.schema.json")
-    jsonschema.Draft202012Validator.check_schema(schema)
-    jsonschema.Draft202012Validator(schema).validate(load(name))
+    jsonschema.Draft202012Validator.check_schema(SCHEMA)
+    jsonschema.Draft202012Validator(SCHEMA).validate(load(name))
 
 
 @pytest.mark.parametrize(
@@ -70,7 +76,7 @@ def test_schema_refuses_a_spoiled_case(kind: str, spoil: Any) -> None:
     document = load(f"layout_{kind}.json")
     spoil(document["cases"][0])
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.Draft202012Validator(load("layout.schema.json")).validate(document)
+        jsonschema.Draft202012Validator(SCHEMA).validate(document)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -123,7 +129,7 @@ def numpy_array(case: Json, strides_bytes: list[int]) -> Array:
 
 
 @pytest.mark.parametrize("case", load("layout_views.json")["cases"], ids=lambda case: case["name"])
-def test_views_agree_with_numpy(generator: ModuleType, case: Json) -> None:
+def test_views_agree_with_numpy(case: Json) -> None:
     expected = case["expected"]
     base = numpy_array(case, generator.plan_answer(case["request"])["strides_bytes"])
     view = base

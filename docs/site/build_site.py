@@ -15,7 +15,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Collection
 from pathlib import Path
 from types import ModuleType
@@ -28,7 +27,10 @@ except ImportError:
         "the site needs Sphinx and more, which are not installed: ./bazelw --docs"
     ) from None
 
+from gridbuf_benchmarks import plot, report, results
 from gridbuf_conformance import cli
+from gridbuf_conformance.render import rule_pages as all_rules
+from gridbuf_conformance.rules import catalogue
 from spec_tests import REFERENCE, find_test
 from sphinx.ext.autodoc.mock import mock
 from sphinx.pycode import ModuleAnalyzer
@@ -72,6 +74,7 @@ PAGES = {
     "conformance/README.md": "guide/suite.md",
     "conformance/cc/README.md": "guide/suite-cc.md",
     "modules/python/README.md": "reference/python/index.md",
+    "zoo/README.md": "zoo.md",
     **{f"modules/{library}/README.md": f"reference/cpp/{library}.md" for library in LIBRARIES},
     **{
         (path := str(p.relative_to(ROOT))): path.removeprefix("docs/")
@@ -80,6 +83,10 @@ PAGES = {
     },
 }
 """Files of the repository that have a page, and which."""
+
+RECORD = results.read(ROOT / "docs/performance/results.json")
+DRAWN = {f"docs/performance/{name}.svg" for name in plot.names(RECORD)}
+"""The charts of the record, which the site draws."""
 
 LINK = re.compile(
     r"(?P<code>^ *```.*?^ *```)"
@@ -102,7 +109,7 @@ def with_links(text: str, source: str, page: str) -> str:
         if not match["path"]:
             return match[0]
         path = os.path.normpath(os.path.join(os.path.dirname(source), match["path"]))
-        if not (ROOT / path).exists():
+        if path not in {*DRAWN, *PAGES} and not (ROOT / path).exists():
             raise SystemExit(f"{source}: the link to {match['path']} leads nowhere")
         anchor = match["anchor"] or ""
         if match["image"]:
@@ -209,7 +216,7 @@ def write_tests(folder: Path) -> None:
 
 
 def rule_pages(text: str) -> dict[str, str]:
-    """reference/rules.md as a page per group, and a first page with a filter over all rules."""
+    """The page of all rules as a page per group, and a first page with a filter over all rules."""
     head, *groups = re.split(r"^## ", text, flags=re.MULTILINE)
     pages, index = {}, [re.sub(r"\(#(\w+?)--[\w-]+\)", lambda m: f"(rules/{m[1]}.md)", head)]
     index += ["```{raw} html\n:file: ../filter.html\n```\n", ":::{container} rules\n"]
@@ -230,42 +237,42 @@ def rule_pages(text: str) -> dict[str, str]:
     return pages
 
 
-def library_pages() -> dict[str, str]:
-    """The zoo's page of each library. The page of a finding's script is its section there."""
-    with tempfile.TemporaryDirectory() as folder:
-        subprocess.run(
-            [sys.executable, ROOT / "conformance/zoo/zoo.py", "docs", "--site", folder],
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-            check=True,
-        )
-        pages = {f"zoo/{path.name}": path.read_text() for path in sorted(Path(folder).iterdir())}
+def zoo_pages(folder: Path) -> dict[str, str]:
+    """The zoo's page, and that of each library, which the zoo writes into a folder.
+
+    The page of a finding's script is its section there.
+    """
+    shutil.rmtree(folder, ignore_errors=True)
+    subprocess.run(
+        [sys.executable, ROOT / "zoo/command.py", "docs", folder],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        check=True,
+    )
+    pages = {str(p.relative_to(folder)): p.read_text() for p in sorted(folder.rglob("*.md"))}
+    PAGES.update({f"docs/{page}": page for page in pages})
     for page, text in pages.items():
-        for finding in re.findall(r"^## (\S+)$", text, re.MULTILINE):
-            PAGES[f"conformance/zoo/reproducers/{finding}.py"] = f"{page}#{finding}"
+        for finding in re.findall(r"^## (\S+)$", text, re.MULTILINE) if "/" in page else ():
+            PAGES[f"zoo/findings/{finding}.py"] = f"{page}#{finding}"
     return pages
 
 
-SCOREBOARD = """
-## The recorded releases
-
-```{raw} html
-<p><a href="../interop.html">The scoreboard of all records</a> is one page, with a filter and the cells of each pair.</p>
-```
-"""
+MATRIX = """```{raw} html
+<p><a href="scoreboard-matrix.html">The matrix of all records</a>, with a filter and the cells of each pair</p>
+```"""
 
 
 def write_scoreboard(folder: Path) -> None:
     """The page of the records of `interop`, as a plain page."""
     folder.mkdir(parents=True, exist_ok=True)
     subprocess.run(
-        [sys.executable, ROOT / "conformance/zoo/interop.py", "page", folder / "interop.html"],
+        [sys.executable, ROOT / "zoo/interop.py", "page", folder / "scoreboard-matrix.html"],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         check=True,
     )
 
 
 def zoo_page(text: str, libraries: list[str]) -> str:
-    """zoo.md with a filter over its table, and the pages of the libraries below it."""
+    """The zoo's page with a filter over its table, and the pages of the libraries below it."""
     filtered = "```{raw} html\n:file: filter-table.html\n```"
     text = text.replace("<!-- table with a filter -->", filtered)
     return text + below(*libraries)
@@ -470,7 +477,10 @@ def make_sources(folder: Path) -> None:
     }
     made["docs/index.md"] = "index.md"
     texts = {source: (ROOT / source).read_text() for source in made}
-    for page, text in library_pages().items():
+    texts["docs/performance.md"] = report.page(RECORD, "performance", plot.names(RECORD))
+    generated = folder.parent / "zoo"
+    del made["zoo/README.md"]  # whose page is made from the records
+    for page, text in zoo_pages(generated).items():
         made[f"docs/{page}"], texts[f"docs/{page}"] = page, text
     pages = {
         page: as_myst(with_links(texts[source], source, page)) for source, page in made.items()
@@ -481,18 +491,20 @@ def make_sources(folder: Path) -> None:
     pages["explanation/index.md"] = contents("Explanation", "explanation")
     for page, some in BELOW.items():
         pages[page] += below(*some)
-    pages.update(rule_pages((ROOT / "docs/reference/rules.md").read_text()))
+    pages.update(rule_pages(all_rules.page([*catalogue.load().values()])))
     libraries = sorted(page.removesuffix(".md") for page in pages if page.startswith("zoo/"))
     pages["zoo.md"] = zoo_page(pages["zoo.md"], libraries)
-    pages["how-to/run-the-scoreboard.md"] += SCOREBOARD
+    pages["scoreboard.md"] = pages["scoreboard.md"].replace("<!-- the matrix -->", MATRIX)
     pages["reference/cli.md"] = cli_page()
     pages.update(python_pages())
     pages.update({f"reference/cpp/{library}.md": cpp_page(library) for library in LIBRARIES})
     write(folder, pages)
-    for image in [*(ROOT / "docs/performance").glob("*.svg"), *(ROOT / "docs/images").iterdir()]:
+    plot.save(RECORD, folder / "performance")
+    for image in (ROOT / "docs/images").iterdir():
         target = folder / image.relative_to(ROOT / "docs")
         target.parent.mkdir(exist_ok=True)
         shutil.copy2(image, target)
+    shutil.copy2(generated / "images/zoo.svg", folder / "images/zoo.svg")
     for name in ("filter.html", "filter-table.html"):
         shutil.copy2(HERE / name, folder)
 

@@ -86,6 +86,8 @@ def test_each_document_has_a_page(site):
         ("reference/cli", "replay"),
         ("reference/rules/dl", "DL-01"),
         ("architecture", "<svg"),
+        ("performance", "sizes.svg"),
+        ("scoreboard", "scoreboard-matrix.html"),
     ],
 )
 def test_the_reference_has(site, page, text):

@@ -1,13 +1,15 @@
 // [suite]
 #include <cstring>
 
-#include "conformance/cc/suite.h"
+#include "gridbuf_conformance.h"
 #include "row.h"
 
 struct Rows {
+  static constexpr gridbuf::conformance::Declares kDeclares = {
+      .dtypes = "float64", .min_ndim = 1, .max_ndim = 1};
   static gridbuf::conformance::Answer make(const gridbuf::conformance::Plan& plan) {
-    if (plan.shape.size() != 1 || plan.dtype != "float64" || plan.swapped || plan.readonly) {
-      return gridbuf::conformance::Unsupported{"rows are one-dimensional, writable doubles"};
+    if (plan.swapped || plan.readonly) {
+      return gridbuf::conformance::Unsupported{"rows are writable, in native byte order"};
     }
     Row row(plan.shape[0]);
     const auto content = plan.content();

@@ -5,7 +5,7 @@ gridbuf-conformance check examples/python/my_allocator.py:Producer
 
 # [producer]
 import gridbuf.gt4py.next
-from gridbuf_conformance.producers.gt4py_next import AllocatorProducer
+from gridbuf_conformance.plugins.libraries.gt4py_next import AllocatorProducer
 
 
 class Producer(AllocatorProducer):

@@ -8,14 +8,6 @@ from typing import Any
 
 from .libraries import python_api
 
-__all__ = [
-    "capsule_name",
-    "capsule_name_address",
-    "capsule_pointer",
-    "is_capsule",
-    "rename_capsule",
-]
-
 _api = python_api()
 _api.PyCapsule_GetName.argtypes = [ctypes.py_object]
 _api.PyCapsule_GetName.restype = ctypes.c_void_p
@@ -38,7 +30,7 @@ def capsule_name_address(capsule: Any) -> int:
 
 
 def capsule_name(capsule: Any, text_at: Callable[[int], bytes | None]) -> str | None:
-    """The capsule's name, read by `Memory.text`; None for NULL, "(unmapped)" where its address cannot be read."""
+    """The capsule's name, read by `Memory.text`; None for NULL, "(unmapped)" if unreadable."""
     address = capsule_name_address(capsule)
     if not address:
         return None

@@ -1,22 +1,25 @@
 """Access to device memory of any library: copies, streams and pointer information.
 
-The suite cannot follow a device pointer. One of two classes copies the bytes and describes an address:
+The suite cannot follow a device pointer. One of two classes copies bytes and describes addresses:
 
-- `TableAccess`, by a small C table that a producer hands out as a capsule named `gridbuf_device_table_v1` (its
-  text is below): a device that no driver knows, such as an emulated one, is judged through it;
+- `TableAccess`, by a small C table that a producer hands out as a capsule named
+  `gridbuf_device_table_v1` (its text is below): a device that no driver knows, such as an emulated
+  one, is judged through it;
 - `CudaAccess`, by the CUDA driver itself, for every producer without a table.
 
-`Devices` selects one of them at the first question that needs it. Without either, the rules that need the
-answer of the device are UNTESTED.
+`Devices` selects one of them at the first question that needs it. Without either, the rules that
+need the answer of the device are UNTESTED.
 
 ```c
-typedef struct { int32_t device_type, device_id; uint64_t base, length_bytes;
-                 int32_t host_accessible, device_accessible; } gridbuf_pointer_info;  // DLPack's device codes
+typedef struct { int32_t device_type, device_id; /* DLPack's codes */ uint64_t base, length_bytes;
+                 int32_t host_accessible, device_accessible; } gridbuf_pointer_info;
 typedef struct { uint32_t version /*1*/, struct_bytes; const char* name;
-  int (*copy)(uint64_t target, uint64_t source, uint64_t length_bytes, uint64_t stream);  // done at return
-  int (*synchronize)(uint64_t stream);                                                    // 0: the whole device
+  int (*copy)(uint64_t target, uint64_t source, uint64_t length_bytes,
+              uint64_t stream);  // done at return
+  int (*synchronize)(uint64_t stream);  // 0: the whole device
   int (*pointer_info)(uint64_t address, gridbuf_pointer_info* info);
-  int (*slow_fill)(uint64_t target, int32_t value, uint64_t length_bytes, uint32_t milliseconds, uint64_t stream);
+  int (*slow_fill)(uint64_t target, int32_t value, uint64_t length_bytes, uint32_t milliseconds,
+                   uint64_t stream);
   int (*stream_create)(uint64_t* stream);
   int (*stream_destroy)(uint64_t stream);
   int (*stream_query)(uint64_t stream, int32_t* idle);
@@ -24,8 +27,8 @@ typedef struct { uint32_t version /*1*/, struct_bytes; const char* name;
 } gridbuf_device_table;  // every int function: 0 = done
 ```
 
-Stream handles are those of the CUDA array interface: 1 the legacy default stream, 2 the per-thread default stream,
-anything else the address of a stream.
+Stream handles are those of the CUDA array interface: 1 the legacy default stream, 2 the per-thread
+default stream, anything else the address of a stream.
 """
 
 from __future__ import annotations
@@ -55,20 +58,6 @@ from typing import Any, NamedTuple
 from .capsule import capsule_name_address, capsule_pointer, is_capsule
 from .libraries import c_function
 
-__all__ = [
-    "LEGACY_STREAM",
-    "TABLE_NAME",
-    "CudaAccess",
-    "DeviceAccess",
-    "DeviceError",
-    "DeviceSpace",
-    "DeviceTable",
-    "Devices",
-    "PointerInfo",
-    "Space",
-    "TableAccess",
-]
-
 TABLE_NAME = "gridbuf_device_table_v1"
 LEGACY_STREAM, PER_THREAD_STREAM = 1, 2
 _WHOLE_DEVICE = 0
@@ -80,7 +69,7 @@ class DeviceError(Exception):
 
 
 class PointerInfo(NamedTuple):
-    """What the driver says of an address; `device_type` in DLPack's codes, 1 for ordinary host memory."""
+    """What the driver says of an address; `device_type` in DLPack's codes, 1 for host memory."""
 
     device_type: int
     device_id: int
@@ -97,7 +86,7 @@ class DeviceAccess(ABC):
 
     @abstractmethod
     def copy(self, target: int, source: int, length_bytes: int, stream: int) -> None:
-        """Copies bytes in whatever direction the addresses say, behind the work on `stream`; done at return."""
+        """Copies bytes in any direction, behind the work on `stream`; done at return."""
 
     @abstractmethod
     def synchronize(self, stream: int = _WHOLE_DEVICE) -> None:
@@ -126,7 +115,7 @@ class DeviceAccess(ABC):
         """Raises DeviceError if the handle is not a live stream."""
 
 
-# -- the table -----------------------------------------------------------------------------------------
+# -- the table -----------------------------------------------------------------------------------
 
 
 class _PointerInfo(Structure):
@@ -170,7 +159,7 @@ class DeviceTable(Structure):
 
 
 class TableAccess(DeviceAccess):
-    """A device behind a producer's own table. The producer vouches for the table as for its `produce`.
+    """A device behind a producer's table, for which it vouches as for its `produce`.
 
     Raises ValueError for a capsule that holds no table of this version.
     """
@@ -187,8 +176,8 @@ class TableAccess(DeviceAccess):
         found = (self._table.version, self._table.struct_bytes)
         if found[0] != 1 or found[1] < sizeof(DeviceTable):
             raise ValueError(
-                f"the device table has version {found[0]} and {found[1]} bytes, must have version 1 "
-                f"and at least {sizeof(DeviceTable)}"
+                f"the device table has version {found[0]} and {found[1]} bytes, "
+                f"must have version 1 and at least {sizeof(DeviceTable)}"
             )
         self.name = (self._table.name or b"").decode("latin-1")
 
@@ -234,7 +223,7 @@ class TableAccess(DeviceAccess):
             raise DeviceError(f"{operation}: {text or f'error {result}'}")
 
 
-# -- the CUDA driver -----------------------------------------------------------------------------------
+# -- the CUDA driver -----------------------------------------------------------------------------
 
 _CUDA, _CUDA_HOST, _CUDA_MANAGED, _CPU = 2, 3, 13, 1  # DLPack's device types
 _MEMORY_TYPE, _DEVICE_POINTER, _HOST_POINTER = 2, 3, 4  # CUpointer_attribute
@@ -245,10 +234,10 @@ _NON_BLOCKING = 1
 
 
 class CudaAccess(DeviceAccess):
-    """CUDA devices through the driver, `libcuda.so.1`; raises DeviceError where there is none to use.
+    """CUDA devices through the driver, `libcuda.so.1`; raises DeviceError if there is none.
 
-    The context that the producer made current stays current: the device's primary context is pushed for each
-    call and popped after it.
+    The context that the producer made current stays current: the device's primary context is
+    pushed for each call and popped after it.
     """
 
     name = "cuda"
@@ -310,7 +299,7 @@ class CudaAccess(DeviceAccess):
     def slow_fill(
         self, target: int, value: int, length_bytes: int, milliseconds: int, stream: int
     ) -> None:
-        # The C library's usleep is a function that the driver can call on its own thread without Python's lock.
+        # The driver can call the C library's usleep on its own thread without Python's lock.
         wait = ctypes.cast(c_function("usleep"), c_void_p)
         with self._current(self._device_of(target)):
             self._call("cuLaunchHostFunc", c_void_p(stream), wait, c_void_p(1000 * milliseconds))
@@ -337,7 +326,7 @@ class CudaAccess(DeviceAccess):
         with self._current(0):
             self._call("cuStreamQuery", c_void_p(stream), allowed=(0, _NOT_READY))
 
-    # -- how the driver is called ----------------------------------------------------------------------
+    # -- how the driver is called -----------------------------------------------------------------
 
     def _call(self, name: str, *arguments: Any, allowed: Sequence[int] = (0,)) -> int:
         result: int = getattr(self._library, name)(*arguments)
@@ -389,15 +378,15 @@ class CudaAccess(DeviceAccess):
             self._call("cuCtxPopCurrent_v2", byref(c_void_p()))
 
 
-# -- finding and using it ------------------------------------------------------------------------------
+# -- finding and using it ------------------------------------------------------------------------
 
 
 class Devices:
     """The device access of one run, looked for when it is first needed.
 
-    `find_table` returns a producer's table (a capsule) or None; then the CUDA driver is tried. `reason` says why
-    there is none, in half a sentence. A table that is given and cannot be read raises ValueError: that is a
-    mistake of the producer's author, and no finding.
+    `find_table` returns a producer's table (a capsule) or None; then the CUDA driver is tried.
+    `reason` says why there is none, in half a sentence. A table that is given and cannot be read
+    raises ValueError: that is a mistake of the producer's author, and no finding.
     """
 
     def __init__(self, find_table: Callable[[], Any] | None = None) -> None:
@@ -407,7 +396,7 @@ class Devices:
         self.reason = ""
 
     def settle(self) -> None:
-        """Waits for the whole device, if one is in use: pending work holds memory that is not a leak."""
+        """Waits for the device, if one is in use: pending work holds memory without a leak."""
         if self._access is not None:
             self._access.synchronize()
 
@@ -450,7 +439,7 @@ class Space:
     ) -> bytes | None:
         """The bytes of the elements at `address + offset`, one after another, or None.
 
-        `hull` is the range of offsets that any element can reach; the whole of it has to be readable.
+        `hull` is the range of offsets that any element can reach; all of it has to be readable.
         """
         if hull is None or not offsets:
             return b""
@@ -468,7 +457,7 @@ class Space:
 
 
 class DeviceSpace(Space):
-    """Device memory as `Memory` shows the host's: the same questions, None or False where nothing can be had.
+    """Device memory as `Memory` shows the host's: the same questions, None or False if unknown.
 
     Bytes move behind the work on `stream`; None uses a separate stream, which does not wait.
     """

@@ -1,7 +1,7 @@
 """Element types in one vocabulary, whatever interface named them.
 
-A typestr, a buffer format, a DLPack type and a plan's type name all become an `Element`: kind, bytes, byte
-order. `agree` compares two of them as rule XA-04's table does.
+A typestr, a buffer format, a DLPack type and a plan's type name all become an `Element`: kind,
+bytes, byte order. `agree` compares two of them as rule XA-04's table does.
 """
 
 from __future__ import annotations
@@ -11,21 +11,9 @@ import sys
 from dataclasses import dataclass
 
 from ..plan.dtypes import DType
-from .dlpack import TYPE_CODES
-from .pep3118 import Format
-from .typestr import Typestr
-
-__all__ = [
-    "NATIVE_ORDER",
-    "TYPESTR_KINDS",
-    "Element",
-    "agree",
-    "lacks_typestr",
-    "of_dlpack",
-    "of_format",
-    "of_plan",
-    "of_typestr",
-]
+from ..interfaces.dlpack_structs.structs import TYPE_CODES
+from ..interfaces.buffer_protocol.pep3118 import Format
+from ..interfaces.array_interface.typestr import Typestr
 
 NATIVE_ORDER = "<" if sys.byteorder == "little" else ">"
 _OTHER_ORDER = ">" if NATIVE_ORDER == "<" else "<"
@@ -80,7 +68,7 @@ class Element:
         return complex(*numbers) if self.kind == "complex" else value
 
     def shown(self, raw: bytes) -> str:
-        """The value of an element's bytes; the first bytes in hexadecimal where Python has no such number."""
+        """The value of an element's bytes; their first in hex where Python has no such number."""
         value = self.value(raw)
         if value is None:
             return f"bytes {raw[:_SHOWN_BYTES].hex()}" if raw else "nothing"
@@ -136,8 +124,9 @@ def lacks_typestr(element: Element | None) -> bool:
 def agree(one: Element | None, other: Element | None) -> bool:
     """Whether two interfaces name the same type.
 
-    An opaque type (raw bytes, a record) agrees with every type of its size that has no description in
-    that interface: bfloat16 is `<V2` in a typestr, and a record is `V`. An unknown type agrees with all.
+    An opaque type (raw bytes, a record) agrees with every type of its size that has no description
+    in that interface: bfloat16 is `<V2` in a typestr, and a record is `V`. An unknown type agrees
+    with all.
     """
     if one is None or other is None:
         return True

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 
-__all__ = ["has_gpu"]
-
 
 def has_gpu() -> bool:
     """Whether the system shows a CUDA device; no driver is loaded."""

@@ -6,11 +6,9 @@ import ctypes
 import sys
 from typing import Any
 
-__all__ = ["c_function", "python_api"]
-
 
 def python_api() -> ctypes.PyDLL:
-    """The interpreter's C API. Not `ctypes.pythonapi`, whose argument types any library may change."""
+    """The interpreter's C API; not `ctypes.pythonapi`, whose types any library may change."""
     if sys.platform == "win32":
         return ctypes.PyDLL("python", handle=sys.dllhandle)
     return ctypes.PyDLL(None)

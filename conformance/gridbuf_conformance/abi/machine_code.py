@@ -1,13 +1,15 @@
 """Functions in machine code, for callbacks that must not run Python code where they are called.
 
-No function of the C library or of CPython has both the effect and the signature that these callbacks need, and a
-package in pure Python cannot bring compiled code. So the instructions of each callback are written next to its use,
-for x86-64 and for aarch64 (ARMv8.0, which has no atomic additions). What both need is here: pages, and calls.
+No function of the C library or of CPython has both the effect and the signature that these
+callbacks need, and a package in pure Python cannot bring compiled code. So the instructions of each
+callback are written next to its use, for x86-64 and for aarch64 (ARMv8.0, which has no atomic
+additions). What both need is here: pages, and calls.
 
-The instruction cache of an aarch64 processor does not notice writes. So `CodePages` calls `__clear_cache` of libgcc
-after each write. GCC documents this function for that purpose, and systems with glibc have libgcc, because threads
-need it. A new mapping of a file with the code would also do. But a system can forbid it (`noexec`,
-`vm.memfd_noexec`), and some builds of CPython do not have `os.memfd_create`.
+The instruction cache of an aarch64 processor does not notice writes. So `CodePages` calls
+`__clear_cache` of libgcc after each write. GCC documents this function for that purpose, and
+systems with glibc have libgcc, because threads need it. A new mapping of a file with the code would
+also do. But a system can forbid it (`noexec`, `vm.memfd_noexec`), and some builds of CPython do not
+have `os.memfd_create`.
 """
 
 from __future__ import annotations
@@ -19,18 +21,6 @@ import sys
 from typing import Any
 
 from .libraries import python_api
-
-__all__ = [
-    "MACHINE",
-    "CodePages",
-    "call",
-    "code_pages",
-    "framed",
-    "load_argument",
-    "load_result",
-    "unless_zero",
-    "words",
-]
 
 
 def _machine() -> str | None:
@@ -84,7 +74,7 @@ def unless_zero(code: bytes) -> bytes:
 
 
 def framed(body: bytes) -> bytes:
-    """A function that calls others: it keeps the stack aligned, and returns the result of the last one."""
+    """A function that calls others: keeps the stack aligned, returns the last one's result."""
     if MACHINE == "x86_64":
         return b"\x48\x83\xec\x08" + body + b"\x48\x83\xc4\x08\xc3"  # sub rsp, 8; add rsp, 8; ret
     enter = words(0xA9BF7BFD, 0x910003FD)  # stp x29, x30, [sp, -16]!; mov x29, sp
@@ -92,7 +82,7 @@ def framed(body: bytes) -> bytes:
 
 
 def _cache_clearing() -> Any:
-    """`__clear_cache(begin, end)`; None where the caches of instructions and data agree without it."""
+    """`__clear_cache(begin, end)`; None where the caches agree without it."""
     if MACHINE == "x86_64":
         return None
     clear = ctypes.CDLL("libgcc_s.so.1").__clear_cache
@@ -101,8 +91,8 @@ def _cache_clearing() -> Any:
 
 
 class CodePages:
-    """Pages for functions. They are never unmapped, as a deleter can be called while the interpreter ends, when
-    modules are gone."""
+    """Pages for functions. They are never unmapped, as a deleter can be called while the
+    interpreter ends, when modules are gone."""
 
     def __init__(self, length_bytes: int) -> None:
         self._clear_cache = _cache_clearing()

@@ -1,8 +1,8 @@
 """What memory this process has mapped, read from `/proc/self/maps` (Linux).
 
-This source does not depend on the producer: whatever the producer says about an address, the list of the kernel says whether
-it can be read or written. On systems without the file `AddressMap.known` is False and the rules that need
-it are untested.
+This source does not depend on the producer: whatever the producer says about an address, the list
+of the kernel says whether it can be read or written. On systems without the file `AddressMap.known`
+is False and the rules that need it are untested.
 """
 
 from __future__ import annotations
@@ -10,14 +10,12 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 
-__all__ = ["AddressMap"]
-
 _KERNEL_PAGES = (b"[vvar]", b"[vvar_vclock]", b"[vsyscall]")
 """Listed as readable, and not for reading."""
 
 
 class AddressMap:
-    """A snapshot of the mapped regions; `covers` answers from it and refreshes it once before saying no.
+    """A snapshot of the mapped regions; `covers` refreshes it once before it says no.
 
     A region that was unmapped after the snapshot would still be found in it: take a new snapshot
     (`refresh`) after anything that may have freed memory.
@@ -47,8 +45,8 @@ class AddressMap:
     def covers(self, low: int, high: int, access: str = "r") -> bool:
         """Whether every byte of [low, high) is mapped with the access "r", "w" or "x".
 
-        An empty range is covered anywhere. Addresses are plain integers of any magnitude. Where the map is
-        not known, everything but the first page counts as covered: nothing has been proved.
+        An empty range is covered anywhere. Addresses are plain integers of any magnitude. Where the
+        map is not known, everything but the first page counts as covered: nothing has been proved.
         """
         if low >= high:
             return True

@@ -1,8 +1,8 @@
 """Reading and writing memory by address, only where the process has it mapped.
 
-`Memory` couples the address map with the two `ctypes` calls that touch memory. It returns None (or False)
-instead of touching memory that is not mapped with the access that the operation needs, so a wrong
-address becomes a finding and not a crash.
+`Memory` couples the address map with the two `ctypes` calls that touch memory. It returns None (or
+False) instead of touching memory that is not mapped with the access that the operation needs, so a
+wrong address becomes a finding and not a crash.
 """
 
 from __future__ import annotations
@@ -14,8 +14,6 @@ from typing import Any
 from ..info import UNMAPPED, Entries
 from .device import Devices, Space
 from .maps import AddressMap
-
-__all__ = ["POINTER_BYTES", "Memory"]
 
 POINTER_BYTES = ctypes.sizeof(ctypes.c_void_p)
 _ENTRIES_LIMIT = 1024
@@ -45,7 +43,7 @@ class Memory(Space):
         return ctypes.string_at(address, count) if self.readable(address, address + count) else None
 
     def write(self, address: int, data: bytes) -> bool:
-        """Writes `data` at `address`; False, and nothing written, where that is not mapped writable."""
+        """Writes `data` at `address`; False, and nothing written, if it is not mapped writable."""
         if not self.writable(address, address + len(data)):
             return False
         ctypes.memmove(address, data, len(data))
@@ -57,7 +55,7 @@ class Memory(Space):
         return None if raw is None else list(struct.unpack(f"={count}{_INTEGER}", raw))
 
     def entries(self, pointer: ctypes._Pointer[Any], count: int) -> Entries:
-        """The integers behind a pointer of a struct; None for NULL, `UNMAPPED` where they cannot be read."""
+        """The integers behind a pointer of a struct; None for NULL, `UNMAPPED` if unreadable."""
         address = ctypes.cast(pointer, ctypes.c_void_p).value
         if not address:
             return None
@@ -67,13 +65,14 @@ class Memory(Space):
         return UNMAPPED if entries is None else entries
 
     def text(self, address: int) -> bytes | None:
-        """The NUL-terminated string at `address` without its NUL, or None if it is not all mapped."""
+        """The NUL-terminated string at `address` without its NUL; None if it is not all mapped."""
         found = b""
         while len(found) < _NAME_LIMIT_BYTES:
             room = _NAME_STEP_BYTES - address % _NAME_STEP_BYTES
             if not self.readable(address, address + room):
                 return None
-            # Up to the NUL only: the bytes after it belong to other code, and a sanitizer in this process reports a read.
+            # Up to the NUL only: the bytes after it belong to other code, and a sanitizer in this
+            # process reports a read.
             part = (ctypes.c_char * room).from_address(address).value
             found += part
             if len(part) < room:

@@ -1,6 +1,7 @@
-"""Runs of anonymous pages between two pages that refuse every access, with a permission that can change.
+"""Anonymous pages between two pages that refuse every access, with a permission that can change.
 
-Exported memory is in such pages, so a consumer that reads far outside the array dies at that access.
+Exported memory is in such pages, so a consumer that reads far outside the array dies at that
+access.
 """
 
 from __future__ import annotations
@@ -11,8 +12,6 @@ import sys
 import weakref
 
 from .libraries import c_function
-
-__all__ = ["Pages"]
 
 _mmap, _munmap, _mprotect = (
     c_function(name, use_errno=True) for name in ("mmap", "munmap", "mprotect")

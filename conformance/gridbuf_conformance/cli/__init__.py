@@ -1,5 +1,5 @@
-"""The command `gridbuf-conformance`: its options (`arguments`), and what each subcommand does (`commands`)."""
+"""The command `gridbuf-conformance`: its options (`arguments`) and its actions (`commands`)."""
 
-from .arguments import INTERRUPTED, UsageError, main, parser
+from .arguments import UsageError, main, parser
 
-__all__ = ["INTERRUPTED", "UsageError", "main", "parser"]
+__all__ = ["UsageError", "main", "parser"]

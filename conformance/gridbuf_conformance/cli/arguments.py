@@ -1,27 +1,27 @@
 """The command `gridbuf-conformance`: its options, its help, and its exit codes for errors.
 
-This module has the parser; `commands` has the actions. No input of a user ends in a traceback. Wrong usage is
-exit code 2, with one sentence that says what to write instead. A producer that cannot be loaded is 4. Only an
-error of the suite itself (3) prints a traceback, for a bug report.
+This module has the parser; `commands` has the actions. No input of a user ends in a traceback.
+Wrong usage is exit code 2, with one sentence that says what to write instead. A producer that
+cannot be loaded is 4. Only an error of the suite itself (3) prints a traceback, for a bug report.
 """
 
 from __future__ import annotations
 
 import argparse
-import math
 import os
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, TextIO, TypeVar
 
 from rich.console import Console
 
-from ..engine.driver import PLAN_LIMIT_S
+from ..config import TABLE, ConfigError, seconds, seed
+from ..interfaces import modules
 from ..known import KnownError, shipped
 from ..outcomes import ExitCode
-from ..plan.profiles import profile_names
+from ..plan.profiles import DEFAULT, PLAN_LIMIT_S, profile_names
 from ..render import FORMATS
 from ..rules.catalogue import VERSION as CATALOGUE, UnknownRule
 from ..rules.scope import UnknownEdition
@@ -30,37 +30,38 @@ from ..version import __version__
 from .. import findings
 from . import commands
 
-__all__ = ["INTERRUPTED", "UsageError", "main", "parser"]
-
 UsageError = commands.UsageError
 
 _PIPE_WIDTH = 100
-INTERRUPTED = 130
-_MAX_TIME_LIMIT_S = 3600.0
+_Value = TypeVar("_Value")
 
 _DESCRIPTION = """\
-Checks producers and consumers of n-dimensional arrays against the published texts: the NumPy array interface,
-the CUDA array interface, the buffer protocol, DLPack, the GT data interface, their agreement, and allocation."""
+Checks producers and consumers of n-dimensional arrays against the published texts: the NumPy array
+interface, the CUDA array interface, the buffer protocol, DLPack, the GT data interface, their
+agreement, and allocation."""
 
 _EPILOG = """\
 start here:
-  gridbuf-conformance survey                       all installed array libraries, one matrix
-  gridbuf-conformance check numpy                  one library, as a gate (exit code 1 if it fails)
+  gridbuf-conformance survey                 all installed array libraries, one matrix
+  gridbuf-conformance check numpy            one library, as a gate (exit code 1 if it fails)
   gridbuf-conformance check mylib/testing.py:Producer --report result.html
-  gridbuf-conformance explain PB-01                one rule: requirement, reason, how to comply
-  gridbuf-conformance list findings                defects that the suite found in released libraries
+  gridbuf-conformance explain PB-01          one rule: requirement, reason, how to comply
+  gridbuf-conformance list findings          defects that the suite found in released libraries
 
-exit codes:
-  0  conforms                 4  the producer or consumer cannot be loaded
-  1  does not conform         5  nothing was judged
-  2  wrong usage              130  interrupted
-  3  the suite itself failed
+exit codes of all commands (survey and merge: 0 whatever the libraries do):
+{codes}
 
-Each command has its own help: gridbuf-conformance check --help"""
+A library is named by its import name, its package or its own name: torch, PyTorch; PIL, pillow.
+check, known and interop read [tool.{table}] of the nearest pyproject.toml that has it.
+
+Each command has its own help: gridbuf-conformance check --help""".format(
+    codes="\n".join(f"  {code.value:<5}{code.meaning}" for code in ExitCode), table=TABLE
+)
 
 _CHECK_EPILOG = """\
-TARGET is the name of a built-in or installed producer (gridbuf-conformance list), package.module:Class, or
-path/to/file.py:Class. A producer is a class with a name and a method produce(plan):
+TARGET is the name of a library or of a producer (gridbuf-conformance list), package.module:Class,
+or path/to/file.py:Class. Without TARGET, the targets of the configuration are judged. A producer is
+a class with a name and a method produce(plan):
 
   import gridbuf_conformance as gc
 
@@ -72,36 +73,48 @@ path/to/file.py:Class. A producer is a class with a name and a method produce(pl
               return gc.Unsupported("float64 only")
           return mylib.from_bytes(plan.content(), plan["shape"])
 
-With --consumer, TARGET is a function that takes an exporter and returns an array: the name of a known
-consumer (gridbuf-conformance list consumers), package.module:function, or path/to/file.py:function.
+A consumer is a function that takes an exporter and returns an array: the name of a library (all its
+consumers) or of a consumer (gridbuf-conformance list consumers), package.module:function, or
+path/to/file.py:function.
+
+The table [tool.gridbuf-conformance] of pyproject.toml has the defaults of these options:
+
+  [tool.gridbuf-conformance]
+  producers = ["mylib.testing:Producer"]
+  consumers = ["mylib:asarray"]
+  known = ["ci/known.toml"]
+  spec = ["array-api-2024.12", "dlpack-1.0"]
 
 examples:
   gridbuf-conformance check numpy
   gridbuf-conformance check numpy --rules 'DL-*,XA-03' --verbose
-  gridbuf-conformance check mylib.testing:Producer --profile default --report junit.xml --report page.html
+  gridbuf-conformance check mylib.testing:Producer --profile default --report r.xml --report r.html
   gridbuf-conformance check mylib.testing:Producer --known known.toml --events run.jsonl
   gridbuf-conformance check --consumer numpy.from_dlpack
   gridbuf-conformance check --consumer mylib:asarray --rules 'DL-*,DP-*'
-  gridbuf-conformance check mylib.testing:Producer --no-isolate        (under a debugger or a sanitizer)"""
+  gridbuf-conformance check
+  gridbuf-conformance check mylib.testing:Producer --no-isolate   (for a debugger or a sanitizer)"""
 
 _SURVEY_EPILOG = """\
-The exit code is 0 whatever the libraries do; use `check` as a gate. A library that crashes is a row of the
-matrix, not the end of the survey. Exit code 4: a library that is installed, or that you named, cannot be
-loaded; the other libraries are in the matrix.
+The exit code is 0 whatever the libraries do; use `check` as a gate. A library that crashes is a row
+of the matrix, not the end of the survey. Exit code 4: a library that is installed, or that you
+named, cannot be loaded; the other libraries are in the matrix.
 
 examples:
   gridbuf-conformance survey
   gridbuf-conformance survey numpy torch gridbuf
   gridbuf-conformance survey numpy mylib.testing:Producer --rules 'DL-*,DP-*'
   gridbuf-conformance survey --profile default --report survey.html --report survey.json
+  gridbuf-conformance survey numpy --consumer numpy
   gridbuf-conformance survey --consumers"""
 
 _LIST_EPILOG = """\
 examples:
-  gridbuf-conformance list                       producers, and how to install absent libraries
+  gridbuf-conformance list                   producers, and how to install absent libraries
   gridbuf-conformance list consumers
-  gridbuf-conformance list exports               interfaces and variants that test consumers
-  gridbuf-conformance list findings              defects in released libraries, for reproduce and issue
+  gridbuf-conformance list libraries         the names of each library
+  gridbuf-conformance list exports           interfaces and variants that test consumers
+  gridbuf-conformance list findings          defects in released libraries, for reproduce and issue
   gridbuf-conformance list findings --library pytorch --severity memory --interface dlpack
   gridbuf-conformance list rules
   gridbuf-conformance list rules --rules 'XA-*'"""
@@ -113,11 +126,13 @@ examples:
   gridbuf-conformance explain jax-from-dlpack-null-deleter
   gridbuf-conformance explain XA-08 --format md"""
 
-_CONSUMER_HELP = "TARGET is a consumer: a function that takes an exporter and returns an array"
+_CONSUMER_HELP = (
+    "a consumer: a function that takes an exporter and returns an array; can be repeated"
+)
 
 _REPLAY_EPILOG = """\
-Every failure in a report ends with such a command. The plan is JSON; keys that are left out have their
-default (plan.schema.json). The command draws no random plans and does not need Hypothesis.
+Every failure in a report ends with such a command. The plan is JSON; keys that are left out have
+their default (plan.schema.json). The command draws no random plans and does not need Hypothesis.
 
 examples:
   gridbuf-conformance replay numpy PB-01 '{"shape":[2,2],"layout":[1,0]}'
@@ -134,9 +149,9 @@ examples:
   gridbuf-conformance merge run-1.jsonl survey.json --report all.json --report all.md"""
 
 _KNOWN_EPILOG = """\
-The command checks each TARGET with the records of the file. It does not change reasons, links, comments and
-records of other libraries and versions. Read the new records, and write down why each failure is tolerated.
-Then use the file in a gate: check TARGET --known FILE.
+The command checks each TARGET with the records of the file. It does not change reasons, links,
+comments and records of other libraries and versions. Read the new records, and write down why each
+failure is tolerated. Then use the file in a gate: check TARGET --known FILE.
 
 examples:
   gridbuf-conformance known --update known.toml mylib.testing:Producer
@@ -144,21 +159,11 @@ examples:
   gridbuf-conformance known --update known.toml --consumer mylib:asarray"""
 
 
-_INTEROP_EPILOG = """\
-Each cell is a producer, a consumer and 66 arrays. Two libraries share a process; a crash or a hang is an outcome.
-Without --compare the exit code is 0 whatever the libraries do; with it, 1 says that a cell changed.
-
-examples:
-  gridbuf-conformance interop
-  gridbuf-conformance interop --library numpy --against torch,jax --report interop.html
-  gridbuf-conformance interop --producer mylib.testing:Producer --against numpy --save expected.json
-  gridbuf-conformance interop --producer mylib.testing:Producer --against numpy --compare expected.json
-  gridbuf-conformance interop --read expected.json --script 'numpy torch.from_dlpack read-only int32'"""
-
 _REPRODUCE_EPILOG = """\
-FINDING is a name of `list findings`. The script needs the library, NumPy or ctypes, and nothing of this suite. It
-ends with exit code 1 and a line `defect: ...` while the defect is there, and with 0 when it is gone. A process
-that dies is a child of the script. The first comment has the versions to install.
+FINDING is a name of `list findings`. The script needs the library, NumPy or ctypes, and nothing of
+this suite. It ends with exit code 1 and a line `defect: ...` while the defect is there, and with 0
+when it is gone. A process that dies is a child of the script. The first comment has the versions to
+install.
 
 examples:
   gridbuf-conformance reproduce jax-from-dlpack-null-deleter
@@ -166,9 +171,10 @@ examples:
   gridbuf-conformance reproduce ctypes-fortran-granted | python -"""
 
 _ISSUE_EPILOG = """\
-FINDING is a name of `list findings`. The text is Markdown: title, versions, script, observed behaviour, expected
-behaviour with its source, impact, suggested fix. The quoted lines at its top are for you: where to report a
-matter of memory safety, whether the tracker knows the finding, the argument against it. Remove them.
+FINDING is a name of `list findings`. The text is Markdown: title, versions, script, observed
+behaviour, expected behaviour with its source, impact, suggested fix. The quoted lines at its top
+are for you: where to report a matter of memory safety, whether the tracker knows the finding, the
+argument against it. Remove them.
 
 examples:
   gridbuf-conformance issue jax-from-dlpack-null-deleter
@@ -186,7 +192,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     Returns
     -------
     int
-        The exit code: a value of `ExitCode`, or 130 after an interrupt.
+        The exit code, a value of `ExitCode`.
 
     Raises
     ------
@@ -203,7 +209,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         code = _run(options)
         sys.stdout.flush()
     except BrokenPipeError:
-        # The reader (`| head`) has closed the pipe. Python would raise again when it closes the stream.
+        # The reader (`| head`) has closed the pipe. Python would raise again when it closes the
+        # stream.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return int(ExitCode.CONFORMANT)
     return int(code)
@@ -217,7 +224,7 @@ def _run(options: argparse.Namespace) -> int:
     except commands.UsageError as error:
         _complain(errors, str(error))
         return ExitCode.USAGE
-    except (KnownError, UnknownEdition, UnknownRule, WrongSide) as error:
+    except (ConfigError, KnownError, UnknownEdition, UnknownRule, WrongSide) as error:
         _complain(errors, str(error))
         return ExitCode.USAGE
     except CannotLoad as error:
@@ -225,7 +232,7 @@ def _run(options: argparse.Namespace) -> int:
         return ExitCode.CANNOT_LOAD
     except KeyboardInterrupt:
         _complain(errors, "interrupted; no report was written")
-        return INTERRUPTED
+        return ExitCode.INTERRUPTED
     except BrokenPipeError:
         raise
     except Exception:
@@ -249,9 +256,10 @@ def _console(stream: TextIO) -> Console:
 
 
 def _enter_users_folder() -> None:
-    """Makes the user's folder current, so that relative paths work, and makes its modules importable.
+    """Makes the user's folder current, for relative paths, and makes its modules importable.
 
-    `bazel run` starts programs in another folder and names the user's folder in BUILD_WORKING_DIRECTORY.
+    `bazel run` starts programs in another folder and names the user's folder in
+    BUILD_WORKING_DIRECTORY.
     """
     sys.path[:] = [os.path.abspath(entry) for entry in sys.path]
     folder = os.environ.get("BUILD_WORKING_DIRECTORY")
@@ -262,9 +270,10 @@ def _enter_users_folder() -> None:
 
 
 if TYPE_CHECKING:
-    _Commands = argparse._SubParsersAction["_Subparser"]
+    Commands = argparse._SubParsersAction["_Subparser"]
 
-# The parser ------------------------------------------------------------------------------------------------
+# The parser
+# ------------------------------------------------------------------------------------------------
 
 
 def parser() -> argparse.ArgumentParser:
@@ -289,7 +298,8 @@ def parser() -> argparse.ArgumentParser:
     _add_replay(command)
     _add_merge(command)
     _add_known(command)
-    _add_interop(command)
+    for module in modules("command"):
+        module.add(command)
     _add_finding(command, "reproduce", _REPRODUCE_EPILOG, commands.reproduce)
     _add_finding(command, "issue", _ISSUE_EPILOG, commands.issue)
     return top
@@ -310,24 +320,26 @@ class _Subparser(argparse.ArgumentParser):
         super().__init__(**{"formatter_class": formatter, "allow_abbrev": False, **options})
 
 
-def _add_survey(command: _Commands) -> None:
+def _add_survey(command: Commands) -> None:
     text = "check all installed libraries (or the named ones) and print one matrix"
     survey = command.add_parser("survey", help=text, description=text, epilog=_SURVEY_EPILOG)
-    survey.add_argument("names", metavar="NAME", nargs="*", help="producers, as `check` takes them")
-    _add_side(survey, "--consumers", "survey consumers instead; NAMEs are functions")
-    _add_selection(survey, profile="smoke")
+    _add_targets(survey, "a producer, as `check` takes it; default: all installed producers")
+    survey.add_argument(
+        "--consumers", dest="all_consumers", action="store_true", help="all installed consumers"
+    )
+    _add_selection(survey, "smoke")
     _add_report(survey, f"default: {commands.SURVEY_REPORT} in the current folder")
     _add_known_files(survey)
     _add_running(survey)
     survey.set_defaults(run=commands.survey)
 
 
-def _add_check(command: _Commands) -> None:
-    text = "judge one producer or consumer: a gate for continuous integration"
+def _add_check(command: Commands) -> None:
+    text = "judge producers and consumers: a gate for continuous integration"
     check = command.add_parser("check", help=text, description=text, epilog=_CHECK_EPILOG)
-    check.add_argument("target", metavar="TARGET")
-    _add_side(check, "--consumer", _CONSUMER_HELP)
-    _add_selection(check, profile="default")
+    _add_targets(check, "a producer; default: the producers and consumers of the configuration")
+    add_config(check)
+    _add_selection(check)
     _add_report(check)
     check.add_argument(
         "--events", type=Path, metavar="PATH", help="write the event stream as JSON lines"
@@ -340,10 +352,10 @@ def _add_check(command: _Commands) -> None:
     check.set_defaults(run=commands.check)
 
 
-def _add_list(command: _Commands) -> None:
-    text = "list producers, consumers, exports that test consumers, rules, or findings"
+def _add_list(command: Commands) -> None:
+    text = "list producers, consumers, libraries, exports that test consumers, rules, or findings"
     listing = command.add_parser("list", help=text, description=text, epilog=_LIST_EPILOG)
-    what = ("producers", "consumers", "exports", "rules", "findings")
+    what = ("producers", "consumers", "libraries", "exports", "rules", "findings")
     listing.add_argument("what", nargs="?", default="producers", choices=what)
     listing.add_argument("--rules", metavar="PATTERNS", help="only these rules, e.g. 'DL-*,XA-03'")
     for name in findings.FILTERS:
@@ -352,7 +364,7 @@ def _add_list(command: _Commands) -> None:
     listing.set_defaults(run=commands.list_what)
 
 
-def _add_explain(command: _Commands) -> None:
+def _add_explain(command: Commands) -> None:
     text = "print a rule (requirement, reason, how to comply), a group of rules, or a finding"
     explain = command.add_parser("explain", help=text, description=text, epilog=_EXPLAIN_EPILOG)
     explain.add_argument(
@@ -367,11 +379,11 @@ def _add_explain(command: _Commands) -> None:
     explain.set_defaults(run=commands.explain)
 
 
-def _add_replay(command: _Commands) -> None:
+def _add_replay(command: Commands) -> None:
     text = "judge one rule on one plan again"
     replay = command.add_parser("replay", help=text, description=text, epilog=_REPLAY_EPILOG)
-    replay.add_argument("target", metavar="TARGET")
-    _add_side(replay, "--consumer", _CONSUMER_HELP)
+    replay.add_argument("producers", metavar="TARGET", nargs="?", type=lambda text: [text])
+    _add_consumer(replay)
     replay.add_argument("rule", metavar="RULE", help="a rule id, or a pattern of ids")
     replay.add_argument("plan", metavar="PLAN-JSON")
     _add_report(replay)
@@ -388,7 +400,7 @@ def _add_replay(command: _Commands) -> None:
     replay.set_defaults(run=commands.replay)
 
 
-def _add_merge(command: _Commands) -> None:
+def _add_merge(command: Commands) -> None:
     text = "combine reports of several runs: the matrix of many libraries"
     merge = command.add_parser("merge", help=text, description=text, epilog=_MERGE_EPILOG)
     what = "a .json report or survey, or a .jsonl event stream"
@@ -397,7 +409,7 @@ def _add_merge(command: _Commands) -> None:
     merge.set_defaults(run=commands.merge)
 
 
-def _add_known(command: _Commands) -> None:
+def _add_known(command: Commands) -> None:
     text = "update a file of known failures"
     known = command.add_parser("known", help=text, description=text, epilog=_KNOWN_EPILOG)
     known.add_argument(
@@ -405,62 +417,14 @@ def _add_known(command: _Commands) -> None:
         type=Path,
         metavar="FILE",
         required=True,
-        help="remove records that pass, append new failures with an empty reason; create the file if needed",
+        help="remove records that pass, append new failures with an empty reason; "
+        "create the file if needed",
     )
-    known.add_argument(
-        "targets", metavar="TARGET", nargs="+", help="producers, as `check` takes them"
-    )
-    _add_side(known, "--consumer", _CONSUMER_HELP)
-    _add_selection(known, profile="default")
+    _add_targets(known, "a producer, as `check` takes it; default: those of the configuration")
+    add_config(known)
+    _add_selection(known)
     _add_running(known)
     known.set_defaults(run=commands.known)
-
-
-def _add_interop(command: _Commands) -> None:
-    text = "pass a fixed set of arrays between installed libraries and record what arrives"
-    interop = command.add_parser("interop", help=text, description=text, epilog=_INTEROP_EPILOG)
-    for name, what in (
-        ("library", "only pairs with these libraries (import names), comma-separated"),
-        ("against", "the other side of these pairs (default: all installed libraries)"),
-    ):
-        interop.add_argument(f"--{name}", metavar="NAMES", default="", help=what)
-    for side in ("producer", "consumer"):
-        interop.add_argument(
-            f"--{side}",
-            dest=f"{side}s",
-            metavar="TARGET",
-            action="append",
-            default=[],
-            help=f"one more {side}, as `check` takes it; its library is its module or file; can be repeated",
-        )
-    interop.add_argument("--save", type=Path, metavar="FILE", help="write the record")
-    interop.add_argument(
-        "--resume", action="store_true", help="keep the cells of the file of --save"
-    )
-    interop.add_argument(
-        "--compare",
-        type=Path,
-        metavar="FILE",
-        help="exit code 1 if a cell differs from this record",
-    )
-    interop.add_argument(
-        "--read", type=Path, metavar="FILE", action="append", default=[],
-        help="show this record and run nothing; can be repeated for --report",
-    )  # fmt: skip
-    interop.add_argument("--report", type=Path, metavar="PATH", help="write the page (.html)")
-    interop.add_argument(
-        "--script",
-        metavar="CELL",
-        help="with --read: print a program that repeats 'PRODUCER CONSUMER ARRAY'",
-    )
-    interop.add_argument(
-        "--time-limit",
-        type=_seconds,
-        default=PLAN_LIMIT_S,
-        metavar="SECONDS",
-        help=f"an array that takes longer is a hang (default: {PLAN_LIMIT_S:g})",
-    )
-    interop.set_defaults(run=commands.interop)
 
 
 _FINDING_HELP = {
@@ -469,7 +433,7 @@ _FINDING_HELP = {
 }
 
 
-def _add_finding(command: _Commands, name: str, epilog: str, act: Any) -> None:
+def _add_finding(command: Commands, name: str, epilog: str, act: Any) -> None:
     text = _FINDING_HELP[name]
     parser = command.add_parser(name, help=text, description=text, epilog=epilog)
     parser.add_argument("finding", metavar="FINDING", help="a name of `list findings`")
@@ -477,20 +441,42 @@ def _add_finding(command: _Commands, name: str, epilog: str, act: Any) -> None:
     parser.set_defaults(run=act)
 
 
-def _add_side(command: argparse.ArgumentParser, option: str, text: str) -> None:
-    """The option that selects consumers: `options.side` is "producer" or "consumer"."""
+def _add_targets(command: argparse.ArgumentParser, text: str) -> None:
+    command.add_argument("producers", metavar="TARGET", nargs="*", help=text)
+    _add_consumer(command)
+
+
+def _add_consumer(command: argparse.ArgumentParser) -> None:
     command.add_argument(
-        option, dest="side", action="store_const", const="consumer", default="producer", help=text
+        "--consumer",
+        dest="consumers",
+        metavar="TARGET",
+        action="append",
+        default=[],
+        help=_CONSUMER_HELP,
     )
 
 
-def _add_selection(command: argparse.ArgumentParser, profile: str) -> None:
+def add_config(command: argparse.ArgumentParser) -> None:
+    """`options.config` is a file, None for a search, or False for none."""
+    command.add_argument(
+        "--config",
+        metavar="FILE",
+        help=f"read [tool.{TABLE}] of this file (default: of the nearest pyproject.toml that has "
+        "the table, from the current folder upwards)",
+    )
+    command.add_argument(
+        "--no-config", dest="config", action="store_false", default=None, help="read no file"
+    )
+
+
+def _add_selection(command: argparse.ArgumentParser, profile: str = "") -> None:
     names = profile_names()
     command.add_argument(
         "--profile",
         choices=names,
-        default=profile,
-        help=f"number of plans: {', '.join(names)} (default: {profile})",
+        default=profile or None,
+        help=f"number of plans: {', '.join(names)} (default: {profile or DEFAULT})",
         metavar="NAME",
     )
     command.add_argument("--rules", metavar="PATTERNS", help="only these rules, e.g. 'DL-*,XA-03'")
@@ -500,13 +486,15 @@ def _add_selection(command: argparse.ArgumentParser, profile: str) -> None:
 def _add_scope(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--storage",
-        action="store_true",
-        help="judge arrays without GT4Py's attributes, too, by the rules of GT4Py and of storages (GT-*, XA-17)",
+        action=argparse.BooleanOptionalAction,
+        help="judge arrays without GT4Py's attributes, too, "
+        "by the rules of GT4Py and of storages (GT-*, XA-17)",
     )
     command.add_argument(
         "--spec",
         metavar="EDITIONS",
-        help="editions of documents, e.g. array-api-2024.12,dlpack-1.0: rules whose text is newer do not judge",
+        help="editions of documents, e.g. array-api-2024.12,dlpack-1.0: "
+        "rules whose text is newer do not judge",
     )
 
 
@@ -529,9 +517,8 @@ def _add_known_files(command: argparse.ArgumentParser) -> None:
         type=Path,
         metavar="FILE",
         action="append",
-        default=[],
-        help=f"known failures: a TOML file, or one of the suite's ({', '.join(shipped())}); can be repeated, "
-        "later files override earlier files",
+        help=f"known failures: a TOML file, or one of the suite's ({', '.join(shipped())}); "
+        "can be repeated, later files override earlier files",
     )
 
 
@@ -548,8 +535,7 @@ def _add_running(command: argparse.ArgumentParser) -> None:
 def _add_isolation(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--time-limit",
-        type=_seconds,
-        default=PLAN_LIMIT_S,
+        type=seconds_of,
         metavar="SECONDS",
         help=f"a plan that takes longer is a TIMEOUT (default: {PLAN_LIMIT_S:g})",
     )
@@ -557,22 +543,26 @@ def _add_isolation(command: argparse.ArgumentParser) -> None:
         "--no-isolate",
         dest="isolate",
         action="store_false",
-        help="run the producer in this process, for debuggers and sanitizers; a crash ends the command",
+        help="run the producer in this process, for debuggers and sanitizers; "
+        "a crash ends the command",
     )
 
 
-def _seconds(text: str) -> float:
+def seconds_of(text: str) -> float:
+    """A time limit of the command line."""
     try:
-        seconds = float(text)
+        return seconds(float(text))
     except ValueError:
-        seconds = math.nan
-    if not 0 < seconds <= _MAX_TIME_LIMIT_S:
-        bound = f"a number of seconds above 0, at most {_MAX_TIME_LIMIT_S:g}"
-        raise argparse.ArgumentTypeError(f"{text!r} must be {bound}")
-    return seconds
+        return _checked(seconds, None, text)
 
 
 def _seed(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and int(text[:20]) < 2**32 and len(text) <= 20):
-        raise argparse.ArgumentTypeError(f"{text!r} must be an integer in 0..{2**32 - 1}")
-    return int(text)
+    is_number = text.isascii() and text.isdigit() and len(text) <= 20
+    return _checked(seed, int(text) if is_number else None, text)
+
+
+def _checked(check: Callable[[Any], _Value], value: Any, text: str) -> _Value:
+    try:
+        return check(value)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} {error}") from None

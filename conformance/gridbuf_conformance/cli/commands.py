@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -13,40 +14,25 @@ from typing import Any
 
 from rich.console import Console
 
-from .. import findings, named_consumers, producers, render
+from .. import config, findings, libraries, named_consumers, producers, render
+from ..config import Config
 from ..engine import consumer_run, producer_run
 from ..engine.results import scrubbed
+from ..engine.session import patterns
 from ..exports import interfaces, plan_of_dict
 from ..known import KnownFailures
 from ..known.changes import print_changes
 from ..known.replays import require_matches
-from ..outcomes import ExitCode, Outcome
+from ..outcomes import ExitCode, Outcome, exit_code_of_all
 from ..render import console as on_console
 from ..render import reference
 from ..render.report import Report
 from ..render.summary import Absent, conclusion
 from ..rules import catalogue
 from ..rules.scope import chosen
-from ..targets import CannotLoad, shown
+from ..targets import CannotLoad, Target, is_path
 from ..text import shorten
 from .progress import progress_on
-
-__all__ = [
-    "SURVEY_REPORT",
-    "Consoles",
-    "UsageError",
-    "check",
-    "explain",
-    "interop",
-    "issue",
-    "known",
-    "list_what",
-    "merge",
-    "plan_of",
-    "replay",
-    "reproduce",
-    "survey",
-]
 
 SURVEY_REPORT = "gridbuf-survey.html"
 _MAX_MESSAGE_CHARS = 600
@@ -65,53 +51,60 @@ class Consoles:
 
 
 def check(options: Namespace, consoles: Consoles) -> int:
-    """Judges one producer or consumer; returns the exit code of the report."""
-    _check_selection(options)
+    """Judges producers and consumers; returns the exit code of the report, or of all reports."""
+    settings = settings_of(options)
     reports = _writable(options.report)
-    target = _known_target(options.target, options.side)
-    records = KnownFailures.load(options.known)
-    with _event_writer(options.events) as write_event, progress_on(consoles.err) as progress:
-        progress.begin(target)
+    targets = _known_targets(options, settings)
+    if options.events and len(targets) > 1:
+        raise UsageError("--events is the stream of one run; name one target")
+    records = KnownFailures.load(settings.known)
+    is_one = len(targets) == 1
+    done = []
+    with (
+        _event_writer(options.events) as write_event,
+        progress_on(consoles.err, len(targets)) as progress,
+    ):
 
         def listen(event: dict[str, Any]) -> None:
             write_event(event)
             progress.listen(event)
 
-        report = _check_of(options.side)(
-            target,
-            profile=options.profile,
-            rules=options.rules,
-            isolate=options.isolate,
-            seed=options.seed,
-            time_limit_s=options.time_limit,
-            storage=options.storage,
-            spec=options.spec,
-            known=records,
-            on_event=listen,
-        )
-        progress.end(_remark(report))
-    _save(reports, [report.data])
-    on_console.render(report.data, consoles.out, verbose=options.verbose)
-    return report.exit_code
+        for target in targets:
+            progress.begin(target.written)
+            records_of = records if is_one else replace(records, lenient=True)
+            report = _judged(target, settings, options.isolate, records_of, listen)
+            done.append(report)
+            progress.end(_remark(report))
+    _save(reports, [report.data for report in done])
+    for report in done:
+        on_console.render(report.data, consoles.out, verbose=options.verbose)
+    if is_one:
+        return done[0].exit_code
+    require_matches(records, done, [target.shown for target in targets])
+    return exit_code_of_all(report.exit_code for report in done)
 
 
 def replay(options: Namespace, consoles: Consoles) -> int:
     """Judges one rule on one plan; returns the exit code of the report."""
     catalogue.matching(options.rule)
+    settings = settings_of(options)
     reports = _writable(options.report)
-    target = _known_target(options.target, options.side)
-    plan = plan_of(options.plan, options.side)
-    replayed = consumer_run.replay if options.side == "consumer" else producer_run.replay
+    targets = _known_targets(options, settings)
+    if len(targets) != 1:
+        raise UsageError("replay judges one target: name a producer, or --consumer TARGET")
+    target = targets[0]
+    plan = plan_of(options.plan, target.side)
+    replayed = consumer_run.replay if target.side == "consumer" else producer_run.replay
     with _event_writer(options.events) as write_event:
         report = replayed(
-            target,
+            target.written,
             options.rule,
             plan,
             isolate=options.isolate,
-            time_limit_s=options.time_limit,
-            storage=options.storage,
+            time_limit_s=settings.time_limit,
+            storage=settings.storage,
             threads=options.threads,
-            spec=options.spec,
+            spec=settings.spec,
             on_event=write_event,
         )
     _save(reports, [report.data])
@@ -120,20 +113,20 @@ def replay(options: Namespace, consoles: Consoles) -> int:
 
 
 def survey(options: Namespace, consoles: Consoles) -> int:
-    """Checks the named producers (or consumers), or all installed ones.
+    """Checks the named producers and consumers, or all installed producers or consumers.
 
-    Returns 0 whatever the libraries do, 3 if the suite itself failed, and 4 if an installed or named library
-    cannot be loaded.
+    Returns 0 whatever the libraries do, 3 if the suite itself failed, and 4 if an installed or
+    named library cannot be loaded.
     """
-    _check_selection(options)
+    settings = settings_of(options)
     paths = _writable(options.report or [Path(SURVEY_REPORT)])
-    targets, absent = _survey_targets(options.names, options.side)
-    records = KnownFailures.load(options.known)
+    targets, absent = _survey_targets(options)
+    records = KnownFailures.load(settings.known)
     done: list[Report] = []
     with progress_on(consoles.err, len(targets)) as progress:
         for target in targets:
-            progress.begin(target)
-            outcome = _surveyed(target, options, records, progress.listen)
+            progress.begin(target.written)
+            outcome = _surveyed(target, settings, options.isolate, records, progress.listen)
             if isinstance(outcome, Report):
                 done.append(outcome)
                 progress.end(_remark(outcome))
@@ -145,7 +138,7 @@ def survey(options: Namespace, consoles: Consoles) -> int:
     _save(paths, reports, absent)
     where = [os.path.abspath(path) for path in paths]
     on_console.render_survey(reports, consoles.out, absent=absent, paths=where)
-    require_matches(records, done, [shown(target, options.side) for target in targets])
+    require_matches(records, done, [target.shown for target in targets])
     has_error = any(str(Outcome.ERROR) in report["summary"] for report in reports)
     if has_error:
         return ExitCode.SUITE_ERROR
@@ -167,110 +160,44 @@ def merge(options: Namespace, consoles: Consoles) -> int:
     return ExitCode.CONFORMANT
 
 
-def interop(options: Namespace, consoles: Consoles) -> int:
-    """Runs the scoreboard, or reads its records; returns 1 if `--compare` finds a difference, 5 if no pair was run."""
-    from .. import interop as board
-    from ..interop import page
-
-    paths = [path for path in (options.save, options.report) if path]
-    for path in paths:
-        _require_place(path)
-    if options.report and options.report.suffix != ".html":
-        raise UsageError(f"--report {options.report}: the page of interop ends in .html")
-    if options.script and not options.read:
-        raise UsageError("--script is a cell of a record; name the record with --read FILE")
-    expected = board.load(options.compare) if options.compare else None
-    records = [board.load(path) for path in options.read] or [_interop_run(options, consoles)]
-    if options.script:
-        consoles.out.print(
-            _interop_script(records[0], options.script), markup=False, soft_wrap=True
-        )
-        return ExitCode.CONFORMANT
-    lines = board.differences(expected, records[-1]) if expected else []
-    page.on_console(records[-1], consoles.out)
-    if options.report:
-        options.report.write_text(page.render(records, lines if expected else None), "utf-8")
-        consoles.out.print(f"page: {options.report}", markup=False, soft_wrap=True)
-    for line in lines:
-        consoles.out.print(line, markup=False, soft_wrap=True)
-    if expected:
-        consoles.out.print(
-            f"differences from {options.compare}: {len(lines)}", markup=False, soft_wrap=True
-        )
-    if not records[-1].cells:
-        return ExitCode.NOTHING_SELECTED
-    return ExitCode.NOT_CONFORMANT if lines else ExitCode.CONFORMANT
-
-
-def _interop_run(options: Namespace, consoles: Consoles) -> Any:
-    from .. import interop as board
-
-    def names(text: str) -> tuple[str, ...]:
-        return tuple(filter(None, text.split(",")))
-
-    def on_pair(number: int, count: int, title: str, record: Any) -> None:
-        if options.save:
-            board.save(record, options.save)
-        consoles.err.print(f"[{number}/{count}] {title}", markup=False, soft_wrap=True)
-
-    selection = board.Selection(
-        names(options.library),
-        names(options.against),
-        tuple(options.producers),
-        tuple(options.consumers),
-    )
-    resumes = options.resume and options.save and options.save.exists()
-    done = board.load(options.save) if resumes else None
-    return board.run(selection, done=done, time_limit_s=options.time_limit, on_pair=on_pair)
-
-
-def _interop_script(record: Any, text: str) -> str:
-    from .. import interop as board
-
-    producer, consumer, array = (*text.split(" ", 2), "", "")[:3]
-    cell = next((cell for cell in record.cells if cell.key == (producer, consumer)), None)
-    if cell is None or array not in board.ARRAYS:
-        raise UsageError(
-            f"--script {text!r} must be 'PRODUCER CONSUMER ARRAY', with a cell of the record and one of "
-            f"the arrays {', '.join(board.ARRAYS)}"
-        )
-    return board.standalone(record, cell, array).rstrip()
-
-
 def known(options: Namespace, consoles: Consoles) -> int:
     """Checks the targets and updates the file of known failures; returns 0."""
     from ..known import edit
 
-    _check_selection(options)
+    settings = settings_of(options)
     path = options.update
-    _require_place(path)
-    targets = [_known_target(target, options.side) for target in dict.fromkeys(options.targets)]
+    require_place(path)
+    targets = _known_targets(options, settings)
     records = KnownFailures.load([path] if path.exists() else [])
     reports: dict[str, Report] = {}
     with progress_on(consoles.err, len(targets)) as progress:
         for target in targets:
-            progress.begin(target)
-            outcome = _surveyed(target, options, records, progress.listen)
+            progress.begin(target.written)
+            outcome = _surveyed(target, settings, options.isolate, records, progress.listen)
             if isinstance(outcome, Absent):
-                raise CannotLoad(f"{target}: {outcome.reason}")
-            reports[target] = outcome
+                raise CannotLoad(f"{target.written}: {outcome.reason}")
+            if target.written in reports:
+                raise UsageError(f"{target.written} is a producer and a consumer; update one first")
+            reports[target.written] = outcome
             progress.end(_remark(outcome))
-    names = {shown(target, options.side) for target in reports}
-    names |= {report.data["target"]["name"] for report in reports.values()}
-    records.require_names(options.side, names)
+    for side in dict.fromkeys(target.side for target in targets):
+        names = {target.shown for target in targets if target.side == side}
+        found = (report.data["target"] for report in reports.values())
+        records.require_names(side, names | {one["name"] for one in found if one["side"] == side})
     changes = edit.update(path, records.entries, reports)
     print_changes(changes, str(path), consoles.out)
     return ExitCode.CONFORMANT
 
 
 def list_what(options: Namespace, consoles: Consoles) -> int:
-    """Lists producers, consumers, exports, rules or findings."""
+    """Lists producers, consumers, libraries, exports, rules or findings."""
     if options.what != "rules" and options.rules:
         raise UsageError("--rules selects rules; write: gridbuf-conformance list rules --rules …")
     filters = [f"--{name}" for name in findings.FILTERS if getattr(options, name)]
     if options.what != "findings" and filters:
         raise UsageError(
-            f"{filters[0]} selects findings; write: gridbuf-conformance list findings {filters[0]} …"
+            f"{filters[0]} selects findings; "
+            f"write: gridbuf-conformance list findings {filters[0]} …"
         )
     if options.what == "producers":
         reference.print_producers(list(producers.entries().values()), consoles.out)
@@ -278,6 +205,8 @@ def list_what(options: Namespace, consoles: Consoles) -> int:
         reference.print_exports(list(interfaces().values()), consoles.out)
     elif options.what == "consumers":
         reference.print_consumers(list(named_consumers.entries().values()), consoles.out)
+    elif options.what == "libraries":
+        reference.print_libraries(libraries.load(), consoles.out)
     elif options.what == "findings":
         reference.print_findings(_selected_findings(options), consoles.out)
     else:
@@ -288,12 +217,12 @@ def list_what(options: Namespace, consoles: Consoles) -> int:
 def _selected_findings(options: Namespace) -> list[findings.Finding]:
     try:
         return findings.select({name: getattr(options, name) for name in findings.FILTERS})
-    except findings.UnknownFinding as error:
-        raise UsageError(_text_of(error)) from None
+    except LookupError as error:
+        raise UsageError(text_of(error)) from None
 
 
 def explain(options: Namespace, consoles: Consoles) -> int:
-    """Prints rules and findings; in Markdown, all rules together are a page, and a finding is its issue."""
+    """Prints rules and findings; in Markdown, all rules are a page, and a finding is its issue."""
     found = {one.id: one for word in options.ids for one in _explained(word)}.values()
     rules = [one for one in found if isinstance(one, catalogue.Rule)]
     if options.format == "md":
@@ -322,7 +251,7 @@ def _explained(word: str) -> Sequence[catalogue.Rule | findings.Finding]:
         try:
             return [findings.find(word.lower())]
         except findings.UnknownFinding as other:
-            raise UsageError(f"{error}. And {_text_of(other)}") from None
+            raise UsageError(f"{error}. And {text_of(other)}") from None
 
 
 def reproduce(options: Namespace, consoles: Consoles) -> int:
@@ -339,7 +268,7 @@ def _finding_of(name: str) -> findings.Finding:
     try:
         return findings.find(name)
     except findings.UnknownFinding as error:
-        raise UsageError(_text_of(error)) from None
+        raise UsageError(text_of(error)) from None
 
 
 def _write_text(text: str, path: Path | None, consoles: Consoles) -> int:
@@ -347,13 +276,13 @@ def _write_text(text: str, path: Path | None, consoles: Consoles) -> int:
     if path is None:
         consoles.out.file.write(text)
         return ExitCode.CONFORMANT
-    _require_place(path)
+    require_place(path)
     path.write_text(text, encoding="utf-8")
     return ExitCode.CONFORMANT
 
 
 def plan_of(text: str, side: str = "producer") -> Any:
-    """Reads the plan (for a consumer the export) that a user wrote as JSON; raises UsageError for other text."""
+    """Reads a plan (of a consumer: an export) from JSON; raises UsageError for other text."""
     try:
         return plan_of_dict(text, side=side)
     except RecursionError:
@@ -362,50 +291,90 @@ def plan_of(text: str, side: str = "producer") -> Any:
         raise UsageError(shorten(str(error), _MAX_MESSAGE_CHARS)) from None
 
 
-def _check_selection(options: Namespace) -> None:
-    """Raises UnknownRule or UnknownEdition before any work is done."""
-    catalogue.matching(options.rules)
-    chosen(options.spec)
+_OPTIONS = ("profile", "rules", "spec", "storage", "known", "seed", "time_limit")
 
 
-# Targets ---------------------------------------------------------------------------------------------------
+def settings_of(options: Namespace) -> Config:
+    """The options of a run: those of the command line, else those of the configuration.
+
+    Raises ConfigError, UnknownRule or UnknownEdition before any work is done.
+    """
+    settings = config.load(getattr(options, "config", False))
+    given = {name: getattr(options, name, None) for name in _OPTIONS}
+    targets = {
+        side: tuple(getattr(options, side, None) or ()) for side in ("producers", "consumers")
+    }
+    if any(targets.values()):
+        given |= targets
+    settings = settings.overridden(**given)
+    catalogue.matching(patterns(settings.rules))
+    chosen(settings.spec)
+    folder = str(settings.file.parent.resolve()) if settings.file else ""
+    if folder and folder not in sys.path:
+        sys.path.append(folder)
+    return settings
 
 
-def _is_written_path(target: str) -> bool:
-    """Whether a target names a module or a file rather than a registered producer."""
-    return ":" in target or target.endswith(".py")
+# Targets ------------------------------------------------------------------------------------------
 
 
-def _check_of(side: str) -> Callable[..., Report]:
-    return consumer_run.check_consumer if side == "consumer" else producer_run.check_producer
+def _judged(
+    target: Target,
+    settings: Config,
+    isolate: bool,
+    records: KnownFailures,
+    listen: Callable[[dict[str, Any]], None],
+) -> Report:
+    is_consumer = target.side == "consumer"
+    judge = consumer_run.check_consumer if is_consumer else producer_run.check_producer
+    return judge(
+        target.written, isolate=isolate, known=records, on_event=listen, **settings.options
+    )
 
 
-def _entry_of(name: str, side: str) -> producers.Entry:
-    """The registered producer or consumer of a name; raises UsageError if there is none."""
+def _entries_of(name: str, side: str) -> list[producers.Entry]:
+    """The registered producer of a name, or the consumers; a library may have several consumers.
+
+    Raises UsageError if there is none.
+    """
+    both: tuple[Any, Any] = (producers, named_consumers)
+    registry, other = both if side == "producer" else both[::-1]
+    if side == "consumer" and name not in registry.entries():
+        if own := registry.of_library(name):
+            return list(own)
     try:
-        return named_consumers.find(name) if side == "consumer" else producers.find(name)
-    except (producers.UnknownProducer, named_consumers.UnknownConsumer) as error:
-        raise UsageError(_text_of(error)) from None
+        return [registry.find(name)]
+    except LookupError as error:
+        if name not in other.entries():
+            raise UsageError(text_of(error)) from None
+    if side == "producer":
+        raise UsageError(f"{name} is a consumer; write --consumer {name}")
+    raise UsageError(f"{name} is a producer; write {name} without --consumer")
 
 
-def _known_target(target: str, side: str) -> str:
-    """Returns `target` if it names a producer or consumer; the worker finds out whether it can be loaded."""
-    if _is_written_path(target):
-        return target
-    _require_side(target, side)
-    entry = _entry_of(target, side)
-    if not entry.is_usable:
-        raise CannotLoad(f"{_absence(entry)}; {_remedy(entry)}")
-    return target
+def _written(settings: Config) -> list[tuple[str, str]]:
+    """The targets as a user wrote them, each once, with their sides."""
+    named = [(name, "producer") for name in settings.producers]
+    return list(dict.fromkeys([*named, *((name, "consumer") for name in settings.consumers)]))
 
 
-def _require_side(name: str, side: str) -> None:
-    """Raises UsageError for the name of a consumer where a producer is expected, and the reverse."""
-    is_producer, is_consumer = name in producers.entries(), name in named_consumers.entries()
-    if side == "producer" and is_consumer and not is_producer:
-        raise UsageError(f"{name} is a consumer: add --consumer")
-    if side == "consumer" and is_producer and not is_consumer:
-        raise UsageError(f"{name} is a producer: leave out --consumer")
+def _known_targets(options: Namespace, settings: Config) -> list[Target]:
+    """The targets that exist; the worker finds out whether they can be loaded."""
+    found = []
+    for name, side in _written(settings):
+        if is_path(name):
+            found.append(Target(name, side=side))
+            continue
+        for entry in _entries_of(name, side):
+            if not entry.is_usable:
+                raise CannotLoad(f"{_absence(entry)}; {_remedy(entry)}")
+            found.append(Target(entry.name, side=side))
+    if not found:
+        raise UsageError(
+            "there is no target: name a producer, or --consumer TARGET, or set producers or "
+            f"consumers in the table [tool.{config.TABLE}] of pyproject.toml"
+        )
+    return list(dict.fromkeys(found))
 
 
 def _absence(entry: producers.Entry) -> str:
@@ -420,73 +389,72 @@ def _remedy(entry: producers.Entry) -> str:
     return "run it on a machine that has one" if entry.is_installed else entry.install
 
 
-def _survey_targets(names: list[str], side: str) -> tuple[list[str], list[Absent]]:
-    """The targets to check, and the known libraries that are absent; a repeated name counts once."""
-    targets: list[str] = []
+def _survey_targets(options: Namespace) -> tuple[list[Target], list[Absent]]:
+    """The targets to check, and the absent known libraries; a repeated name counts once."""
+    targets: list[Target] = []
     absent: list[Absent] = []
-    known = named_consumers.entries() if side == "consumer" else producers.entries()
-    for name in dict.fromkeys(names or known):
-        if _is_written_path(name):
-            targets.append(name)
-            continue
-        _require_side(name, side)
-        entry = _entry_of(name, side)
+
+    def take(entry: producers.Entry, side: str, is_named: bool) -> None:
         if entry.is_usable:
-            targets.append(name)
+            targets.append(Target(entry.name, side=side))
         else:
-            absent.append(Absent(name, _absence(entry), _remedy(entry), failed=name in names))
-    return targets, absent
+            absent.append(Absent(entry.name, _absence(entry), _remedy(entry), failed=is_named))
+
+    named = _written(Config(tuple(options.producers), tuple(options.consumers)))
+    for name, side in named:
+        if is_path(name):
+            targets.append(Target(name, side=side))
+        else:
+            for entry in _entries_of(name, side):
+                take(entry, side, is_named=True)
+    if options.all_consumers or not named:
+        side = "consumer" if options.all_consumers else "producer"
+        registry = named_consumers if options.all_consumers else producers
+        for entry in registry.entries().values():
+            take(entry, side, is_named=False)
+    return list(dict.fromkeys(targets)), absent
 
 
 def _surveyed(
-    target: str,
-    options: Namespace,
+    target: Target,
+    settings: Config,
+    isolate: bool,
     records: KnownFailures,
     listen: Callable[[dict[str, Any]], None],
 ) -> Report | Absent:
-    """The report of one library, or the reason why it is missing. One library never ends the survey."""
+    """The report of one library, or why it is missing. One library never ends the survey."""
     try:
-        return _check_of(options.side)(
-            target,
-            profile=options.profile,
-            rules=options.rules,
-            isolate=options.isolate,
-            seed=options.seed,
-            time_limit_s=options.time_limit,
-            storage=options.storage,
-            spec=options.spec,
-            known=replace(records, lenient=True),
-            on_event=listen,
-        )
+        return _judged(target, settings, isolate, replace(records, lenient=True), listen)
     except CannotLoad as error:
-        reason = str(error).removeprefix(f"{target}: ")
-        return Absent(target, f"cannot be loaded: {scrubbed(reason)}", failed=True)
+        reason = str(error).removeprefix(f"{target.written}: ")
+        return Absent(target.written, f"cannot be loaded: {scrubbed(reason)}", failed=True)
 
 
 def _remark(report: Report) -> str:
     return conclusion(report.data)[1]
 
 
-def _text_of(error: BaseException) -> str:
+def text_of(error: BaseException) -> str:
     """The original message of an error: str() of a LookupError may quote it."""
     return str(error.args[0]) if error.args else str(error)
 
 
-# Files -----------------------------------------------------------------------------------------------------
+# Files
+# --------------------------------------------------------------------------------------------------
 
 
 def _writable(paths: list[Path]) -> list[Path]:
-    """Checks format and folder of `paths` before a run starts; raises UsageError if a path is not usable."""
+    """Checks format and folder of `paths` before a run starts; raises UsageError for a bad path."""
     for path in paths:
         try:
             render.check_suffix(path)
         except ValueError as error:
             raise UsageError(str(error)) from None
-        _require_place(path)
+        require_place(path)
     return paths
 
 
-def _require_place(path: Path) -> None:
+def require_place(path: Path) -> None:
     """Raises UsageError unless `path` can be written; creates its folder, but leaves no file."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -511,10 +479,10 @@ def _save(
 
 @contextlib.contextmanager
 def _event_writer(path: Path | None) -> Iterator[Callable[[dict[str, Any]], None]]:
-    """A listener that writes each event as a line immediately, so that another program can follow the run."""
+    """A listener that writes each event as a line immediately, for programs that follow a run."""
     if path is None:
         yield lambda event: None
         return
-    _require_place(path)
+    require_place(path)
     with open(path, "w", encoding="utf-8", buffering=1) as stream:
         yield lambda event: print(json.dumps(event), file=stream)

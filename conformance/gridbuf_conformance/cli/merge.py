@@ -1,8 +1,8 @@
 """`merge`: reports of several runs, read back from their files and put side by side.
 
-Runs may come from many machines and days, so everything that would make a wrong table is refused with the
-file's name and what to do: a schema of another version, an event stream without its end, a file that is no
-report, and the same library twice (its two rows could disagree, and it is not known which row is correct).
+Runs may come from many machines and days, so everything that would make a wrong table is refused
+with the file's name and what to do: a schema of another version, an event stream without its end, a
+file that is not a report, and the same library twice (its two rows could disagree).
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ from ..render import SURVEY_SCHEMA
 from ..render.report import SCHEMA, Report
 from ..render.summary import Absent, ReportDict, side_of
 from ..rules.catalogue import LEVELS
-
-__all__ = ["MergeError", "merged"]
 
 _RULE_ID = re.compile(r"[A-Z]{2,5}-[0-9]{2,3}")
 _KEYS = ("suite", "target", "profile", "summary", "rules")

@@ -1,7 +1,7 @@
 """How far a run is: a bar on a terminal, plain lines elsewhere, both on the error stream.
 
-Both listen to the event stream (`events`) and only to that. Results go to the output stream, so that they
-can be piped while progress is still seen.
+Both listen to the event stream (`events`) and only to that. Results go to the output stream, so
+that they can be piped while progress is still seen.
 """
 
 from __future__ import annotations
@@ -23,8 +23,6 @@ from rich.progress import (
 
 from ..text import clean, plural, shorten
 
-__all__ = ["Reporter", "progress_on"]
-
 _LINE_EVERY_S = 5.0
 _MAX_NAME_CHARS = 32
 
@@ -44,7 +42,7 @@ class Reporter(Protocol):
 
 @contextmanager
 def progress_on(console: Console, runs: int = 1) -> Iterator[Reporter]:
-    """A reporter for `runs` runs on `console`: a bar if it is a terminal that knows Unicode, else lines."""
+    """A reporter for `runs` runs: a bar if `console` is a Unicode terminal, else lines."""
     has_unicode = (console.encoding or "").lower().startswith("utf")
     if not (console.is_terminal and has_unicode):
         yield _Lines(console, runs)
@@ -62,7 +60,7 @@ def progress_on(console: Console, runs: int = 1) -> Iterator[Reporter]:
 
 
 class _Counted:
-    """What both reporters know: which run it is, how many plans are done, which rules were found wanting."""
+    """What both reporters know: the run, the number of plans done, the rules found wanting."""
 
     def __init__(self, runs: int) -> None:
         self.run, self.runs = 0, runs

@@ -1,1 +1,1 @@
-"""A run: plans go to a worker process, its measurements to the judge, and the verdicts into a report."""
+"""A run: plans go to a worker process, measurements to the judge, verdicts into a report."""

@@ -5,8 +5,8 @@ interface. If the consumer refuses them, the rules of the interface are UNSUPPOR
 reason, unless the consumer is documented to take it. Then come the listed exports, one array after
 another through every variant, then drawn exports. Failures are shrunk as in the run of a producer.
 
-A consumer that dies on one kind of export (`Export.kind`: a variant, negative strides) dies every time.
-After two deaths the run skips that kind, so that it reaches the other kinds.
+A consumer that dies on one kind of export (`Export.kind`: a variant, negative strides) dies every
+time. After two deaths the run skips that kind, so that it reaches the other kinds.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from typing import Any
 from ..exports import Export, Interface, interfaces, variants_about
 from ..exports.drawing import drawn, first_exports, listed
 from ..info import ConsumerObservation
+from ..info.steps import Stage
 from ..outcomes import Outcome, Verdict, graded
 from ..plan import Plan
 from ..plan.profiles import Profile
@@ -31,25 +32,23 @@ from .run import Run
 from .session import Options, run_plans, run_profile
 from .shrink import Batch, ask_rounds, drawn_batch
 
-__all__ = ["check_consumer", "check_exports", "replay"]
-
 _DEATHS_OF_A_KIND = 2
 _DEATHS_OF_A_KIND_WHILE_SHRINKING = 12
 _DEATHS_IN_ALL = 60
 _TIMEOUTS_IN_ALL = 6
 _EXPORTS_OF_THE_RESULT = frozenset(
-    {"probe", "ai", "as", "cai", "pb", "dp", "dl", "dx", "gt", "eyes"}
+    stage.value
+    for stage in (Stage.PROBE, Stage.AI, Stage.AS, Stage.CAI, Stage.PB)
+    + (Stage.DP, Stage.DL, Stage.DX, Stage.GT, Stage.EYES)
 )
-"""The steps, up to their colon, at which code of the result's own type runs."""
-_EXIT_RULE = "DP-32"
-"""The rule that fails if a process dies while it ends: no export is active then."""
+"""The stages at which code of the result's own type runs."""
 
 
 def check_consumer(consumer: Any, **options: Any) -> Report:
     """Judges a consumer on the exports of a profile; the options are those of `session.Options`.
 
-    `consumer` is a written target (`targets`) or a function of a module; without isolation any callable.
-    Raises as `session.run_profile`.
+    `consumer` is a written target (`targets`) or a function of a module; without isolation any
+    callable. Raises as `session.run_profile`.
     """
     return run_profile(ConsumerRun, consumer, Options(**options))
 
@@ -102,7 +101,7 @@ class ConsumerRun(Run):
     # -- interfaces that the consumer takes --------------------------------------------------
 
     def find_out(self, worker: Any) -> None:
-        """Finds the interfaces that the consumer takes; rules of other interfaces are UNSUPPORTED."""
+        """Finds the interfaces that the consumer takes; rules of others are UNSUPPORTED."""
         documented = worker.description.takes or ()
         for interface in interfaces().values():
             if not self._is_wanted(interface):
@@ -253,7 +252,7 @@ class ConsumerRun(Run):
         if end is not None:
             actual = scrubbed(end.reason)
             died = Verdict(Outcome.CRASH, expected="the process ends normally", actual=actual)
-            self.take_verdict(_EXIT_RULE, None, died)
+            self.take_verdict(catalogue.with_role("exit")[0], None, died)
 
     def simplifications(self, plan: Plan) -> Iterable[Plan]:
         """The same export with all extents cut to 1, 2 or 3."""

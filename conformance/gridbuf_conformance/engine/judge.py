@@ -1,8 +1,9 @@
-"""Judging: from the info on one observation to one verdict for each rule. Pure: it touches no array.
+"""Judging: from info on one observation to one verdict a rule. Pure: it touches no array.
 
-Every array of the observation (the produced one, and what the plan's views made of it) is held against each
-rule. A rule whose precondition failed on that array, or on the array that it is a view of, is BLOCKED and names it,
-so that one defect is one failure; a rule without its interface is UNSUPPORTED. The verdict of a rule is its worst over the arrays.
+Every array of the observation (the produced one, and what the plan's views made of it) is held
+against each rule. A rule whose precondition failed on that array, or on the array that it is a view
+of, is BLOCKED and names it, so that one defect is one failure; a rule without its interface is
+UNSUPPORTED. The verdict of a rule is its worst over the arrays.
 """
 
 from __future__ import annotations
@@ -21,13 +22,11 @@ from ..rules import CHECKS, CONSUMER_CHECKS, Subject, catalogue
 from ..rules.catalogue import Rule
 from ..rules.scope import Scope
 
-__all__ = ["judge", "judge_export", "level_on"]
-
 
 def judge(
     observation: Observation, plan: Plan | None, rule_ids: Iterable[str], scope: Scope
 ) -> dict[str, Verdict]:
-    """One verdict for each of `rule_ids`; the observation is the result of `measure.observe` for `plan`.
+    """One verdict for each of `rule_ids` on `observation`, the result of `measure.observe`.
 
     Raises KeyError for an id that the catalogue does not have or does not judge.
     """
@@ -43,7 +42,7 @@ def judge(
 def judge_export(
     observation: ConsumerObservation, export: Export, rule_ids: Iterable[str]
 ) -> dict[str, Verdict]:
-    """One verdict for each of `rule_ids` on what a consumer made of an export (`measure.consumption`).
+    """A verdict for each of `rule_ids` on a consumer's use of an export (`measure.consumption`).
 
     Where a wrong plain export blocks them, the rules that it breaks are among the verdicts.
 
@@ -146,7 +145,7 @@ class _Judged:
         return self._with_halves(rule, verdict) if rule.on_device else verdict
 
     def _with_halves(self, rule: Rule, verdict: Verdict) -> Verdict:
-        """Says of a rule on devices which half was judged: what the metadata tells, or the device's answer as well."""
+        """Says which half of a rule on devices was judged: metadata, or the device, too."""
         driver = self.subject.observation.driver.name
         if verdict.outcome is Outcome.UNTESTED and verdict.note == self.subject.no_driver:
             return replace(verdict, note=f"{verdict.note}; what can be told without it holds")
@@ -163,7 +162,7 @@ class _Judged:
         interface = check.needs
         if interface is not None and not subject.has(interface):
             if subject.probe_error(interface):
-                return _blocked_by("XA-18")
+                return _blocked_by(catalogue.with_role("probe")[0])
             return Verdict(Outcome.UNSUPPORTED, note=_MISSING[interface])
         for id_, judged in product(rule.preconditions, filter(None, (self._root, self))):
             before = judged.verdict(id_)

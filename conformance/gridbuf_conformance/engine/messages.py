@@ -8,14 +8,12 @@ from typing import Any
 
 from ..info import wire
 
-__all__ = ["HEADER", "body_bytes", "decode", "receive", "send"]
-
 HEADER = struct.Struct("<Q")
 _MOST_BYTES = 1 << 28
 
 
 def send(channel: socket.socket, message: dict[str, Any]) -> None:
-    """Sends one message; raises BrokenPipeError or ConnectionResetError if the other process has closed."""
+    """Sends a message; raises BrokenPipeError or ConnectionResetError if the other end closed."""
     body = wire.encode(message).encode()
     channel.sendall(HEADER.pack(len(body)) + body)
 

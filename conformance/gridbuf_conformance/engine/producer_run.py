@@ -1,4 +1,4 @@
-"""The run of a producer: sends it many plans, collects the verdicts of each rule, and shrinks each failure.
+"""The run of a producer: many plans, the verdicts of each rule, and each failure shrunk.
 
 A run has three parts. First the *plans*: the declared capabilities one by one, then plans drawn by
 Hypothesis (`strategies`), all of them fixed before the producer is touched. Then the *shrinking*
@@ -22,10 +22,12 @@ from ..outcomes import Outcome, Verdict
 from ..plan import Plan
 from ..plan.producer import Capabilities
 from ..plan.profiles import Profile, profile_of
+from ..producers.shared_library import RULES
 from ..render.events import EventLog, Listener
 from ..render.report import Report
 from ..rules import catalogue
 from ..rules.scope import Scope, chosen
+from ..targets import is_shared_library, shown
 from .driver import Description, Result
 from .results import scrubbed
 from .run import Run
@@ -36,14 +38,12 @@ from .worker import system
 if TYPE_CHECKING:
     from ..plan.strategies import Declared
 
-__all__ = ["check", "check_plans", "check_producer", "replay"]
-
 
 def check_producer(producer: Any, **options: Any) -> Report:
     """Judges a producer on the plans of a profile; the options are those of `session.Options`.
 
-    `producer` is a written target (`targets`) or a producer class; without isolation also an object.
-    Raises as `session.run_profile`.
+    `producer` is a written target (`targets`) or a producer class; without isolation also an
+    object. Raises as `session.run_profile`.
     """
     return run_profile(ProducerRun, producer, Options(**options))
 
@@ -92,9 +92,11 @@ class ProducerRun(Run):
 
     @classmethod
     def default_rules(cls, target: Any) -> str | None:
-        """What the registry says of a built-in producer."""
-        is_built_in = isinstance(target, str) and target in producers.BUILT_IN
-        return producers.BUILT_IN[target].rules if is_built_in else None
+        """What the registry says of a built-in producer; for a shared library, rules on tensors."""
+        if is_shared_library(target):
+            return RULES
+        entry = producers.BUILT_IN.get(shown(target))
+        return entry.rules if entry else None
 
     def ask_profile(self, worker: Any, profile: Profile) -> None:
         """Asks the declared capabilities one by one, then the drawn plans."""
@@ -114,22 +116,25 @@ class ProducerRun(Run):
         super().remember(plan, Result("refused") if refused else result)
 
     def _judge_declared(self, declared: Sequence[Declared]) -> None:
-        """A declared capability that was declined on every plan fails GT-20."""
+        """A declared capability that was declined on every plan fails the rule on requests."""
+        (request,) = catalogue.with_role("request")
         for capability in declared:
             answers = [self.answers[p] for p in self.answers if capability.used_by(p)]
-            if "GT-20" in self.tallies and all(answer.kind == "unsupported" for answer in answers):
+            if request in self.tallies and all(answer.kind == "unsupported" for answer in answers):
                 verdict = Verdict(
                     Outcome.FAIL,
                     expected=f"the declared capability ({capability.name}) is made at least once",
                     actual=f"declined on all {len(answers)} plans that use it: "
                     f"{scrubbed(self.answers[capability.plan].reason)}",
                 )
-                self.take_verdict("GT-20", capability.plan, verdict)
+                self.take_verdict(request, capability.plan, verdict)
 
 
 @lru_cache(maxsize=8)
 def _batches(can: Capabilities, profile: Profile, seed: int) -> tuple[Batch, ...]:
-    """The plans of one round. Drawing takes about half of a smoke run, so producers with the same capabilities share the plans."""
+    """The plans of one round. Drawing takes about half of a smoke run, so producers with the same
+    capabilities share the plans.
+    """
     from ..plan import strategies
 
     wanted = (

@@ -1,4 +1,4 @@
-"""Verdicts on the result of a plan: the judge decides on an observation, this module on other results."""
+"""Verdicts on results of plans: the judge decides on observations, this module on the rest."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from collections.abc import Callable
 from ..info import INTERFACE_ATTRIBUTES, Observation
 from ..outcomes import Outcome, Verdict, graded
 from ..plan import Plan
-from ..rules.catalogue import rule_of_step
+from ..rules.catalogue import rule_of_step, with_role
 from ..rules.scope import Scope
 from .driver import Result
-
-__all__ = ["guarded", "no_interface", "scrubbed", "suite_error", "verdicts_of", "verdicts_of_death"]
 
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]{4,}\b")
 
@@ -57,7 +55,7 @@ def guarded(judged: Callable[[], dict[str, Verdict]], rules: list[str]) -> dict[
 
 
 def suite_error(text: str) -> Verdict:
-    """An error of the suite: the last line of a traceback, and the file and line of its innermost frame."""
+    """An error of the suite: the traceback's last line, file and line of the innermost frame."""
     last = text.strip().splitlines()[-1]
     places = re.findall(r'File "(?:.*/)?([^/"]+)", line (\d+)', text)
     where = f" ({places[-1][0]}:{places[-1][1]})" if places else ""
@@ -70,25 +68,28 @@ def no_interface(kind: str) -> str:
 
 
 def _verdicts_of_nothing(kind: str, rules: list[str]) -> dict[str, Verdict]:
-    """The object has no interface (GT-20); no other rule can be judged."""
+    """The object has no interface; no other rule can be judged."""
     broken = Verdict(
         Outcome.FAIL, expected="an object that exports its memory", actual=no_interface(kind)
     )
-    blocked = Verdict(Outcome.BLOCKED, note="GT-20: the object has no interface")
-    return {**dict.fromkeys(rules, blocked), "GT-20": broken}
+    return _all_by_request(broken, "the object has no interface", rules)
 
 
 def _verdicts_of_raising(result: Result, rules: list[str]) -> dict[str, Verdict]:
-    """`produce` raised instead of returning or declining (GT-20); no other rule can be
-    judged.
-    """
+    """`produce` raised instead of returning or declining; no other rule can be judged."""
     broken = Verdict(
         Outcome.FAIL,
         expected="produce returns an object, or Unsupported(reason)",
         actual=f"produce raised {scrubbed(result.reason)}",
     )
-    blocked = Verdict(Outcome.BLOCKED, note="GT-20: produce raised")
-    return {**dict.fromkeys(rules, blocked), "GT-20": broken}
+    return _all_by_request(broken, "produce raised", rules)
+
+
+def _all_by_request(broken: Verdict, why: str, rules: list[str]) -> dict[str, Verdict]:
+    """The rule on requests fails, and blocks all others."""
+    (request,) = with_role("request")
+    blocked = Verdict(Outcome.BLOCKED, note=f"{request}: {why}")
+    return {**dict.fromkeys(rules, blocked), request: broken}
 
 
 def verdicts_of_death(
@@ -98,7 +99,7 @@ def verdicts_of_death(
     prefix = result.step.partition(":")[0]
     failing = rule_of_step(result.step)
     if prefix == "dp" and plan is not None and plan.dtype_info.dlpack is None:
-        failing = "DP-25"  # an array that DLPack cannot describe must be refused
+        (failing,) = with_role("undescribed")
     broken = Verdict(
         outcome, expected="the process answers and lives on", actual=scrubbed(result.reason)
     )

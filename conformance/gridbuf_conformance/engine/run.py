@@ -1,7 +1,7 @@
 """The state of one run: options, verdicts by rule, failures on record, events.
 
-A rule's outcome is the worst of its verdicts. What a run asks is decided elsewhere: `producer_run` and
-`consumer_run` draw plans, `shrink` makes failures small.
+A rule's outcome is the worst of its verdicts. What a run asks is decided elsewhere: `producer_run`
+and `consumer_run` draw plans, `shrink` makes failures small.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 from ..abi.device import Devices
 from ..info import Observation
 from ..info.values import type_name
-from ..known import KnownFailures
+from ..known import KnownFailures, covered
 from ..known.replays import State, declined_error, pinned_by_rule
 from ..outcomes import Outcome, Verdict
 from ..plan import Plan
@@ -33,8 +33,6 @@ from .driver import Description, Result
 from .results import no_interface, verdicts_of, verdicts_of_death
 from .worker import contained
 from .tally import FINDINGS, Tally
-
-__all__ = ["Run"]
 
 SUITE_NAME = "gridbuf-conformance"
 
@@ -89,7 +87,7 @@ class Run:
     # -- the stream --------------------------------------------------------------------
 
     def restrict(self, scope: Scope) -> None:
-        """Before the start: which rules judge. Those whose text is newer than the chosen editions do not."""
+        """Which rules judge. Those whose text is newer than the chosen editions do not."""
         self._scope = scope
         self._replay_scope = ["--storage"] if scope.storage else []
         self._spec = [f"{name}-{edition}" for name, edition in scope.editions.items()]
@@ -179,9 +177,8 @@ class Run:
         }
 
     def _failure(self, tally: Tally, plan: Plan | None, verdict: Verdict) -> dict[str, Any]:
-        command = ["gridbuf-conformance", "replay", *self.replay_options]
-        command += self._replay_scope
-        command += [self._written, tally.rule.id]
+        command = ["gridbuf-conformance", "replay", *self._replay_scope]
+        command += [*self.replay_options, self._written, tally.rule.id]
         return {
             "plan": plan.to_dict() if plan is not None else None,
             "outcome": str(verdict.outcome),
@@ -247,14 +244,15 @@ class Run:
         return simplest_plan(worker.description.capabilities)
 
     def remember(self, plan: Plan, result: Result) -> None:
-        """Keeps the verdicts of a plan, but not its measurements, which are a hundred kilobytes for each plan."""
+        """Keeps the verdicts of a plan, but not its measurements, which are a hundred kilobytes."""
         self.answers[plan] = Result(result.kind, reason=result.reason)
         self._kinds[result.kind] += 1
         self._unforeseen[result.kind] += plan not in self._pinned
 
     def take_verdict(self, rule: str, plan: Plan | None, verdict: Verdict) -> None:
         """Adds one verdict; a rule that was not selected joins if it kept the others from being
-        judged. A rule that is too new for the chosen editions takes no part, unless the process died or hung.
+        judged. A rule that is too new for the chosen editions takes no part, unless the process
+        died or hung.
         """
         if rule in self._newer and verdict.outcome in _OPINIONS:
             return
@@ -275,7 +273,7 @@ class Run:
             )
 
     def _shown(self, plan: Plan | None) -> dict[str, Any] | None:
-        """The plan in events: one dict for all the events of a plan, because there are many of both."""
+        """The plan in events: one dict for all events of a plan, because there are many of both."""
         if plan is None:
             return None
         if self._last_shown is None or self._last_shown[0] is not plan:
@@ -297,9 +295,15 @@ class Run:
         names = (description.name, self._written)
         if not known.lenient:
             known.require_names(description.side, names)
-        entries = known.concerning(description.side, names, description.version)
         judged = self.tallies.keys() - self._newer
+        entries = known.concerning(description.side, names, description.version)
         entries = [one for one in entries if one.rule in judged]
+        others = [o for o in known.of_target(description.side, names) if o.rule in judged]
+        if others and not entries:
+            self.note(
+                f"known: {description.name} {covered(others)} is covered, "
+                f"{description.version} is installed; the records do not apply"
+            )
         for rule, pinned in pinned_by_rule(entries).items():
             self.tallies[rule].known = pinned
             self._pinned.update(pinned.plans)

@@ -9,23 +9,21 @@ from typing import Any
 
 from ..known import KnownFailures
 from ..plan import Plan
-from ..plan.profiles import profile_of
+from ..plan.profiles import DEFAULT, PLAN_LIMIT_S, profile_of
 from ..render.events import EventLog, Listener
 from ..render.report import Report
 from ..rules import catalogue
 from ..rules.scope import Scope, chosen
 from ..targets import shown
-from .driver import PLAN_LIMIT_S, opened
+from .driver import opened
 from .run import Run
-
-__all__ = ["Options", "patterns", "run_plans", "run_profile"]
 
 
 @dataclass(frozen=True)
 class Options:
     """How a target is judged. The function `check_producer` of the API says what each option is."""
 
-    profile: str = "smoke"
+    profile: str = DEFAULT
     rules: str | Iterable[str] | None = None
     isolate: bool = True
     seed: int | None = None
@@ -64,7 +62,7 @@ def run_profile(kind: type[Run], target: Any, options: Options) -> Report:
 
 
 def run_plans(kind: type[Run], target: Any, plans: Iterable[Plan], options: Options) -> Report:
-    """Judges a target on exactly these plans: nothing is drawn, shrunk or found out first. No Hypothesis.
+    """Judges a target on exactly these plans: draws, shrinks and finds out nothing. No Hypothesis.
 
     The profile is the name of the run in the report.
     """

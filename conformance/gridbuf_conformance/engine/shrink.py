@@ -1,7 +1,7 @@
 """Makes failures small: for each rule that failed, the smallest plan that fails it in the same way.
 
-Every plan is asked at most once, and the number of new ones is bounded, not the time, so that two runs do
-the same.
+Every plan is asked at most once, and the number of new ones is bounded, not the time, so that two
+runs do the same.
 """
 
 from __future__ import annotations
@@ -16,8 +16,6 @@ from ..plan import Plan
 from ..plan.profiles import Profile
 from .run import Run
 from .tally import Tally, weight
-
-__all__ = ["Batch", "ask_rounds", "drawn_batch", "shrink_all"]
 
 _RESET_BUDGET = 16
 
@@ -45,7 +43,9 @@ def drawn_batch(strategy: Any, count: int, seed: int) -> Batch:
 def ask_rounds(
     run: Run, worker: Any, profile: Profile, batches_of: Callable[[int], Sequence[Batch]]
 ) -> None:
-    """Asks the batches of a seed, and shrinks what fails; again with the next seed, until the time of the profile is over."""
+    """Asks the batches of a seed, and shrinks what fails; again with the next seed, until the time
+    of the profile is over.
+    """
     begin, seed = time.monotonic(), run.seed
     while True:
         batches = batches_of(seed)

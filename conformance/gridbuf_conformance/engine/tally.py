@@ -12,8 +12,6 @@ from ..outcomes import FAILED, Outcome, Verdict, worst
 from ..plan import Plan
 from ..rules.catalogue import Rule
 
-__all__ = ["FINDINGS", "Tally", "weight"]
-
 FINDINGS = FAILED | {Outcome.FRAGILE, Outcome.ADVISORY, Outcome.ERROR}
 
 _SHOWN = 3
@@ -70,7 +68,9 @@ class Tally:
         return sum(n for outcome, n in self.outcomes.items() if outcome not in silent)
 
     def smallest_failures(self) -> list[tuple[Plan | None, Verdict]]:
-        """Of each outcome, worst first, the smallest findings: up to three that differ; of those on record, each."""
+        """Of each outcome, worst first, the smallest findings: up to three that differ; of those on
+        record, each.
+        """
         by_outcome: dict[Outcome, list[tuple[Plan | None, Verdict]]] = {}
         for plan, verdict in self.findings.items():
             by_outcome.setdefault(verdict.outcome, []).append((plan, verdict))

@@ -1,13 +1,13 @@
 """The worker: a separate process that imports, calls and measures the producer.
 
-The driver starts it by `COMMAND` as a fresh interpreter (never a fork: no locks, threads or device
+The driver starts it as a fresh interpreter (never a fork: no locks, threads or device
 contexts of the parent come along) with the driver's `sys.path`, and talks to it over one socket:
 messages are JSON with their length before them, one answer for each request. The producer's
 standard output is free for its own use. The worker writes its current step to a shared page
 (`steps`), which outlives it.
 
-The worker does not judge: it answers with its observations. `serve` is the whole loop; `answer` is the
-same for the path without isolation.
+The worker does not judge: it answers with its observations. `serve` is the whole loop; `answer` is
+the same for the path without isolation.
 """
 
 from __future__ import annotations
@@ -36,48 +36,51 @@ from ..plan.producer import Capabilities, is_declined, python_view
 from ..targets import CannotLoad, Target, WrongSide, load, loading
 from .messages import receive, send
 
-__all__ = ["COMMAND", "answer", "contained", "describe", "devices_of", "serve", "settle", "system"]
-
-COMMAND = (
-    "import json, sys; setup = json.loads(sys.argv.pop(1)); sys.path[:] = setup.pop('path'); "
-    "from gridbuf_conformance.engine.worker import serve; serve(**setup)"
-)
-"""What the worker's interpreter runs: it takes the driver's import path before anything is
-imported.
-"""
-
 _PR_SET_PDEATHSIG = 1
 
 
 def serve(socket_fd: int, slot_fd: int, target: dict[str, Any]) -> None:
     """Loads the producer, then answers requests until the driver closes the socket."""
-    settle()
-    channel = socket.socket(fileno=socket_fd)
-    os.set_inheritable(socket_fd, False)
-    steps.share(mmap.mmap(slot_fd, steps.SLOT_BYTES))
-    steps.enter("import")
+    channel = connected(socket_fd, slot_fd)
+    steps.enter(steps.Stage.IMPORT)
     try:
         producer = load(Target(**target))
         devices = devices_of(producer)
-        send(channel, {"kind": "loaded", **describe(producer)})
+        send(channel, {"kind": "loaded", **describe(producer), "number": 0})
     except CannotLoad as error:
         kind = "wrong_side" if isinstance(error, WrongSide) else "cannot_load"
-        send(channel, {"kind": kind, "reason": str(error)})
+        send(channel, {"kind": kind, "reason": str(error), "number": 0})
         return
     from .. import measure  # noqa: F401 (loaded now, so that no plan's time limit pays for it)
 
+    answer_all(channel, lambda request: to_json(answer(producer, request, devices)))
+
+
+def connected(socket_fd: int, slot_fd: int) -> socket.socket:
+    """The socket of the driver, in a process that is ready to die."""
+    _settle()
+    channel = socket.socket(fileno=socket_fd)
+    os.set_inheritable(socket_fd, False)
+    steps.share(mmap.mmap(slot_fd, steps.SLOT_BYTES))
+    return channel
+
+
+def answer_all(
+    channel: socket.socket, answered: Callable[[dict[str, Any]], dict[str, Any]]
+) -> None:
+    """Answers requests until the driver closes the socket."""
     gc.collect()
     gc.freeze()  # loaded modules stay: collections during a measurement need not scan them
-    steps.enter("idle")
+    steps.enter(steps.Stage.IDLE)
     while (request := receive(channel)) is not None:
         number = request.pop("number")
-        message = contained(lambda: to_json(answer(producer, request, devices)))  # noqa: B023 (called at once)
+        message = contained(lambda: answered(request))  # noqa: B023 (called at once)
         send(channel, {**message, "number": number})
-        steps.enter("idle")
-    steps.enter("exit")
+        steps.enter(steps.Stage.IDLE)
+    steps.enter(steps.Stage.EXIT)
 
 
-def settle() -> None:
+def _settle() -> None:
     """A crash here must be cheap, leave a trace, and never take the driver with it."""
     faulthandler.enable(open(os.dup(2), "wb", buffering=0), all_threads=False)  # noqa: SIM115
     import resource  # not on Windows, where no worker starts
@@ -130,7 +133,7 @@ def _description(name: str, version: str, capabilities: Capabilities) -> dict[st
 
 
 def devices_of(producer: Any) -> Devices:
-    """The way to the producer's device memory: by its own table if it has one, else by the CUDA driver.
+    """The way to the producer's device memory: its own table if it has one, else the CUDA driver.
 
     Raises CannotLoad for a table that cannot be had or read.
     """
@@ -143,7 +146,9 @@ def devices_of(producer: Any) -> Devices:
 
 
 def contained(call: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """The answer of a function, or an "error" with the traceback of what it raised: what is under test may raise anything."""
+    """The answer of a function, or an "error" with the traceback of what it raised: what is under
+    test may raise anything.
+    """
     try:
         return call()
     except KeyboardInterrupt:
@@ -179,7 +184,7 @@ def _produce_and_observe(
         devices=devices,
         **ways,
     )
-    steps.enter("teardown")
+    steps.enter(steps.Stage.TEARDOWN)
     del made, product
     return {"kind": "observation", "observation": observation}
 
@@ -194,14 +199,15 @@ def _consume(consumer: Consumer, request: dict[str, Any], devices: Devices) -> d
 
 
 def _produce(producer: Any, plan: Plan) -> tuple[Any, dict[str, Any]] | dict[str, Any]:
-    """The object, and what the producer says of its objects; or the message that says why there is none."""
-    steps.enter("produce")
+    """The object, and what the producer says of its objects; or a message that says why not."""
+    steps.enter(steps.Stage.PRODUCE)
     try:
         made = producer.produce(plan)
         ways = {
             "apply_view": getattr(producer, "apply_view", python_view),
             "on_stream": getattr(producer, "on_stream", None),
             "has_memory": bool(getattr(producer, "has_memory", True)),
+            "exports_move": bool(getattr(producer, "exports_move", False)),
         }
     except NoContent:
         return {"kind": "unsupported", "reason": "it makes no array without content"}
@@ -216,7 +222,7 @@ def _produce(producer: Any, plan: Plan) -> tuple[Any, dict[str, Any]] | dict[str
 
 def _again(producer: Any, plan: Plan) -> Callable[[], Any]:
     def again() -> Any:
-        steps.enter("again")
+        steps.enter(steps.Stage.AGAIN)
         return producer.produce(plan)
 
     return again

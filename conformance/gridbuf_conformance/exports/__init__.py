@@ -6,18 +6,17 @@ exporters in pure Python and `ctypes` that hold to the published texts to the le
 by exactly one property. An `Export` is the plan of one case. Three ideas make it up:
 
 - `memory.Block`: the array of the plan in separate pages, between inaccessible pages;
-- an `Interface` (one module each): how that memory is described to a consumer, and the observations of the
-  consumer meanwhile (keywords, deleters, releases);
+- an `Interface` (one module each): how that memory is described to a consumer, and the observations
+  of the consumer meanwhile (keywords, deleters, releases);
 - a `Variant`: the property in which the description differs from the plain one, with the rules that
   it is about and what a consumer may make of it.
 
-A new interface is a module that defines `INTERFACES`, and its name in `MODULES`.
+A new interface is a module `exports` in the folder of the interface, with a tuple `INTERFACES`.
 """
 
 from __future__ import annotations
 
 from .export import (
-    MODULES,
     PLAIN,
     Export,
     Interface,
@@ -33,7 +32,6 @@ from .export import (
 from .memory import Block
 
 __all__ = [
-    "MODULES",
     "PLAIN",
     "Block",
     "Interface",

@@ -1,15 +1,13 @@
 """The numbers of a printed array: nested lists of their texts.
 
-Libraries print arrays in their own ways. Only the innermost facts are used: brackets nest as the axes do, and numbers
-are separated by commas or blanks. Text of any other form has no values here.
+Libraries print arrays in their own ways. Only the innermost facts are used: brackets nest as the
+axes do, and numbers are separated by commas or blanks. Text of any other form has no values here.
 """
 
 from __future__ import annotations
 
 import re
 from typing import Any
-
-__all__ = ["tolerance_of", "values"]
 
 _TOKEN = re.compile(r"[\[\]]|[^\s,\[\]]+")
 _SHAPE = re.compile(r"\w\[[^\[\]]*\]")
@@ -20,8 +18,8 @@ _NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?$|True$|False$|nan$|
 def values(text: str) -> list[Any] | None:
     """The last group of brackets in a text as nested lists of texts.
 
-    None where the group has parts that are not numbers, such as the dots of an abbreviation. Words around the
-    group, such as a shape or the name of the type, are ignored.
+    None where the group has parts that are not numbers, such as the dots of an abbreviation. Words
+    around the group, such as a shape or the name of the type, are ignored.
     """
     found: list[Any] | None = None
     stack: list[list[Any]] = []

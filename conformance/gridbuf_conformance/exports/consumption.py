@@ -13,13 +13,12 @@ from itertools import product
 from math import prod
 
 from ..abi import elements
-from ..abi.descriptors import Descriptor, descriptors_of, sample_indices
+from ..abi.descriptors import Descriptor, sample_indices
+from ..interfaces.descriptors import descriptors_of
 from ..abi.elements import Element
 from ..info import ArrayInfo, ConsumptionInfo, ErrorInfo, ExportInfo
 from ..plan import Plan
 from . import Export, expected_values
-
-__all__ = ["Consumption"]
 
 _UNCLEAN = {
     "SystemError": "an exception was lost on the way",
@@ -121,7 +120,8 @@ class Consumption:
     def _mistake_of_looks(self) -> tuple[str, str] | None:
         """The first look at the result, with its library's own eyes, that shows another array.
 
-        A library may choose another type for a copy (`_is_converted`). Then its numbers are not compared.
+        A library may choose another type for a copy (`_is_converted`). Then its numbers are not
+        compared.
         """
         if any(map(self._is_converted, self.arrays.values())):
             return None
@@ -161,7 +161,7 @@ class Consumption:
         return None
 
     def _leads_nowhere(self, array: Descriptor) -> bool:
-        """Whether the elements are said to be in host memory, and not in memory that the exporter closed."""
+        """Whether the elements are said to be in host memory that the exporter has not closed."""
         is_host = array.is_host and not (array.is_empty or array.is_indirect)
         return is_host and not self._lies_in_block(array)
 
@@ -183,8 +183,8 @@ class Consumption:
     def _mistake_of_bytes(self, name: str, array: Descriptor) -> tuple[str, str] | None:
         """The same for a consumer that turns everything into one dimension: contents alone count.
 
-        Row-major, or in the order of memory: a consumer that asks for contiguous memory of any order
-        is given just that.
+        Row-major, or in the order of memory: a consumer that asks for contiguous memory of any
+        order is given just that.
         """
         shape = self.export.view_map.shape
         count = prod(shape) * self.export.itemsize

@@ -13,8 +13,6 @@ from typing import Any
 from ..plan import Plan
 from .export import PLAIN, Export, Interface, Variant, export_of
 
-__all__ = ["adapted", "drawn", "first_exports", "listed"]
-
 _FIRST_DTYPES = ("float64", "float32", "uint8")
 _LISTED_PLANS: tuple[dict[str, Any], ...] = (
     {},
@@ -50,7 +48,8 @@ def listed(
 ) -> list[Export]:
     """Every element type plainly, the arrays where consumers go wrong, and each variant simply.
 
-    With `rules`, only exports that say something of one of them; `threads` as in `profiles.Profile`.
+    With `rules`, only exports that say something of one of them; `threads` as in
+    `profiles.Profile`.
     """
     can = interface.capabilities
     dtypes = [{"dtype": name, "shape": (3,), "fill": 20} for name in can.dtypes or ()]
@@ -92,8 +91,8 @@ def drawn(
 ) -> Iterator[tuple[str, Any]]:
     """(kind, strategy of exports) for each kind of plan: "general", "boundary" and "rank".
 
-    Half of the exports are plain: what arrays a consumer takes is a larger question than each variant.
-    `rules` and `threads` as in `listed`.
+    Half of the exports are plain: what arrays a consumer takes is a larger question than each
+    variant. `rules` and `threads` as in `listed`.
     """
     from hypothesis import strategies as st
 

@@ -1,4 +1,4 @@
-"""The numbers that a look at a result must show (`measure.eyes`): the values of the plan's elements."""
+"""The numbers that a look at a result must show (`measure.eyes`): the values of the plan."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from ..info import LookInfo
 from ..plan import Plan
 from . import Export
 from .array_repr import tolerance_of
-
-__all__ = ["can_be_compared", "mistake", "number"]
 
 _ELEMENTS_LIMIT = 256
 _PRINTED = "repr(x)"
@@ -36,7 +34,7 @@ def can_be_compared(export: Export) -> bool:
 
 
 def mistake(export: Export, name: str, look: LookInfo) -> tuple[str, str] | None:
-    """(expected, actual) of the first difference between a look and the plan; None if there is none to see."""
+    """(expected, actual) of the first difference between a look and the plan; None if none."""
     if look.died is not None:
         return f"values, by {name}", f"the process died of {look.died}"
     shape = list(export.view_map.shape)
@@ -54,7 +52,7 @@ def mistake(export: Export, name: str, look: LookInfo) -> tuple[str, str] | None
 
 
 def number(plan: Plan, raw: bytes) -> Number | None:
-    """The value of the bytes of one element of a plan; None if Python has no number for its type."""
+    """The value of the bytes of an element of a plan; None if Python has no such number."""
     kind = plan.dtype_info
     is_little = (sys.byteorder == "little") == (plan.byteorder == "native")
     if kind.kind == "b":
@@ -73,7 +71,7 @@ def number(plan: Plan, raw: bytes) -> Number | None:
 
 
 def _is_bits(export: Export, index: tuple[int, ...], text: str) -> bool:
-    """Whether a text is the bits of a bfloat16: libraries without numbers for that type show uint16."""
+    """Whether a text is a bfloat16's bits: libraries without numbers for it show uint16."""
     raw = export.viewed_element_bytes(index)
     return export.dtype_info.name == "bfloat16" and text == str(int.from_bytes(raw, sys.byteorder))
 

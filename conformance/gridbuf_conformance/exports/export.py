@@ -1,11 +1,12 @@
-"""What an export is: the plan of one case for a consumer, its interface, its variant, and the interfaces there are.
+"""Exports: the plan of one case for a consumer, its interface, its variant; all interfaces.
 
-An `Export` is a `Plan` with one key more. The keys of a plan say what memory is exported (shape, element type,
-read-only, the content) and, by `views`, the order of its elements: reversed axes have negative strides, broadcast
-ones stride 0. The key `export` says through which interface, and with which variant.
+An `Export` is a `Plan` with one key more. The keys of a plan say what memory is exported (shape,
+element type, read-only, the content) and, by `views`, the order of its elements: reversed axes have
+negative strides, broadcast ones stride 0. The key `export` says through which interface, and with
+which variant.
 
-A variant is one property: a NULL where a pointer may be, an unknown type code, a keyword that an old
-producer does not take. It names the rules that its exports are about (the first of them fails
+A variant is one property: a NULL where a pointer may be, an unknown type code, a keyword that an
+old producer does not take. It names the rules that its exports are about (the first of them fails
 if the consumer dies) and what the texts allow a consumer to make of it:
 
 - "right": the export is legal, and a consumer that takes the plain form of the same array must take
@@ -20,7 +21,6 @@ says why a plan does not.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -28,29 +28,11 @@ from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
 from ..info import ExportInfo
+from ..interfaces import modules
 from ..plan import UNTOUCHED_FROM_BYTES, Plan
 from ..plan.producer import Capabilities
 from . import plans
 from .memory import Block
-
-__all__ = [
-    "EXPECTATIONS",
-    "MODULES",
-    "PLAIN",
-    "Export",
-    "Interface",
-    "ObservedExport",
-    "Variant",
-    "export_of",
-    "fits",
-    "interface_of",
-    "interfaces",
-    "plan_of_dict",
-    "strided",
-    "variant_of",
-    "variants_about",
-    "variants_of",
-]
 
 PLAIN = "plain"
 EXPECTATIONS = ("right", "right-or-error", "error")
@@ -87,10 +69,12 @@ class Variant:
     export a consumer must have taken before a refusal of this one counts ("right" only).
     `described` turns the shape of the array into the described shape, if they differ;
     `is_retyped` says that the elements are said to be of another type of the same size.
-    `is_robust`: no text demands that a consumer takes or refuses the export; on it, the first rule has the
-    level ROBUST. `compared`: the plain export is made in any case, for checks that compare the two.
-    `threads`: so many threads call the consumer with the exporter at the same time; 0 for plain calls, of which there are
-    `calls`. All results are kept until the last call has returned.
+    `is_robust`: no text demands that a consumer takes or refuses the export; on it, the first rule
+    has the level ROBUST. `may_be_refused`: no text says that a consumer must take it: a clean
+    refusal is an advisory, a wrong result a failure. `compared`: the plain export is made in any
+    case, for checks that compare the two. `threads`: so many threads call the consumer with the
+    exporter at the same time; 0 for plain calls, of which there are `calls`. All results are kept
+    until the last call has returned.
     `bend` edits what the interface hands out; its arguments are those that the interface passes.
 
     Raises ValueError for an expectation that there is not, and for no rules.
@@ -107,6 +91,7 @@ class Variant:
     is_retyped: bool = False
     compared: bool = False
     is_robust: bool = False
+    may_be_refused: bool = False
     threads: int = 0
     calls: int = 1
     bend: Callable[..., None] = _unbent
@@ -125,7 +110,8 @@ _Kind = TypeVar("_Kind", bound=Variant)
 def variants_of(kind: type[_Kind], seen: tuple[str, ...], **defaults: Any) -> Callable[..., _Kind]:
     """The function that makes an interface's variants.
 
-    `seen` are the rules that are judged on each consumer that takes an export; `defaults` are for the variant.
+    `seen` are the rules that are judged on each consumer that takes an export; `defaults` are for
+    the variant.
     """
 
     def make(
@@ -206,8 +192,10 @@ class Interface:
     to take before this one is asked of it, because the texts then ask it to take this one as well:
     "dlpack" is that of "dlpack-legacy". With None, whether it is taken is found out, and a refusal
     of its simplest export is not a failure, unless the consumer is documented to take it: then
-    `taken_rule` fails. `shifts`: by variant, how many bytes its memory is off its
-    alignment. `unavailable` says why this machine cannot export through it at all; empty where it can.
+    `taken_rule` fails. `plain_rules`: the rules of plain exports with "complex" or "swapped"
+    numbers, "records" or "strides". `shifts`: by variant, how many bytes its memory is off its
+    alignment. `unavailable` says why this machine cannot export through it at all; empty where it
+    can.
     """
 
     name: str
@@ -217,7 +205,9 @@ class Interface:
     make: Callable[[Export, Block], ObservedExport]
     listed: tuple[Variant, ...]
     taken_rule: str
+    position: int
     base: str | None = None
+    plain_rules: Mapping[str, str] = field(default_factory=dict)
     shifts: Mapping[str, int] = field(default_factory=dict)
     unavailable: Callable[[], str] = _always_there
     variants: Mapping[str, Variant] = field(init=False, compare=False)
@@ -237,33 +227,20 @@ class Interface:
         return self.name if variant == PLAIN else f"{self.name}:{variant}"
 
 
-MODULES: tuple[str, ...] = (
-    "dlpack",
-    "dlpack_exchange",
-    "array_interface",
-    "array_struct",
-    "buffer_variants",
-    "cuda_interface",
-    "data_interface",
-    "several",
-)
-"""The modules of this package that define `INTERFACES`, in the order in which they are exported."""
-
-
 @cache
 def interfaces() -> MappingProxyType[str, Interface]:
-    """All interfaces by name."""
+    """All interfaces by name, by their `position`."""
+    listed = [interface for module in modules("exports") for interface in module.INTERFACES]
     found: dict[str, Interface] = {}
-    for name in MODULES:
-        for interface in importlib.import_module(f"{__package__}.{name}").INTERFACES:
-            if interface.name in found:
-                raise ValueError(f"{interface.name!r} is defined twice; give one another name")
-            found[interface.name] = interface
+    for interface in sorted(listed, key=lambda interface: interface.position):
+        if interface.name in found:
+            raise ValueError(f"{interface.name!r} is defined twice; give one another name")
+        found[interface.name] = interface
     return MappingProxyType(found)
 
 
 def split(written: str) -> tuple[str, str]:
-    """ "dlpack:byte-offset" as its interface and its variant; without a colon the variant is plain."""
+    """ "dlpack:byte-offset" as interface and variant; without a colon the variant is plain."""
     name, _, variant = written.partition(":")
     return name, variant or PLAIN
 
@@ -333,7 +310,7 @@ class Export(Plan):
 
     @property
     def kind(self) -> str:
-        """The kind of the export, with the unusual properties of its array: one of them causes a crash."""
+        """The export's kind, and its array's unusual properties: one of them causes a crash."""
         view = self.view_map
         steps = [step for extent, step in zip(view.shape, view.steps) if extent > 1]
         marks = {
@@ -348,7 +325,7 @@ class Export(Plan):
 
     @property
     def control(self) -> Export | None:
-        """The plain export that a consumer must have taken before a refusal or wrong result of this one counts.
+        """The plain export that a consumer must take before its failure on this one counts.
 
         None for the plain export of a plain array of numbers through an interface without a base.
         """

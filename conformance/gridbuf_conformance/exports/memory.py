@@ -17,8 +17,6 @@ from math import prod
 from ..abi.pages import Pages
 from ..plan import Plan
 
-__all__ = ["OUTSIDE", "Block"]
-
 OUTSIDE = 0xA5
 """What the bytes around an array hold; the plans' content has no byte above 0x7b (`dtypes`), long
 doubles apart."""

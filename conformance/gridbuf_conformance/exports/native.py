@@ -6,9 +6,9 @@ exception that is in flight; a consumer that did nothing wrong would then fail w
 So the deleter is a few bytes of machine code that adds one to a number behind the struct; the
 release of a buffer also closes the memory's pages if it was told to. A second deleter also releases
 a Python object, as the example in DLPack's Python specification does: it acquires the GIL, and the
-object's finalizer is Python code, around which CPython keeps an exception. They are written for Linux
-on x86-64 and aarch64 (`machine_code`); elsewhere `ctypes` has to do, and what depends on it is not
-judged there (`IS_NATIVE`).
+object's finalizer is Python code, around which CPython keeps an exception. They are written for
+Linux on x86-64 and aarch64 (`machine_code`); elsewhere `ctypes` has to do, and what depends on it
+is not judged there (`IS_NATIVE`).
 """
 
 from __future__ import annotations
@@ -19,24 +19,14 @@ from typing import NamedTuple
 
 from ..abi.libraries import c_function, python_api
 from ..abi.machine_code import MACHINE, call, code_pages, unless_zero, words
-from ..abi.pybuffer import PyBuffer
-
-__all__ = [
-    "IS_NATIVE",
-    "Frame",
-    "Ledger",
-    "ViewFrame",
-    "deleter_address",
-    "python_deleter_address",
-    "release_function",
-]
+from ..interfaces.buffer_protocol.pybuffer import PyBuffer
 
 ROOM_BYTES = 128
 
 
 class Frame(ctypes.Structure):
-    """Room for one managed tensor's struct, how often its deleter was called, and the reference that the
-    second deleter releases (or NULL)."""
+    """Room for one managed tensor's struct, how often its deleter was called, and the reference
+    that the second deleter releases (or NULL)."""
 
     _fields_ = [
         ("room", ctypes.c_ubyte * ROOM_BYTES),

@@ -11,28 +11,6 @@ from typing import Any
 
 from ..plan import Plan
 
-__all__ = [
-    "broadcast",
-    "dense",
-    "empty",
-    "empty_misfit",
-    "filled",
-    "not_dense_misfit",
-    "not_empty_misfit",
-    "numbers",
-    "of_dtype",
-    "of_ndim",
-    "plain",
-    "readonly",
-    "reversed_axis",
-    "simple",
-    "solid",
-    "stepped",
-    "swapped",
-    "widened",
-    "zero_dim",
-]
-
 
 def simple(plan: Plan, **changes: Any) -> Plan:
     """The plan without views, layout, alignment, names and halo, and with other keys changed."""

@@ -60,8 +60,8 @@ class ErrorInfo:
 class Value:
     """A Python value with its type as a tag, because the rules turn on it (`values.describe`).
 
-    `t` is "int", "bool", "str", "float", "bytes" (with `value`), "none", "tuple" or "list" (with `items`
-    and `length`), "dict" (with `keys`), "error", or "other", with the name of its `type`.
+    `t` is "int", "bool", "str", "float", "bytes" (with `value`), "none", "tuple" or "list" (with
+    `items` and `length`), "dict" (with `keys`), "error", or "other", with the name of its `type`.
     """
 
     t: str
@@ -104,7 +104,7 @@ class ViewInfo:
 
 @dataclass
 class RequestInfo:
-    """One buffer request: the `view` that was granted, or the refusal and whether `view.obj` is NULL."""
+    """A buffer request: the granted `view`, or the refusal and whether `view.obj` is NULL."""
 
     view: ViewInfo | None = None
     error: ErrorInfo | None = None
@@ -167,8 +167,8 @@ class TensorInfo:
 class CapsuleInfo(TensorInfo):
     """One answer of `__dlpack__`, or of a function of the exchange table.
 
-    `deleter` is "NULL", "executable" or "not executable"; None where no struct could be read. The fields
-    from `result` on are those of the exchange table's calls.
+    `deleter` is "NULL", "executable" or "not executable"; None where no struct could be read. The
+    fields from `result` on are those of the exchange table's calls.
     """
 
     error: ErrorInfo | None = None
@@ -199,7 +199,7 @@ class CapsuleInfo(TensorInfo):
 
 @dataclass
 class DeviceInfo:
-    """`__dlpack_device__()` asked twice; `integers` where both entries are ints or such Enum members."""
+    """`__dlpack_device__()` asked twice; `integers`: both entries are ints or such Enums."""
 
     error: ErrorInfo | None = None
     first: Value = field(default_factory=lambda: NONE)
@@ -300,8 +300,8 @@ class MethodInfo:
 
 @dataclass
 class ReleaseInfo:
-    """How an own `__release_buffer__` takes being called: the types that it raised, and the type of the
-    exception that was in flight afterwards."""
+    """How an own `__release_buffer__` takes being called: the types that it raised, and the type of
+    the exception that was in flight afterwards."""
 
     raised: list[str] = field(default_factory=list)
     in_flight: str | None = None
@@ -309,7 +309,7 @@ class ReleaseInfo:
 
 @dataclass
 class PythonBufferInfo:
-    """`memoryview(obj)`, a released memoryview, `__release_buffer__`, and `__buffer__` by request."""
+    """`memoryview(obj)`, also released; `__release_buffer__`, and `__buffer__` by request."""
 
     memoryview: MethodInfo = field(default_factory=MethodInfo)
     after_release: MethodInfo | None = None
@@ -319,7 +319,7 @@ class PythonBufferInfo:
 
 @dataclass
 class PointerInfo:
-    """The driver's answer on an address: device type and id of DLPack, and whether the device can access it."""
+    """The driver on an address: DLPack's device type and id, and whether the device has access."""
 
     type: int = 0
     id: int = 0
@@ -349,8 +349,8 @@ class StreamInfo:
 class ArrayInfo:
     """Everything measured of one array. `error` says why there is none.
 
-    `main` is the DLPack export that was held, `dlpack` every other call, `walk` the sampled elements by
-    interface, `late` whether device content changed once the device was at rest.
+    `main` is the DLPack export that was held, `dlpack` every other call, `walk` the sampled
+    elements by interface, `late` whether device content changed once the device was at rest.
     """
 
     type: str = ""

@@ -18,7 +18,7 @@ __all__ = [
 
 @dataclass
 class TensorCounts:
-    """What became of one tensor that an exporter handed out; `name` and `armed` while its capsule is held."""
+    """What became of a tensor that was handed out; `name` and `armed` while its capsule is held."""
 
     versioned: bool = False
     deleter: bool = False
@@ -33,7 +33,8 @@ class TensorCounts:
 class ExportInfo:
     """The observations of one exporter up to one moment; an interface fills the fields that it has.
 
-    `calls` are the keywords of each `__dlpack__` call, `free` says whether the memory was given back.
+    `calls` are the keywords of each `__dlpack__` call, `free` says whether the memory was given
+    back.
     """
 
     calls: list[dict[str, Value]] = field(default_factory=list)
@@ -56,8 +57,9 @@ class ExportInfo:
 
 @dataclass
 class LookInfo:
-    """One look at a result with its library's own eyes (`measure.eyes`): the shape and the texts of the sampled
-    numbers, or the signal of which the process died. All None: nothing was to be seen."""
+    """One look at a result with its library's own eyes (`measure.eyes`): the shape and the texts of
+    the sampled numbers, or the signal of which the process died. All None: nothing was to be seen.
+    """
 
     shape: list[int] | None = None
     values: list[str] | None = None
@@ -76,10 +78,11 @@ class CallInfo:
 class ConsumptionInfo:
     """One call of a consumer: what it raised or returned, and what the exporter saw.
 
-    `returned`: when the call ended; `kept`: when the suite had dropped the exporter, and the result lived;
-    `after`: when the result was gone, too. `block` is the memory's (low, high). `looks`: the result as its own
-    library sees it. `keywords`: the arguments of the call beyond the exporter. `calls`: of several threads, each;
-    the other fields are then about the first one that took the export.
+    `returned`: when the call ended; `kept`: when the suite had dropped the exporter, and the result
+    lived; `after`: when the result was gone, too. `block` is the memory's (low, high). `looks`: the
+    result as its own library sees it. `keywords`: the arguments of the call beyond the exporter.
+    `calls`: of several threads, each; the other fields are then about the first one that took the
+    export.
     """
 
     error: ErrorInfo | None = None

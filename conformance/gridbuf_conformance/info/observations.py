@@ -52,7 +52,8 @@ class GrowthInfo:
 class CapsuleLifeInfo:
     """Counted calls of deleters, and what repetition leaves behind; None where it was not tried.
 
-    `again` says what a later call of `__dlpack__` returned in place of a new capsule; nothing else is known then.
+    `again` says what a later call of `__dlpack__` returned in place of a new capsule; nothing else
+    is known then.
     """
 
     again: str = ""
@@ -109,7 +110,9 @@ class LifeInfo:
 
 @dataclass
 class RaceInfo:
-    """What each of several threads read at the same time, and `LifeInfo.resizes` after they had given everything back."""
+    """What each of several threads read at the same time, and `LifeInfo.resizes` after they had
+    given everything back.
+    """
 
     infos: list[ArrayInfo] = field(default_factory=list)
     resizes: dict[str, dict[str, ResizeInfo]] = field(default_factory=dict)
@@ -117,7 +120,7 @@ class RaceInfo:
 
 @dataclass
 class PendingInfo:
-    """Whether each way out of an object with pending work gave the bytes of that work (`streams`)."""
+    """Whether each way out of an object with pending work gave that work's bytes (`streams`)."""
 
     error: str | None = None
     seen: dict[str, bool | None] = field(default_factory=dict)
@@ -146,14 +149,16 @@ INTERFACE_ATTRIBUTES = (
 class Observation:
     """All that was measured of one product: it, its views, a second product, and their life.
 
-    `gt4py` holds GT4Py's attributes by name. `live` marks an object without a plan, `has_memory` is False where the
-    producer says that its objects have no memory to export.
+    `gt4py` holds GT4Py's attributes by name. `live` marks an object without a plan, `has_memory` is
+    False where the producer says that its objects have no memory to export, `exports_move` where it
+    says that each export is another array.
     """
 
     type: str
     map_known: bool
     live: bool
     has_memory: bool = True
+    exports_move: bool = False
     root: ArrayInfo = field(default_factory=ArrayInfo)
     repeated: list[ArrayInfo] = field(default_factory=list)
     gt4py: dict[str, Value] = field(default_factory=dict)

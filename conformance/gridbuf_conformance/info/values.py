@@ -1,8 +1,9 @@
-"""Python values as info: what a getter returned, in a form that survives JSON without losing its type.
+"""Python values as info: what a getter returned, in a form that survives JSON with its type.
 
-`describe` tags each value with its type, because the rules turn on it: a list is not a tuple, a bool is not
-an int, a NumPy integer is not a Python one. It calls no method of the value, which may belong to a subclass.
-`attempt` runs a producer's code and turns what it raises into info. No text that could hold an address is kept.
+`describe` tags each value with its type, because the rules turn on it: a list is not a tuple, a
+bool is not an int, a NumPy integer is not a Python one. It calls no method of the value, which may
+belong to a subclass. `attempt` runs a producer's code and turns what it raises into info. No text
+that could hold an address is kept.
 """
 
 from __future__ import annotations
@@ -14,20 +15,18 @@ from typing import Any
 
 from .arrays import NONE, ErrorInfo, Value
 
-__all__ = ["attempt", "describe", "error_info", "has", "text_of", "type_name"]
-
 _DEPTH_LIMIT = 8
 _LENGTH_LIMIT = 256
 _TEXT_LIMIT = 200
 _INT_BITS_LIMIT = 192
-"""Python refuses to write integers of more than 4300 digits; sums and products of these are shorter."""
+"""Python does not write integers over 4300 digits; sums and products of these are shorter."""
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{4,}|\b\d{12,}\b")
 _QUALNAME = vars(type)["__qualname__"]
 _SCALARS = {int: "int", bool: "bool", str: "str", float: "float"}
 
 
 def describe(value: Any, depth: int = 0) -> Value:
-    """The value with its tag; anything unknown is "other" with its type's name and whether it is callable."""
+    """The tagged value; anything unknown is "other" with its type and whether it is callable."""
     kind = type(value)
     if value is None:
         return NONE
@@ -63,7 +62,7 @@ def text_of(error: BaseException) -> str:
 
 
 def error_info(error: BaseException) -> ErrorInfo:
-    """An exception as info: its type, the names of all its bases, and its text without addresses."""
+    """An exception as info: its type, the names of its bases, its text without addresses."""
     return ErrorInfo(
         type(error).__name__,
         [base.__name__ for base in type(error).__mro__],
@@ -74,7 +73,8 @@ def error_info(error: BaseException) -> ErrorInfo:
 def attempt(call: Callable[[], Any]) -> tuple[Any, ErrorInfo | None]:
     """(result, None), or (None, info on what `call` raised).
 
-    KeyboardInterrupt propagates: it comes from the user. SystemExit and similar exceptions are a failure of the producer.
+    KeyboardInterrupt propagates: it comes from the user. SystemExit and similar exceptions are a
+    failure of the producer.
     """
     try:
         return call(), None

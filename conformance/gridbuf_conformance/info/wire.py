@@ -1,6 +1,7 @@
 """Info as JSON and back.
 
-`encode` and `decode` are taken when this module is imported: what is under test may replace the functions of `json`.
+`encode` and `decode` are taken when this module is imported: what is under test may replace the
+functions of `json`.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ def to_json(info: Any) -> Any:
 
 
 def from_json(kind: Callable[..., _T], raw: Mapping[str, Any]) -> _T:
-    """The info of a class that `to_json` wrote; raises TypeError for a field that the class has not."""
+    """The info of a class that `to_json` wrote; raises TypeError for a field that it lacks."""
     readers = _readers(kind)
     return kind(
         **{

@@ -1,4 +1,4 @@
-"""Known failures: the records of a file, what their replays come to in a run, and how a file is updated."""
+"""Known failures: the records of a file, the results of their replays, and the file's update."""
 
 from .records import (
     KEYS,
@@ -8,6 +8,7 @@ from .records import (
     KnownError,
     KnownFailures,
     alike,
+    covered,
     parse,
     plan_of,
     read,
@@ -22,6 +23,7 @@ __all__ = [
     "KnownError",
     "KnownFailures",
     "alike",
+    "covered",
     "parse",
     "plan_of",
     "read",

@@ -9,11 +9,9 @@ from ..text import clean, plural
 from .edit import Changes
 from .records import Known
 
-__all__ = ["print_changes"]
-
 
 def print_changes(changes: Changes, path: str, console: Console) -> None:
-    """Prints one line for each removed, changed or added record, then the file and the remaining work."""
+    """Prints a line for each removed, changed or added record, the file, and the work left."""
     printer = Printer(console)
     for word, style, entries in (
         ("removed", "green", changes.removed),
@@ -28,7 +26,8 @@ def print_changes(changes: Changes, path: str, console: Console) -> None:
     unexplained = sum(not known.reason for known in changes.added)
     if unexplained:
         printer.line(
-            f"Say why in the {plural(unexplained, 'empty reason')}, and add a link to where it is tracked."
+            f"Say why in the {plural(unexplained, 'empty reason')}, "
+            "and add a link to where it is tracked."
         )
     if changes.changed:
         printer.line("Changed records fail in another way than before: read their reasons again.")

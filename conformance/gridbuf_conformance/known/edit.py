@@ -1,9 +1,10 @@
-"""`known --update`: brings a file of known failures up to what runs found, and leaves the rest of it alone.
+"""`known --update`: brings a file of known failures up to date, and leaves the rest of it alone.
 
-The file belongs to people: comments, order, reasons and links are theirs. So its text is edited record by
-record and never rewritten. What passes is cut out, with the comment lines right above it; what fails
-otherwise than recorded gets new values of `outcome` and `actual`; new failures are appended with an empty `reason`
-that a person fills in (until then every run notes that it is missing).
+The file belongs to people: comments, order, reasons and links are theirs. So its text is edited
+record by record and never rewritten. What passes is cut out, with the comment lines right above it;
+what fails otherwise than recorded gets new values of `outcome` and `actual`; new failures are
+appended with an empty `reason` that a person fills in (until then every run notes that it is
+missing).
 """
 
 from __future__ import annotations
@@ -27,18 +28,17 @@ from ..targets import Target
 from .records import Known, KnownError, parse, plan_of
 from .replays import State
 
-__all__ = ["Changes", "changes_by", "edited", "update"]
-
 _MAX_ACTUAL_CHARS = 200
 _HEADER = re.compile(r"[ \t]*\[\[[ \t]*known[ \t]*\]\]")
 _NEW_FILE = """\
-# Failures on record, for `gridbuf-conformance check --known`. Each needs a reason, and a link where there is one.
+# Failures on record, for `gridbuf-conformance check --known`. Each needs a reason, and a link where
+# there is one.
 """
 
 
 @dataclass
 class Changes:
-    """What runs make of the records of one file: those to keep, to cut out, to change, and to append."""
+    """What runs make of the records of a file: those to keep, cut out, change and append."""
 
     kept: list[Known] = field(default_factory=list)
     removed: list[Known] = field(default_factory=list)
@@ -133,7 +133,8 @@ def _piece(actual: str) -> str:
     return actual[:_MAX_ACTUAL_CHARS].encode("utf-8", "replace").decode("utf-8")
 
 
-# The text --------------------------------------------------------------------------------------------------
+# The text
+# --------------------------------------------------------------------------------------------------
 
 
 def edited(text: str, name: str, changes: Changes) -> str:
@@ -154,7 +155,7 @@ def edited(text: str, name: str, changes: Changes) -> str:
 
 
 def _blocks(text: str) -> tuple[str, list[str]]:
-    """The text before the first record, and each record with the comment lines directly above it."""
+    """The text before the first record, and each record with the comments directly above it."""
     lines = text.splitlines(keepends=True)
     starts = []
     for number, line in enumerate(lines):

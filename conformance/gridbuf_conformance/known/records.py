@@ -1,4 +1,4 @@
-"""Known failures of a library, each pinned to one plan, so that a gate passes until something else breaks.
+"""Known failures of a library, each pinned to a plan: a gate passes until something else fails.
 
 A file contains TOML records (`KEYS`):
 
@@ -15,20 +15,22 @@ link = "https://…/issues/12"      # optional
 ```
 
 A run replays each pinned plan of its library and version once, before all other plans and without
-shrinking. If the rule has the recorded outcome and text there, it *fails as known*: XFAIL. If the rule
-holds, it is XPASS, and the run fails, because the record is out of date. Any other failure is reported
-as such. On every other plan, a record that fails as known explains each failure of its rule with its
-outcome. The suite cannot tell more failures of one rule apart. It reports failures without explanation,
-so a rule with both is FAIL.
+shrinking. If the rule has the recorded outcome and text there, it *fails as known*: XFAIL. If the
+rule holds, it is XPASS, and the run fails, because the record is out of date. Any other failure is
+reported as such. On every other plan, a record that fails as known explains each failure of its
+rule with its outcome. The suite cannot tell more failures of one rule apart. It reports failures
+without explanation, so a rule with both is FAIL.
 
-A record that does not match anything is an error (KnownError, exit code 2): an unknown rule, an unknown
-library, a plan that the library declines. If the machine or another failure prevents the judgement, the
-report has a note instead. A process that dies at its end does not belong to a plan; a record of a CRASH
-covers it.
+A record that does not match anything is an error (KnownError, exit code 2): an unknown rule, an
+unknown library, a plan that the library declines. If the machine or another failure prevents the
+judgement, the report has a note instead. It also has a note if all records of the library are about
+other versions. A process that dies at its end does not belong to a plan; a record of a CRASH covers
+it.
 """
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import re
 import sys
@@ -41,10 +43,11 @@ from typing import TYPE_CHECKING, Any
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import Version
 
+from .. import libraries, plugins
 from ..outcomes import Outcome, Verdict
 from ..plan import Plan
 from ..rules import catalogue
-from ..targets import Target
+from ..targets import Target, canonical, is_path
 from ..text import shorten
 
 if TYPE_CHECKING:
@@ -54,20 +57,6 @@ if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
-
-__all__ = [
-    "KEYS",
-    "OUTCOMES",
-    "SIDES",
-    "Known",
-    "KnownError",
-    "KnownFailures",
-    "alike",
-    "parse",
-    "plan_of",
-    "read",
-    "shipped",
-]
 
 KEYS = (
     *("rule", "producer", "consumer", "versions", "plan", "outcome", "actual", "reason", "link"),
@@ -81,7 +70,7 @@ _HEADER = re.compile(r"^[ \t]*\[\[[ \t]*known[ \t]*\]\]", re.MULTILINE)
 
 
 class KnownError(ValueError):
-    """A file of known failures is not usable; the message names the file, the place and the remedy."""
+    """A file of known failures is not usable; the message names file, place and remedy."""
 
 
 @dataclass(frozen=True)
@@ -116,25 +105,26 @@ class Known:
 
 
 def alike(outcome: Outcome) -> tuple[Outcome, ...]:
-    """The outcomes that a record covers: a process that dies only sometimes (UNSTABLE) may also CRASH."""
+    """The outcomes that a record covers: a process that dies sometimes (UNSTABLE) may CRASH."""
     if outcome is Outcome.UNSTABLE:
         return (Outcome.UNSTABLE, Outcome.CRASH)
     return (outcome,)
 
 
-# Files -----------------------------------------------------------------------------------------------------
+# Files
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class KnownFailures:
-    """The records of all files, in order. With `lenient`, a record that matches nothing is a note, not an error."""
+    """The records of all files, in order. If `lenient`, a record that matches nothing is a note."""
 
     entries: tuple[Known, ...] = ()
     lenient: bool = False
 
     @classmethod
     def load(cls, paths: Iterable[str | Path]) -> KnownFailures:
-        """Reads the files, where later files override earlier files; raises KnownError for an invalid record."""
+        """Reads files; later override earlier ones. Raises KnownError for an invalid record."""
         layered: dict[tuple[Any, ...], Known] = {}
         for path in paths:
             for known in read(Path(path)):
@@ -143,29 +133,32 @@ class KnownFailures:
 
     @classmethod
     def of(cls, given: Any) -> KnownFailures:
-        """Converts the argument `known` of callers: a path, several paths, the loaded records, or None."""
+        """Converts the argument `known` of callers: one path, several paths, records, or None."""
         if isinstance(given, KnownFailures):
             return given
         return cls.load([given] if isinstance(given, (str, Path)) else given or ())
 
+    def of_target(self, side: str, names: Collection[str]) -> list[Known]:
+        """The records of one library, for all its versions."""
+        return [one for one in self.entries if one.side == side and one.target in names]
+
     def concerning(self, side: str, names: Collection[str], version: str) -> list[Known]:
-        """The records of one library in its version; raises KnownError if that version cannot be ordered."""
-        return [
-            known
-            for known in self.entries
-            if known.side == side and known.target in names and _admits(known, version)
-        ]
+        """A library's records in its version; raises KnownError if it cannot be ordered."""
+        return [known for known in self.of_target(side, names) if _admits(known, version)]
 
     def require_names(self, side: str, judged: Collection[str]) -> None:
-        """Raises KnownError for a record of a library that is neither judged nor known to the suite.
+        """Raises KnownError for a record of a library that is not judged and unknown to the suite.
 
         It checks only records of the judged side: a file may contain records of both.
         """
         for known in self.entries:
             if known.side != side:
                 continue
-            is_written = ":" in known.target or known.target.endswith(".py")
-            if known.target in judged or is_written or known.target in _registered(known.side):
+            if (
+                known.target in judged
+                or is_path(known.target)
+                or known.target in _registered(known.side)
+            ):
                 continue
             candidates = [*judged, *_registered(known.side)]
             close = difflib.get_close_matches(known.target, candidates, n=3) or sorted(judged)
@@ -173,6 +166,11 @@ class KnownFailures:
                 f"{known.place}: {known.side} {known.target!r} is neither judged here nor known; "
                 f"write one of {', '.join(close)}, or remove the record"
             )
+
+
+def covered(entries: Iterable[Known]) -> str:
+    """The versions that the records name, as in "2.4.6" or "2.4.6 or >=3,<4"."""
+    return " or ".join(dict.fromkeys(one.versions.removeprefix("==") for one in entries))
 
 
 def _admits(known: Known, version: str) -> bool:
@@ -198,16 +196,17 @@ def _registered(side: str) -> Collection[str]:
 
 def shipped() -> dict[str, Traversable]:
     """The files that come with the suite, by the name of their library."""
-    folder = files(__package__).joinpath("shipped")
-    names = sorted(file.name for file in folder.iterdir())
-    return {name.removesuffix(".toml"): folder.joinpath(name) for name in names}
+    folders = [files(package).joinpath("known") for package in plugins.packages()]
+    found = [file for folder in folders if folder.is_dir() for file in folder.iterdir()]
+    return {file.name.removesuffix(".toml"): file for file in sorted(found, key=lambda f: f.name)}
 
 
 def read(path: Path) -> list[Known]:
     """The records of one file (or of a shipped file, by name), in order; raises KnownError."""
     place: Path | Traversable = path
-    if not path.exists():  # an ini file makes its names absolute
-        place = shipped().get(path.name, path)
+    if not path.exists():
+        with contextlib.suppress(libraries.UnknownLibrary):
+            place = shipped().get(libraries.find(str(path)).module, path)
     try:
         text = place.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -271,7 +270,7 @@ def _known(record: Mapping[str, Any], place: str) -> Known:
         return Known(
             rule=_rule(record["rule"], record.get("outcome", "FAIL"), sides[0]),
             side=sides[0],
-            target=Target(record[sides[0]]).shown,
+            target=Target(canonical(record[sides[0]], sides[0])).shown,
             plan=plan_of(record["plan"], sides[0]),
             outcome=_outcome(record.get("outcome", "FAIL")),
             versions=_versions(record.get("versions", "")),
@@ -312,8 +311,8 @@ def _versions(text: str) -> str:
         SpecifierSet(text)
     except InvalidSpecifier:
         raise ValueError(
-            f"{text!r} is not a version specifier; write clauses such as >=2.0, ==2.1.* or ~=2.1.3, "
-            "with commas between"
+            f"{text!r} is not a version specifier; "
+            "write clauses such as >=2.0, ==2.1.* or ~=2.1.3, with commas between"
         ) from None
     return text
 

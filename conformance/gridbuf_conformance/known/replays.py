@@ -1,8 +1,8 @@
-"""Failures on record in one run: what the replay of each pinned plan comes to, and what that excuses.
+"""Failures on record in a run: the result of each pinned plan's replay, and what it excuses.
 
-`Pinned` is between the judge and the tally of one rule. It sees every verdict of the rule, the pinned
-plans' first, and hands on what the report is to hold: XFAIL, XPASS, or the unchanged verdict (`known` has the
-rules in words).
+`Pinned` is between the judge and the tally of one rule. It sees every verdict of the rule, the
+pinned plans' first, and hands on what the report is to hold: XFAIL, XPASS, or the unchanged verdict
+(`known` has the rules in words).
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from dataclasses import dataclass, field, replace
 from ..outcomes import Outcome, Verdict
 from ..plan import Plan
 from ..render.report import Report
+from ..rules.catalogue import with_role
 from .records import Known, KnownError, KnownFailures, alike
 
-__all__ = ["Pinned", "State", "declined_error", "pinned_by_rule", "require_matches"]
 
-DECLINES_LATE = "GT-20"
-"""A declared capability that is never made is known only at the end: its pinned plan is always declined."""
+def _declines_late(rule: str) -> bool:
+    """Whether its pinned plan is always declined, which is known only at the end."""
+    return rule in with_role("request")
 
 
 class State:
@@ -46,7 +47,7 @@ class Pinned:
         return list(dict.fromkeys(known.plan for known in self.entries))
 
     def seen(self, plan: Plan | None, verdict: Verdict) -> Verdict:
-        """What the report holds for a verdict of this rule, be it on a pinned plan or on any other."""
+        """What the report holds for a verdict of this rule, on a pinned plan or any other."""
         for known in self.entries:
             if known.plan == plan:
                 return self._replayed(known, verdict)
@@ -105,18 +106,18 @@ class Pinned:
 
     def _is_kept_promise(self, known: Known) -> bool:
         """Whether a plan was declined by a library that makes other arrays of that kind by now."""
-        return known.rule == DECLINES_LATE and self.states.get(known) == State.DECLINED
+        return _declines_late(known.rule) and self.states.get(known) == State.DECLINED
 
     def unmatched(self) -> Known | None:
         """A record whose plan was declined, if there is one by now."""
         for known, state in self.states.items():
-            if state == State.DECLINED and known.rule != DECLINES_LATE:
+            if state == State.DECLINED and not _declines_late(known.rule):
                 return known
         return None
 
 
 def pinned_by_rule(entries: Iterable[Known]) -> dict[str, Pinned]:
-    """The records by rule. Of two for the same plan (layers with other versions) the later one holds."""
+    """The records by rule. Of two for a plan (layers with other versions) the later one holds."""
     by_rule: dict[str, dict[Plan, Known]] = {}
     for known in entries:
         by_rule.setdefault(known.rule, {})[known.plan] = known
@@ -144,7 +145,7 @@ def require_matches(
     for report in reports:
         for event in report.events:
             declined = event["event"] == "known" and event["state"] == State.DECLINED
-            if declined and event["rule"] != DECLINES_LATE:
+            if declined and not _declines_late(event["rule"]):
                 raise declined_error(event["place"], event["rule"], event["note"])
 
 

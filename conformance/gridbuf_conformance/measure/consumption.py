@@ -1,9 +1,10 @@
-"""Measuring a consumer: one exporter is put in front of it, and everything that can be seen is noted.
+"""Measuring a consumer: one exporter is put in front of it, and everything visible is noted.
 
-The consumer is called once, a few times, or once by each of several threads. What it returned is described through whatever interface the result
-has, and read. Then the suite's own references are dropped, one kind after the other: first the
-exporter and its capsules, while the result lives; then the result. What is free at each point, and
-how often it was freed, is the info on life; nothing is decided by what freed memory reads as.
+The consumer is called once, a few times, or once by each of several threads. What it returned is
+described through whatever interface the result has, and read. Then the suite's own references are
+dropped, one kind after the other: first the exporter and its capsules, while the result lives; then
+the result. What is free at each point, and how often it was freed, is the info on life; nothing is
+decided by what freed memory reads as.
 
 An export whose refusal would count is asked a second time in its plain form (`control`) if it was
 refused, or not taken rightly: a consumer that has no complex numbers has none with a byte offset
@@ -19,13 +20,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ..abi.descriptors import descriptors_of
+from ..interfaces.descriptors import descriptors_of
 from ..abi.device import Devices
 from ..abi.libraries import python_api
 from ..abi.memory import Memory
 from ..exports import Block, Export, ObservedExport, expected_values
 from ..info import ArrayInfo, CallInfo, ConsumerObservation, ConsumptionInfo, ErrorInfo, ExportInfo
-from ..info.steps import enter
+from ..info.steps import Stage, enter
 from ..info.values import attempt, error_info, type_name
 from .content import walk
 from .eyes import look
@@ -33,12 +34,10 @@ from .keywords import keywords_for
 from .observation import light_info
 from .racing import at_once
 
-__all__ = ["consume"]
-
 _CAUSES_LIMIT = 8
 _WAIT_S = 0.02
 _PATIENCE_S = [2.0]
-"""How long memory may stay held after the consumer's call; little after the first leak, which decides the rule."""
+"""How long memory may stay held after the call; little after a leak, which decides the rule."""
 _incref = python_api().Py_IncRef
 _incref.argtypes = [ctypes.py_object]
 
@@ -47,23 +46,23 @@ def consume(
     function: Callable[[Any], Any], export: Export, *, devices: Devices | None = None
 ) -> ConsumerObservation:
     """Puts `export` in front of a consumer, and its plain form where that is needed."""
-    enter("consume")
+    enter(Stage.CONSUME)
     main = _consumed(function, export, devices)
     control = export.control
     needed = control is not None and control != export and _is_in_question(export, main)
     if needed:
-        enter("control")
+        enter(Stage.CONTROL)
     plain = _consumed(function, control, devices) if needed and control else None
     others = []
     if main.error is None and main.asked and not main.gives_bytes:
         for keywords in keywords_for(function, export):
-            enter("consume:keywords")
+            enter(Stage.CONSUME, "keywords")
             others.append(_consumed(function, export, devices, keywords))
     return ConsumerObservation(export.export, main, plain, others)
 
 
 def _is_in_question(export: Export, info: ConsumptionInfo) -> bool:
-    """Whether the plain form has something to say: a legal export was refused, or read otherwise."""
+    """Whether the plain form matters: a legal export was refused, or read otherwise."""
     if export.variant.compared:
         return True
     is_legal = export.variant.expects != "error"
@@ -106,11 +105,11 @@ def _consumed(
             info.looks = look(result)
     if export.variant.threads:
         info.calls = _call_infos(calls, memory)
-    enter("consume:drop=exporter")
+    enter(Stage.CONSUME, "drop=exporter")
     subject.forget()
     gc.collect()
     info.kept = replace(subject.info(), free=subject.is_free())
-    enter("consume:drop=result")
+    enter(Stage.CONSUME, "drop=result")
     del result
     calls.clear()
     _settle(subject)
@@ -131,7 +130,7 @@ def _with_keywords(
 def _after_unseen(function: Callable[[Any], Any], export: Export) -> ExportInfo:
     """The observation of another call, whose result was not read: a result that leaks when it
     exports itself is not a failure of the import."""
-    enter("consume:again")
+    enter(Stage.CONSUME, "again")
     block = Block(export.plan, **export.interface.memory_of(export))
     subject = export.interface.make(export, block)
     results = _called(function, subject)
@@ -154,7 +153,7 @@ def _put_away(subject: ObservedExport) -> None:
 
 
 def _settle(subject: ObservedExport) -> None:
-    """Collects garbage until the memory is free; memory that a library frees a little later is not a leak."""
+    """Collects garbage until the memory is free; memory freed a little later is not a leak."""
     gc.collect()
     deadline = time.monotonic() + _PATIENCE_S[0]
     while time.monotonic() < deadline:
@@ -210,7 +209,7 @@ def _cause_of(error: BaseException) -> BaseException | None:
 
 def _result_info(result: Any, memory: Memory) -> ArrayInfo:
     """What the result says of itself, and the elements that each of its interfaces shows."""
-    enter("consume:result")
+    enter(Stage.CONSUME, "result")
     info, kept = light_info(result, memory)
     if not descriptors_of(info):
         array, error = attempt(lambda: result.__array__())

@@ -1,7 +1,7 @@
 """Info on the memory itself: is it mapped, what do the elements hold, does a write show everywhere.
 
-Host memory is looked at where it is, device memory through the driver (`Descriptor.space_in`); without a driver there
-is not info on device memory.
+Host memory is looked at where it is, device memory through the driver (`Descriptor.space_in`);
+without a driver there is not info on device memory.
 """
 
 from __future__ import annotations
@@ -11,21 +11,20 @@ from math import prod
 
 from ..abi.descriptors import Descriptor, is_contiguous
 from ..abi.device import DeviceSpace
-from ..abi.dlpack import CPU
+from ..interfaces.dlpack_structs.structs import CPU
 from ..abi.memory import Memory
 from ..info import MappingInfo, PointerInfo, TensorInfo
-from ..info.steps import enter
-
-__all__ = ["mapping_info", "packed_content", "poke_info", "walk"]
+from ..info.steps import Stage, enter
 
 _PACKED_LIMIT_BYTES = 2**16
 
 
 def mapping_info(found: dict[str, Descriptor], memory: Memory) -> dict[str, MappingInfo]:
-    """For each interface's array: is its first element there, all of it readable, all of it writable.
+    """For each interface's array: is the first element there, all of it readable, all writable.
 
-    By the system's map for what the host can read, by the driver's word for the rest. Where an interface speaks
-    of a device, `pointer` is the driver's answer for the first address. Empty arrays have no entry.
+    By the system's map for what the host can read, by the driver's word for the rest. Where an
+    interface speaks of a device, `pointer` is the driver's answer for the first address. Empty
+    arrays have no entry.
     """
     info: dict[str, MappingInfo] = {}
     on_devices = any(array.device[0] != CPU for array in found.values())
@@ -56,10 +55,10 @@ def _pointer(array: Descriptor, memory: Memory) -> PointerInfo | None:
 
 
 def walk(array: Descriptor, memory: Memory) -> str | None:
-    """The bytes of the sampled elements in hexadecimal; None where they must not or cannot be read."""
+    """The bytes of the sampled elements in hex; None if they must not or cannot be read."""
     if array.is_indirect:
         return None
-    enter(f"walk:{array.interface}")
+    enter(Stage.WALK, f"{array.interface}")
     raw = array.space_in(memory).elements(
         array.address, array.hull, array.sample_offsets(), array.itemsize
     )
@@ -69,8 +68,8 @@ def walk(array: Descriptor, memory: Memory) -> str | None:
 def packed_content(tensor: TensorInfo | None, memory: Memory) -> str | None:
     """The bytes of a tensor's elements of less than a byte, in hexadecimal.
 
-    None for a tensor of whole bytes, for one that is not row-major or not in host memory, and where its memory
-    cannot be read.
+    None for a tensor of whole bytes, for one that is not row-major or not in host memory, and where
+    its memory cannot be read.
     """
     if tensor is None:
         return None
@@ -84,7 +83,7 @@ def packed_content(tensor: TensorInfo | None, memory: Memory) -> str | None:
         return None
     if strides is not None and not is_contiguous(tuple(shape), tuple(strides), 1, "C"):
         return None
-    enter("walk:DL packed")
+    enter(Stage.WALK, "DL packed")
     count_bytes = (prod(shape) * bits * lanes + 7) // 8
     if count_bytes > _PACKED_LIMIT_BYTES:
         return None
@@ -95,8 +94,8 @@ def packed_content(tensor: TensorInfo | None, memory: Memory) -> str | None:
 def poke_info(found: dict[str, Descriptor], memory: Memory) -> dict[str, bool]:
     """{"AI>PB": seen}: does a byte written through one interface show through the other?
 
-    Only where both claim to be writable, are mapped writable, and name different addresses: at the same
-    address it is the same memory. The byte is put back. Pointers to objects are never changed.
+    Only where both claim to be writable, are mapped writable, and name different addresses: at the
+    same address it is the same memory. The byte is put back. Pointers to objects are never changed.
     """
     claims = {
         name: array
@@ -111,7 +110,7 @@ def poke_info(found: dict[str, Descriptor], memory: Memory) -> dict[str, bool]:
         source, target = claims[one], claims[other]
         if source.address == target.address or not source.sides & target.sides:
             continue
-        enter(f"poke:{one}>{other}")
+        enter(Stage.POKE, f"{one}>{other}")
         seen = _shows(source, target, memory)
         if seen is not None:
             info[f"{one}>{other}"] = seen

@@ -1,11 +1,12 @@
-"""The result of a consumer as its own library sees it: its lists, its NumPy array, a sum, its printed values.
+"""A consumer's result as its own library sees it: lists, a NumPy array, a sum, printed values.
 
-The interfaces of a result say where its elements are. They do not say which values the library itself computes with:
-a library that forgets strides or an offset exports the right memory and adds the wrong numbers. Each look here
-is one documented method of the result, and gives numbers.
+The interfaces of a result say where its elements are. They do not say which values the library
+itself computes with: a library that forgets strides or an offset exports the right memory and adds
+the wrong numbers. Each look here is one documented method of the result, and gives numbers.
 
-Looks run in a fork, so that a crash is an observation. The threads of a library do not exist in a fork, and a look that
-waits for them hangs. From then on, looks at results of that type run in this process.
+Looks run in a fork, so that a crash is an observation. The threads of a library do not exist in a
+fork, and a look that waits for them hangs. From then on, looks at results of that type run in this
+process.
 """
 
 from __future__ import annotations
@@ -18,27 +19,26 @@ from typing import Any
 from ..abi.descriptors import sample_indices
 from ..exports import array_repr
 from ..info import LookInfo
-from ..info.steps import enter
+from ..info.steps import Stage, enter
 from .forks import CAN_FORK, run_fork
 
-__all__ = ["look"]
-
 _ELEMENTS_LIMIT = 256
-_METHODS = ("tolist", "to_pylist", "numpy", "to_numpy", "__array__")
+METHODS = ("tolist", "to_pylist", "numpy", "to_numpy", "__array__")
 _DEATHS = frozenset({"SIGSEGV", "SIGBUS", "SIGABRT", "SIGFPE", "SIGILL"})
 _types_with_threads: set[type] = set()
 """Types whose looks hung in a fork."""
 
 
 def look(result: Any) -> dict[str, LookInfo]:
-    """What each look at a result shows: a shape and values, or the signal of which the process died.
+    """What each look at a result shows: a shape and values, or the signal that ended the process.
 
-    A look that the result does not have, that raises an error or that gives no numbers has no entry.
+    A look that the result does not have, that raises an error or that gives no numbers has no
+    entry.
     """
     looks = dict(_looks(result))
     if not looks:
         return {}
-    enter("eyes")
+    enter(Stage.EYES)
     if CAN_FORK and type(result) not in _types_with_threads:
         seen = _seen_in_forks(looks)
         if seen is not None:
@@ -49,24 +49,24 @@ def look(result: Any) -> dict[str, LookInfo]:
 
 def _looks(result: Any) -> Iterator[tuple[str, Callable[[], Any]]]:
     kind = type(result)
-    for name in _METHODS:
+    for name in METHODS:
         if callable(getattr(kind, name, None)):
             yield f"x.{name}()", partial(_called, result, name)
     if hasattr(kind, "__add__"):
-        yield "x + 0", lambda: _listed(result + 0)
+        yield "x + 0", lambda: listed(result + 0)
     if getattr(kind, "__repr__") is not getattr(object, "__repr__"):
         yield "repr(x)", lambda: array_repr.values(repr(result))
 
 
 def _called(result: Any, name: str) -> Any:
-    return _listed(getattr(result, name)())
+    return listed(getattr(result, name)())
 
 
-def _listed(array: Any) -> Any:
-    """The numbers of an array as nested lists."""
+def listed(array: Any) -> Any:
+    """The numbers of an array as nested lists; raises TypeError if it has no way to them."""
     if isinstance(array, (list, bool, int, float, complex)):
         return array
-    for name in _METHODS:
+    for name in METHODS:
         method = getattr(array, name, None)
         if callable(method):
             made = method()
@@ -86,7 +86,7 @@ def _seen(looks: dict[str, Callable[[], Any]]) -> Iterator[tuple[str, dict[str, 
 
 
 def _described(nested: Any) -> dict[str, Any]:
-    """The shape of nested lists and the texts of the sampled numbers; empty if they are not an array of numbers."""
+    """The shape of nested lists and texts of sampled numbers; empty if no array of numbers."""
     shape: list[int] = []
     inner = nested
     while isinstance(inner, list):
@@ -106,7 +106,7 @@ def _described(nested: Any) -> dict[str, Any]:
 
 
 def _seen_in_forks(looks: dict[str, Callable[[], Any]]) -> dict[str, LookInfo] | None:
-    """The looks in a fork, and after a death the rest of them in another fork; None if one of them hung."""
+    """The looks in a fork, and after a death the rest in another fork; None if one hung."""
     found: dict[str, LookInfo] = {}
     left = dict(looks)
     while left:

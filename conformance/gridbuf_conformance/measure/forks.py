@@ -1,4 +1,4 @@
-"""Calls in a fork of this process, so that a death or a call that never returns is an observation."""
+"""Calls in a fork of this process: a death, or a call that never returns, is an observation."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import Any
 
 from ..info import wire
 
-__all__ = ["CAN_FORK", "run_fork"]
-
 CAN_FORK = hasattr(os, "fork")
 LIMIT_S = 2.0
-"""How long a fork may take. The threads of a library do not exist in a fork, and a call that waits for them hangs."""
+"""How long a fork may take. The threads of a library do not exist in a fork, and a call that waits
+for them hangs.
+"""
 
 
 def run_fork(answers: Callable[[], Iterable[Any]]) -> tuple[list[Any], str | None]:
@@ -32,7 +32,8 @@ def run_fork(answers: Callable[[], Iterable[Any]]) -> tuple[list[Any], str | Non
     Returns
     -------
     tuple of list and (str or None)
-        The answers until the end, and how the fork ended: the name of a signal, "", or None for a fork that hung.
+        The answers until the end, and how the fork ended: the name of a signal, "", or None for a
+        fork that hung.
     """
     receiver, sender = os.pipe()
     with warnings.catch_warnings():

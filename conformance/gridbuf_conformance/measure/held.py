@@ -1,37 +1,49 @@
-"""One object with all that it exported: what it says, and the content that its descriptors reach."""
+"""One object with all that it exported: what it says, and the content of its descriptors."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from ..abi.descriptors import Rejected, descriptors_of, of_dlpack
+from ..abi.descriptors import Rejected
+from ..interfaces.descriptors import descriptors_of
+from ..interfaces.dlpack_structs.descriptor import of_dlpack
 from ..abi.device import DeviceError
-from ..abi.dlpack import CPU, Exported
+from ..interfaces.dlpack_structs.structs import CPU, Exported
 from ..abi.memory import Memory
-from ..abi.pybuffer import HeldBuffer
+from ..interfaces.buffer_protocol.pybuffer import HeldBuffer
 from ..info import ArrayInfo, CapsuleInfo
-from ..info.steps import enter
-from .buffer import buffer_info, hold_buffer, python_level_info
-from .capsules import NEWEST, device_info, every_call_info, export
+from ..interfaces import modules
+from ..info.steps import Stage, enter
+from ..interfaces.buffer_protocol.measure import buffer_info, hold_buffer, python_level_info
+from ..interfaces.dlpack_protocol.measure import NEWEST, device_info, every_call_info, export
 from .content import mapping_info, packed_content, poke_info, walk
-from .dlpack_exchange import exchange_info
-from .entries import use_entries, use_interfaces_as_entries
-from .interface import (
-    data_interface_info,
-    interface_info,
-    probe_info,
-    struct_info,
-)
-from .streams import stream_info
-
-__all__ = ["TOUCH_LIMIT_BYTES", "Held"]
+from ..interfaces.dlpack_exchange.measure import exchange_info
+from .interface import interface_info, probe_info, struct_info
 
 TOUCH_LIMIT_BYTES = 2**26
 
 
+def hooks(name: str) -> Iterator[Callable[..., Any]]:
+    """What plug-ins' interfaces add to a stage of the measurement: functions of their `measure`.
+
+    They are `add_light`, `add_metadata`, `add_streams`, `add_content`, `add_life`, `add_attributes`
+    and `add_pending`.
+    """
+    for module in modules("measure"):
+        if hasattr(module, name):
+            yield getattr(module, name)
+
+
 class Held:
-    """One object with everything that it exported: info, and the descriptors that stay valid until `release`."""
+    """One object with everything that it exported: info, and descriptors valid until `release`.
+
+    `kept` has the objects whose memory the descriptors name. `data_interface` is the value of
+    `__gt_data_interface__`.
+    """
+
+    data_interface: Any = None
 
     def __init__(
         self,
@@ -45,16 +57,16 @@ class Held:
     ) -> None:
         self.memory = memory
         self._deep = touch and poke and not is_view
-        self._is_view = is_view
+        self.is_view = is_view
         probes = probe_info(obj)
         self.info = ArrayInfo(probes=probes)
-        self._kept: list[Any] = []
+        self.kept: list[Any] = []
         self._buffer: HeldBuffer | None = None
         present = {name for name, probe in probes.items() if probe.present}
         self._read_metadata(obj, present, groups, may_copy=touch)
         self.found = descriptors_of(self.info)
-        if "CAI" in self.found:
-            self.info.stream = stream_info(obj, self.found["CAI"], memory)
+        for hook in hooks("add_streams"):
+            hook(self, obj)
         self.info.mapping = mapping_info(self.found, memory)
         if touch:
             self._read_content(obj, poke)
@@ -63,7 +75,7 @@ class Held:
         """Gives everything back: the buffer first, then capsules and dicts."""
         if self._buffer is not None:
             self._buffer.release()
-        self._kept.clear()
+        self.kept.clear()
 
     def _read_metadata(
         self, obj: Any, present: set[str], groups: frozenset[str], *, may_copy: bool
@@ -71,15 +83,12 @@ class Held:
         info, memory = self.info, self.memory
         if "__array_interface__" in present:
             info.ai, dictionary = interface_info(obj, memory)
-            self._kept.append(dictionary)
+            self.kept.append(dictionary)
         if "__array_struct__" in present:
             info.struct, capsule = struct_info(obj, memory)
-            self._kept.append(capsule)
-        if "__cuda_array_interface__" in present:
-            info.cai, dictionary = interface_info(obj, memory, attribute="__cuda_array_interface__")
-            self._kept.append(dictionary)
-        if "__gt_data_interface__" in present:
-            info.gt_data, self._entries = data_interface_info(obj)
+            self.kept.append(capsule)
+        for hook in hooks("add_metadata"):
+            hook(self, obj, present)
         info.pb = buffer_info(obj, memory)
         info.python = python_level_info(obj)
         self._buffer = hold_buffer(obj)
@@ -104,8 +113,8 @@ class Held:
         for name, keywords in (("max_version=(1,3)", NEWEST), ("legacy", {})):
             exported = export(obj, self.memory, name, keywords)
             if isinstance(exported, Exported):
-                self._kept.append(exported)
-                enter(f"dl:struct={name}")
+                self.kept.append(exported)
+                enter(Stage.DL, f"struct={name}")
                 return exported.info()
             refusal = exported
         return refusal
@@ -120,21 +129,11 @@ class Held:
         self.info.packed = packed_content(self.info.main, self.memory)
         if poke:
             self.info.poke = poke_info(self.found, self.memory)
-        data = self.info.gt_data
-        if not self._is_view and data is not None and data.entries is not None:
-            use_entries(obj, self._entries, data, self.memory, write=poke)
-        elif poke and not self._is_view and self._has_mirrors():
-            self.info.standing = use_interfaces_as_entries(obj, self.memory)
-
-    def _has_mirrors(self) -> bool:
-        """Whether the host's and CUDA's array interface name different memory, and no data interface speaks of it."""
-        host, device = self.found.get("AI"), self.found.get("CAI")
-        if host is None or device is None or self.info.gt_data is not None:
-            return False
-        return host.address != device.address
+        for hook in hooks("add_content"):
+            hook(self, obj, poke)
 
     def _settled(self, walks: dict[str, str | None]) -> dict[str, str | None]:
-        """Device content again after a synchronisation of the whole device; "late" says where it differs."""
+        """Device content again after the device is synchronised; "late" says where it differs."""
         on_device = [name for name, array in self.found.items() if array.device[0] != CPU]
         access = self.memory.devices.access if on_device else None
         if access is None:
@@ -153,7 +152,7 @@ class Held:
         return settled
 
     def _walk_as_if_strides_were_bytes(self) -> str | None:
-        """Where DLPack alone describes an array, the reading that a producer of byte strides would mean."""
+        """Where only DLPack describes an array: how a producer of byte strides would mean it."""
         array = self.found["DL"]
         if array.itemsize < 2:
             return None

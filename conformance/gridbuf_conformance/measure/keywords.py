@@ -1,7 +1,7 @@
 """The keywords of a consumer: copy, device and dtype, where its signature has them.
 
-A function without a signature, such as one in C, is called with all of them: one that it does not have is a TypeError,
-which is a refusal like any other.
+A function without a signature, such as one in C, is called with all of them: one that it does not
+have is a TypeError, which is a refusal like any other.
 """
 
 from __future__ import annotations
@@ -12,8 +12,6 @@ from math import prod
 from typing import Any
 
 from ..exports import PLAIN, Export
-
-__all__ = ["keywords_for"]
 
 _VALUES: dict[str, tuple[bool | str | None, ...]] = {
     "copy": (True, False, None),
@@ -28,7 +26,9 @@ _ELEMENTS_LIMIT = 16
 def keywords_for(
     function: Callable[..., Any], export: Export
 ) -> Iterator[dict[str, bool | str | None]]:
-    """The keywords of each further call with an export: for small plain arrays of two types only, as calls cost time."""
+    """The keywords of each further call with an export: for small plain arrays of two types only,
+    as calls cost time.
+    """
     count = prod(export.view_map.shape)
     is_plain = export.interface.name in _INTERFACES and export.variant.name == PLAIN
     if not is_plain or export.dtype not in _DTYPES or not 0 < count <= _ELEMENTS_LIMIT:

@@ -1,8 +1,8 @@
 """Info on lifetime: which objects keep memory alive, which free it, which memory moves or leaks.
 
 The content of freed memory proves nothing, so this module does not use it. It uses the
-map of the process (is the exported memory still mapped?), counted calls of deleters, reference counts, and the
-allocator's own count of live bytes over many repetitions.
+map of the process (is the exported memory still mapped?), counted calls of deleters, reference
+counts, and the allocator's own count of live bytes over many repetitions.
 """
 
 from __future__ import annotations
@@ -16,16 +16,13 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
-from ..abi.arraystruct import read_array_struct
-from ..abi.descriptors import (
-    Descriptor,
-    Rejected,
-    of_array_interface,
-    of_array_struct,
-    of_buffer,
-    of_dlpack,
-)
-from ..abi.dlpack import Counter, Exported
+from ..interfaces.array_struct.struct import read_array_struct
+from ..abi.descriptors import Descriptor, Rejected
+from ..interfaces.array_interface.descriptor import of_array_interface
+from ..interfaces.array_struct.descriptor import of_array_struct
+from ..interfaces.buffer_protocol.descriptor import of_buffer
+from ..interfaces.dlpack_structs.descriptor import of_dlpack
+from ..interfaces.dlpack_structs.structs import Counter, Exported
 from ..abi.libraries import c_function
 from ..abi.memory import Memory
 from ..info import (
@@ -37,17 +34,15 @@ from ..info import (
     LossInfo,
     TwoViewsInfo,
 )
-from ..info.steps import enter
+from ..info.steps import Stage, enter
 from ..info.values import attempt, error_info, has
 from ..plan import Plan
 from ..plan.producer import is_declined
-from .buffer import hold_buffer
-from .capsules import NEWEST, export
-from .held import Held
+from ..interfaces.buffer_protocol.measure import hold_buffer
+from ..interfaces.dlpack_protocol.measure import NEWEST, export
+from .held import Held, hooks
 from .interface import interface_info
 from .resizing import resize_info
-
-__all__ = ["life_info"]
 
 _LEAK_ITERATIONS = 24
 _IMMORTAL: list[Counter] = []
@@ -61,8 +56,8 @@ def life_info(
     info = LifeInfo()
     if "AI" in held.found:
         info.dict_mapped = _is_mapped_without_dict(obj, memory)
-    if "CAI" in held.found:
-        info.cai_references = _references_of_dicts(obj, memory)
+    for hook in hooks("add_life"):
+        hook(info, held, obj)
     if "PB" in held.found:
         info.buffer = _buffer_release(obj, memory)
     exporter = _exporter(obj, held, memory)
@@ -76,7 +71,7 @@ def life_info(
 
 
 def _is_mapped_without_dict(obj: Any, memory: Memory) -> bool | None:
-    """Is the memory that one dict named still mapped when that dict is gone and the object is not?"""
+    """Is the memory that a dict named still mapped when the dict is gone and the object is not?"""
     info, dictionary = interface_info(obj, memory)
     try:
         span = of_array_interface(info, None).span
@@ -84,27 +79,17 @@ def _is_mapped_without_dict(obj: Any, memory: Memory) -> bool | None:
         return None
     if span is None or not memory.readable(*span):
         return None
-    enter("life:drop=dict")
+    enter(Stage.LIFE, "drop=dict")
     del dictionary
     memory.map.refresh()
     return memory.readable(*span)
 
 
-def _references_of_dicts(obj: Any, memory: Memory) -> list[int]:
-    """Reference counts before, and while eight dicts of the CUDA array interface are held."""
-    attribute = "__cuda_array_interface__"
-    before = sys.getrefcount(obj)
-    dictionaries = [interface_info(obj, memory, attribute=attribute)[1] for _ in range(8)]
-    counts = [before, sys.getrefcount(obj)]
-    dictionaries.clear()
-    return counts
-
-
-# -- buffer protocol -----------------------------------------------------------------------------------
+# -- buffer protocol -----------------------------------------------------------------------------
 
 
 def _buffer_release(obj: Any, memory: Memory) -> BufferLifeInfo:
-    """Reference counts over eight request-release pairs, and two views' metadata in both release orders."""
+    """Reference counts over eight request-release pairs; two views' metadata in both orders."""
     counts = [sys.getrefcount(obj)]
     for _ in range(8):
         view = hold_buffer(obj)
@@ -122,14 +107,14 @@ def _two_views(obj: Any, memory: Memory, first: int) -> TwoViewsInfo:
         return TwoViewsInfo(refused=True)
     before = [view.info(memory) for view in views]
     views[first].release()
-    enter("pb:metadata")
+    enter(Stage.PB, "metadata")
     after = views[1 - first].info(memory)
     same_address = before[0].buf == before[1].buf
     views[1 - first].release()
     return TwoViewsInfo(unchanged=after == before[1 - first], same_address=same_address)
 
 
-# -- DLPack --------------------------------------------------------------------------------------------
+# -- DLPack --------------------------------------------------------------------------------------
 
 
 def _exporter(obj: Any, held: Held, memory: Memory) -> Callable[[], Exported] | None:
@@ -155,8 +140,8 @@ class _Refused(Exception):
 
 
 class _NoNewCapsule(Exception):
-    """`__dlpack__` did not return a new capsule, after calls that did: what it returned, in words and, if it must
-    not be destroyed while this is raised, as an object."""
+    """`__dlpack__` did not return a new capsule, after calls that did: what it returned, in words
+    and, if it must not be destroyed while this is raised, as an object."""
 
 
 def _capsule_info(
@@ -187,18 +172,18 @@ def _followed(
         if risky:
             exported = export_once()
             exported.mark_used()
-            enter("dl:foreign-thread")
+            enter(Stage.DL, "foreign-thread")
             info.foreign_thread = exported.delete_on_foreign_thread()
     info.references = _references_around(obj, export_once)
     return info
 
 
 def _counted(export_once: Callable[[], Exported]) -> CapsuleLifeInfo:
-    """How often the deleter ran: for a capsule dropped unconsumed, and for one that was renamed first."""
+    """How often the deleter ran: for a capsule dropped unconsumed, and for one renamed first."""
     exported = export_once()
     counter = exported.count_deletions()
     info = CapsuleLifeInfo(deleter=counter is not None)
-    enter("dl:unconsumed")
+    enter(Stage.DL, "unconsumed")
     exported.capsule = None
     if counter is None:
         return info
@@ -211,11 +196,11 @@ def _counted(export_once: Callable[[], Exported]) -> CapsuleLifeInfo:
         raise _NoNewCapsule("a capsule whose deleter cannot be replaced")
     _IMMORTAL.append(counter)
     exported.mark_used()
-    enter("dl:consumed")
+    enter(Stage.DL, "consumed")
     exported.capsule = None
     info.destructor_called_deleter = counter.calls > 0
     if not counter.calls:
-        enter("dl:deleter")
+        enter(Stage.DL, "deleter")
         exported.delete()
     after = exported.memory.text(name_address)
     info.name = name
@@ -226,12 +211,12 @@ def _counted(export_once: Callable[[], Exported]) -> CapsuleLifeInfo:
 
 
 def _drop(exported: Exported) -> None:
-    enter("dl:unconsumed")
+    enter(Stage.DL, "unconsumed")
     exported.capsule = None
 
 
 def _consume(exported: Exported) -> None:
-    enter("dl:deleter")
+    enter(Stage.DL, "deleter")
     exported.mark_used()
     exported.capsule, capsule = None, exported.capsule
     exported.delete()
@@ -251,7 +236,10 @@ class _MallInfo(ctypes.Structure):
 
     _fields_ = [
         (name, ctypes.c_size_t)
-        for name in "arena ordblks smblks hblks hblkhd usmblks fsmblks uordblks fordblks keepcost".split()
+        for name in (
+            *("arena", "ordblks", "smblks", "hblks", "hblkhd"),
+            *("usmblks", "fsmblks", "uordblks", "fordblks", "keepcost"),
+        )
     ]
 
 
@@ -268,14 +256,15 @@ def _live_bytes() -> int:
 
 
 def _growth(action: Callable[[], None], settle: Callable[[], None]) -> GrowthInfo:
-    """Live bytes (C allocator) and live blocks (Python's) gained in each of three rounds of repetitions.
+    """Live bytes (C allocator) and blocks (Python's) gained in each of three rounds of repetitions.
 
     `settle` lets a device finish what it was given before anything is counted.
 
-    A first, uncounted round fills caches. What grows in every round by at least one block an iteration is
-    never given back. Only where something seems to grow is it done again with a collection after each
-    round, which frees reference cycles and empties the interpreter's free lists: collecting is by
-    far the dearest part. With other Python threads about, which allocate as they please, nothing is counted.
+    A first, uncounted round fills caches. What grows in every round by at least one block an
+    iteration is never given back. Only where something seems to grow is it done again with a
+    collection after each round, which frees reference cycles and empties the interpreter's free
+    lists: collecting is by far the dearest part. With other Python threads about, which allocate as
+    they please, nothing is counted.
     """
     if threading.active_count() > 1:
         return GrowthInfo(_LEAK_ITERATIONS)
@@ -307,19 +296,20 @@ def _gained(
     return [[q - p for p, q in zip(*pair)] for pair in pairwise(levels)]
 
 
-# -- drop orders ---------------------------------------------------------------------------------------
+# -- drop orders ---------------------------------------------------------------------------------
 
 
 def _drop_orders(again: Callable[[], Any], memory: Memory) -> list[DropInfo]:
-    """For fresh objects, each holder dropped first once: what of the survivors' memory stays mapped.
+    """For fresh objects, each holder dropped first once: which of the others' memory stays mapped.
 
-    A holder is the object itself, an open buffer ("PB"), a DLPack capsule ("DL") or an array struct ("AS").
-    The array interface's dict is none: it names no owner, and its consumers keep the object.
+    A holder is the object itself, an open buffer ("PB"), a DLPack capsule ("DL") or an array struct
+    ("AS"). The array interface's dict is none: it names no owner, and its consumers keep the
+    object.
     """
     results: list[DropInfo] = []
     first = 0
     while True:
-        enter("again:produce")
+        enter(Stage.AGAIN, "produce")
         fresh, error = attempt(again)
         if error is not None or is_declined(fresh):
             return results
@@ -356,19 +346,19 @@ class _Holders:
     def drop_all(self, order: list[str]) -> DropInfo:
         """Drops one after another.
 
-        `lost` lists each survivor whose memory was no longer mapped, and after what; `changed` names the
-        survivors whose own description (shape, strides, address) had become another one.
+        `lost` lists each survivor whose memory was no longer mapped, and after what; `changed`
+        names the survivors whose own description (shape, strides, address) had become another one.
         """
         lost: list[LossInfo] = []
         changed: list[str] = []
         for position, name in enumerate(order):
-            enter(f"life:drop={name}")
+            enter(Stage.LIFE, f"drop={name}")
             self._drop(name)
             survivors = [other for other in order[position + 1 :] if other != "object"]
             if survivors:
                 self._memory.map.refresh()
             for survivor in survivors:
-                enter(f"life:survivor={survivor}")
+                enter(Stage.LIFE, f"survivor={survivor}")
                 if not self._is_mapped(survivor):
                     lost.append(LossInfo(name, survivor))
                     del self._spans[survivor]
@@ -423,7 +413,7 @@ class _Holders:
                 return
 
     def _hold_struct(self, obj: Any) -> None:
-        enter("as:getter")
+        enter(Stage.AS, "getter")
         capsule, error = attempt(lambda: getattr(obj, "__array_struct__", None))
         if error is None and capsule is not None:
             self._remember(

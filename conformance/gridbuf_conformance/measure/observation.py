@@ -2,38 +2,28 @@
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from ..abi.descriptors import descriptors_of
-from ..abi.device import DeviceError, Devices
-from ..abi.dlpack import CPU
+from ..interfaces.descriptors import descriptors_of
+from ..abi.device import Devices
+from ..interfaces.dlpack_structs.structs import CPU
 from ..abi.memory import Memory
-from ..info import ArrayInfo, DriverInfo, Observation, PendingInfo
-from ..info.steps import enter
+from ..info import ArrayInfo, DriverInfo, Observation
+from ..info.steps import Stage, enter
 from ..info.values import attempt, has, type_name
 from ..plan import Plan
 from ..plan.producer import is_declined, python_view
 from . import life
-from .buffer import MAIN_REQUESTS, buffer_info
-from .capsules import NEWEST, call_info
+from ..interfaces.buffer_protocol.measure import MAIN_REQUESTS, buffer_info
+from ..interfaces.dlpack_protocol.measure import NEWEST, call_info
 from .content import mapping_info
-from .held import TOUCH_LIMIT_BYTES, Held
-from .interface import (
-    array_attribute_info,
-    domain_starts,
-    gt4py_info,
-    interface_info,
-    naming_info,
-)
+from .held import TOUCH_LIMIT_BYTES, Held, hooks
+from .interface import array_attribute_info, interface_info
 from .racing import race_info
-from .streams import pending_info
-
-__all__ = ["THREADS", "observe"]
 
 THREADS = "threads"
 """In the groups of a measurement, it asks several threads to export the object at the same time."""
@@ -49,29 +39,28 @@ def observe(
     devices: Devices | None = None,
     on_stream: Callable[[int], Any] | None = None,
     has_memory: bool = True,
+    exports_move: bool = False,
 ) -> Observation:
     """Measures `obj`, and returns info that survives JSON. Never raises for a faulty object.
 
     `plan` is the request; None for a live object without a plan, which is never written to and
-    never put at risk. `again` makes a second object from the same plan; without it nothing is said about
-    second products and drop orders. `apply_view` applies one view operation (default: Python's own means).
-    `devices` reaches device memory, `on_stream` makes the producer work on a stream (`Producer.on_stream`).
-    `has_memory` is the producer's word on its objects (`Producer.has_memory`).
-    `groups` are the rule groups that will be judged: what none of them needs is not measured.
+    never put at risk. `again` makes a second object from the same plan; without it nothing is said
+    about second products and drop orders. `apply_view` applies one view operation (default:
+    Python's own means). `devices` reaches device memory, `on_stream` makes the producer work on a
+    stream (`Producer.on_stream`). `has_memory` and `exports_move` are the producer's word on its
+    objects (`Producer`). `groups` are the rule groups that will be judged: what none of them needs
+    is not measured.
     """
     memory = Memory(devices)
     info = Observation(type_name(obj), memory.map.known, live=plan is None)
-    info.has_memory = has_memory
+    info.has_memory, info.exports_move = has_memory, exports_move
     is_filled = plan is None or (plan.fill is not None and plan.nbytes < TOUCH_LIMIT_BYTES)
     touch = has_memory and is_filled
     subject = Held(obj, memory, groups, touch=touch, poke=plan is not None)
     info.root = subject.info
     info.repeated = _repeated(obj, memory)
-    if "GT" in groups:
-        info.gt4py = gt4py_info(obj)
-        info.domain_starts = domain_starts(obj)
-        if subject.info.gt_data is not None:
-            info.naming = naming_info(obj)
+    for hook in hooks("add_attributes"):
+        hook(info, obj, groups)
     if plan is not None:
         if not subject.found or set(subject.found) == {"DL"}:
             info.array_attribute = array_attribute_info(obj, memory)
@@ -83,23 +72,12 @@ def observe(
         if THREADS in groups and plan is not None and plan.ndim <= 1 and not plan.views:
             info.race = race_info(lambda: light_info(obj, Memory())[0], again, memory)
         if again is not None and plan is not None and plan.ndim <= 2 and not plan.views:
-            info.pending = _pending(subject, again, on_stream, memory)
+            for hook in hooks("add_pending"):
+                info.pending = hook(subject, again, on_stream)
     info.driver = _driver(memory.devices, subject)
-    info.switched_off = _switched_off()
-    enter("teardown")
+    enter(Stage.TEARDOWN)
     subject.release()
     return info
-
-
-def _pending(
-    subject: Held, again: Callable[[], Any], on_stream: Callable[[int], Any] | None, memory: Memory
-) -> PendingInfo | None:
-    if all(array.device[0] == CPU for array in subject.found.values()):
-        return None
-    try:
-        return pending_info(again, on_stream, memory)
-    except DeviceError as error:
-        return PendingInfo(error=str(error))
 
 
 def _driver(devices: Devices, subject: Held) -> DriverInfo:
@@ -110,22 +88,8 @@ def _driver(devices: Devices, subject: Held) -> DriverInfo:
     return DriverInfo(access.name) if access else DriverInfo(reason=devices.reason)
 
 
-def _switched_off() -> list[str]:
-    """The set environment variables by which a library's duties of the CUDA array interface are switched off."""
-    options: dict[str, tuple[str, ...]] = {
-        "_CUDA_ARRAY_INTERFACE_SYNC": ("0", "false", "off", "no"),
-        "_CUDA_ARRAY_INTERFACE_EXPORT_VERSION": ("0", "1", "2"),
-    }
-    return sorted(
-        name
-        for name, value in os.environ.items()
-        for ending, off in options.items()
-        if name.endswith(ending) and value.strip().lower() in off
-    )
-
-
 def _is_large(subject: Held) -> bool:
-    """Whether making more of such objects costs too much: padding can make a large hull of few elements."""
+    """Whether more such objects cost too much: padding can make the hull of few elements large."""
     return any(
         a.hull and a.hull[1] - a.hull[0] >= TOUCH_LIMIT_BYTES for a in subject.found.values()
     )
@@ -138,9 +102,8 @@ def light_info(obj: Any, memory: Memory) -> tuple[ArrayInfo, list[Any]]:
     if has(obj, "__array_interface__"):
         info.ai, dictionary = interface_info(obj, memory)
         kept.append(dictionary)
-    if has(obj, "__cuda_array_interface__"):
-        info.cai, dictionary = interface_info(obj, memory, attribute="__cuda_array_interface__")
-        kept.append(dictionary)
+    for hook in hooks("add_light"):
+        kept.append(hook(info, obj, memory))
     info.pb = buffer_info(obj, memory, MAIN_REQUESTS)
     if has(obj, "__dlpack__"):
         info.main = call_info(obj, memory, "max_version=(1,3)", NEWEST)
@@ -150,9 +113,11 @@ def light_info(obj: Any, memory: Memory) -> tuple[ArrayInfo, list[Any]]:
 
 
 def _repeated(obj: Any, memory: Memory) -> list[ArrayInfo]:
-    """Light info again: once here, and once on another thread. No race: its result could depend on the machine's load."""
+    """Light info again: once here, and once on another thread. No race: its result could depend on
+    the machine's load.
+    """
     results = [light_info(obj, memory)]
-    enter("again:threads")
+    enter(Stage.AGAIN, "threads")
     thread = threading.Thread(target=lambda: results.append(light_info(obj, Memory())))
     thread.start()
     thread.join()
@@ -161,7 +126,7 @@ def _repeated(obj: Any, memory: Memory) -> list[ArrayInfo]:
 
 def _second(again: Callable[[], Any], memory: Memory) -> ArrayInfo:
     """A second product of the plan, measured while the first one lives."""
-    enter("again:produce")
+    enter(Stage.AGAIN, "produce")
     other, error = attempt(again)
     if error is not None:
         return ArrayInfo(error=error)
@@ -169,7 +134,7 @@ def _second(again: Callable[[], Any], memory: Memory) -> ArrayInfo:
         return ArrayInfo()
     info, kept = light_info(other, memory)
     info.mapping = mapping_info(descriptors_of(info), memory)
-    enter("life:drop=second")
+    enter(Stage.LIFE, "drop=second")
     kept.clear()
     del other
     return info
@@ -188,7 +153,7 @@ def _viewed(
         return None
     view = obj
     for operation in plan.views:
-        enter(f"view:{operation[0]}")
+        enter(Stage.VIEW, f"{operation[0]}")
         view, error = attempt(partial(apply_view, view, operation))
         if error is not None:
             return ArrayInfo(error=error)

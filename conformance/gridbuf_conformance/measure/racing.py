@@ -1,7 +1,8 @@
-"""Info on eight threads that export one object at the same time. Only the profile `threads` asks for it.
+"""Info on eight threads that export one object at once. Only the profile `threads` asks for it.
 
-What threads meet depends on the load of the machine. An object that is right gets the same info under any load; one that is
-wrong may get it, too. So all is ROBUST, and each object of a few plans is tried.
+What threads meet depends on the load of the machine. An object that is right gets the same info
+under any load; one that is wrong may get it, too. So all is ROBUST, and each object of a few plans
+is tried.
 """
 
 from __future__ import annotations
@@ -15,14 +16,12 @@ from functools import partial
 from typing import Any, TypeVar
 
 from ..abi.memory import Memory
-from ..abi.pybuffer import REQUESTS, request
+from ..interfaces.buffer_protocol.pybuffer import REQUESTS, request
 from ..info import ArrayInfo, RaceInfo
-from ..info.steps import only
+from ..info.steps import Stage, only
 from ..info.values import attempt
 from ..plan.producer import is_declined
 from .resizing import resize_info
-
-__all__ = ["at_once", "race_info"]
 
 THREADS = 8
 _REPEATS = 50
@@ -36,8 +35,8 @@ _T = TypeVar("_T")
 def race_info(
     read: Callable[[], ArrayInfo], again: Callable[[], Any] | None, memory: Memory
 ) -> RaceInfo:
-    """What each thread reads, and what resizing does to objects that all threads exported and gave back."""
-    with only("race"):
+    """What threads read, and what resizing does to objects that all exported and gave back."""
+    with only(Stage.RACE):
         infos = at_once(read)
         resizes = {} if again is None else resize_info(partial(_raced, again), memory)
     return RaceInfo(infos, resizes)

@@ -1,10 +1,12 @@
 """Info on resizing: does memory move or vanish while it is exported?
 
-Types that can grow, shrink or close do so by methods. Their names tell (`_NAME`), in any case, and a call tells the rest: of the
-arguments in `_ARGUMENTS`, the first ones that change the memory of a fresh object without exports are used, in a fork. Then the
-method is called on an object that exports its memory. Before that the object is grown, if a method can do that,
-beyond the size from which the allocator maps each block for itself: such a block is unmapped when it is freed, which the map
-of the process proves. glibc raises that size up to 32 MiB without a request; `_map_large_blocks` pins it to its usual start.
+Types that can grow, shrink or close do so by methods. Their names tell (`_NAME`), in any case, and
+a call tells the rest: of the arguments in `_ARGUMENTS`, the first ones that change the memory of a
+fresh object without exports are used, in a fork. Then the method is called on an object that
+exports its memory. Before that the object is grown, if a method can do that, beyond the size from
+which the allocator maps each block for itself: such a block is unmapped when it is freed, which the
+map of the process proves. glibc raises that size up to 32 MiB without a request;
+`_map_large_blocks` pins it to its usual start.
 """
 
 from __future__ import annotations
@@ -16,20 +18,21 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ..abi.descriptors import Descriptor, Rejected, of_array_interface, of_buffer, of_dlpack
-from ..abi.dlpack import Exported
+from ..abi.descriptors import Descriptor, Rejected
+from ..interfaces.array_interface.descriptor import of_array_interface
+from ..interfaces.buffer_protocol.descriptor import of_buffer
+from ..interfaces.dlpack_structs.descriptor import of_dlpack
+from ..interfaces.dlpack_structs.structs import Exported
 from ..abi.libraries import c_function
 from ..abi.memory import Memory
 from ..info import ResizeInfo
-from ..info.steps import enter
+from ..info.steps import Stage, enter
 from ..info.values import attempt, has
 from ..plan.producer import is_declined
-from .buffer import hold_buffer, simple_request
-from .capsules import NEWEST, export
+from ..interfaces.buffer_protocol.measure import hold_buffer, simple_request
+from ..interfaces.dlpack_protocol.measure import NEWEST, export
 from .forks import CAN_FORK, run_fork
 from .interface import interface_info
-
-__all__ = ["resize_info"]
 
 _M_MMAP_THRESHOLD = -3
 _MAPPING_THRESHOLD_BYTES = 2**17
@@ -37,8 +40,9 @@ _GROWN_ELEMENTS = 2**17
 """At the threshold with elements of one byte, above it with others."""
 
 _NAME = re.compile(
-    r"(?!_)\w*(append|push|extend|insert|pop|erase|remove|clear|resize|reserve|shrink|squeeze|truncate|grow|close|release"
-    r"|reset|initialize|delete|setsize|set_size|setnumberof(tuples|values))\w*",
+    r"(?!_)\w*(append|push|extend|insert|pop|erase|remove|clear|resize|reserve|shrink|squeeze"
+    r"|truncate|grow|close|release|reset|initialize|delete|setsize|set_size"
+    r"|setnumberof(tuples|values))\w*",
     re.IGNORECASE,
 )
 _ARGUMENTS: tuple[Callable[[Any, int], tuple[Any, ...]], ...] = (
@@ -55,7 +59,7 @@ _ARGUMENTS: tuple[Callable[[Any, int], tuple[Any, ...]], ...] = (
 
 @dataclass(frozen=True)
 class _Method:
-    """A method that changes the memory of an object: its name, and which of `_ARGUMENTS` it takes."""
+    """A method that changes the memory of an object: its name, and its choice of `_ARGUMENTS`."""
 
     name: str
     arguments: int
@@ -132,7 +136,7 @@ def _found(name: str, again: Callable[[], Any], memory: Memory) -> _Method | Non
         if fresh is None or not callable(getattr(fresh, name, None)):
             return None
         before = _span(fresh, memory)
-        enter(f"life:resize={name}")
+        enter(Stage.LIFE, f"resize={name}")
         _, error = attempt(partial(method, fresh, _GROWN_ELEMENTS))
         if error is None and _span(fresh, memory) != before:
             return method
@@ -142,13 +146,13 @@ def _found(name: str, again: Callable[[], Any], memory: Memory) -> _Method | Non
 def _works(method: _Method, again: Callable[[], Any]) -> bool:
     """Whether it works on an object of this plan, which may be read-only."""
     fresh = _fresh(again)
-    enter(f"life:resize={method.name}")
+    enter(Stage.LIFE, f"resize={method.name}")
     return fresh is not None and attempt(partial(method, fresh, _GROWN_ELEMENTS))[1] is None
 
 
 def _grows(method: _Method, again: Callable[[], Any], memory: Memory) -> bool:
     fresh = _fresh(again)
-    enter(f"life:resize={method.name}")
+    enter(Stage.LIFE, f"resize={method.name}")
     if fresh is None or attempt(partial(method, fresh, _GROWN_ELEMENTS))[1] is not None:
         return False
     low, high = _span(fresh, memory) or (0, 0)
@@ -170,14 +174,14 @@ _Hold = Callable[[Any, Memory], tuple[Any, "Descriptor | None"]]
 
 
 def _map_large_blocks() -> None:
-    """Blocks from 128 KiB on get their own mapping from now on (glibc; elsewhere nothing happens)."""
+    """Blocks from 128 KiB on get their own mapping from now on (glibc; no effect elsewhere)."""
     mallopt = c_function("mallopt")
     if mallopt is not None:
         mallopt(_M_MMAP_THRESHOLD, _MAPPING_THRESHOLD_BYTES)
 
 
 def _fresh(again: Callable[[], Any]) -> Any:
-    enter("again:produce")
+    enter(Stage.AGAIN, "produce")
     fresh, error = attempt(again)
     return None if error is not None or is_declined(fresh) else fresh
 
@@ -193,7 +197,7 @@ def _resized_while_held(
     holder, array = hold(fresh, memory)
     if array is None or array.span is None:
         return None
-    enter(f"life:resize={method.name}")
+    enter(Stage.LIFE, f"resize={method.name}")
     change = partial(method, fresh, 2 * _GROWN_ELEMENTS)
     _, refusal = attempt(change)
     memory.map.refresh()
@@ -202,7 +206,7 @@ def _resized_while_held(
         mapped=memory.readable(*array.span),
         same_address=_address(fresh, memory, hold) in (None, array.address),
     )
-    enter("life:release")
+    enter(Stage.LIFE, "release")
     _let_go(holder)
     del holder
     if refusal is not None:

@@ -1,4 +1,4 @@
-"""What a run asks for: the plan of an array, its element types and view operations, and how plans are drawn."""
+"""What a run asks for: plans of arrays, element types, view operations, and how plans are drawn."""
 
 from .plan import (
     ALIGNMENT_LIMIT_BYTES,

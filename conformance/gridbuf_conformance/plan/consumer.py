@@ -1,7 +1,8 @@
 """Consumers: functions that take an exporter and return an array, such as `numpy.from_dlpack`.
 
-A `Consumer` adds the name and the version for reports, and the interfaces that the function is documented
-to take. If it refuses one of those, a rule fails. The suite finds out which other interfaces it takes.
+A `Consumer` adds the name and the version for reports, and the interfaces that the function is
+documented to take. If it refuses one of those, a rule fails. The suite finds out which other
+interfaces it takes.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ class Consumer:
     Parameters
     ----------
     function : callable
-        The function, with one argument. It is also called with each of the keywords `copy`, `device` and `dtype`
-        that its signature has.
+        The function, with one argument. It is also called with each of the keywords `copy`,
+        `device` and `dtype` that its signature has.
     name : str
         The name in reports.
     version : str, optional

@@ -11,8 +11,8 @@ type. The formula uses nothing but integers, so that a producer in any language 
 2. byte k of element i is `table[(769 * seed + i * itemsize + k) mod 4093]`;
 3. the bytes are then made a valid value of the type (`DType.valid`): a bool is the lowest bit of
    its byte, a character keeps its lowest byte, a long double gets its integer bit and zeroed
-   padding, the padding of a record is zeroed, and a type of less than a byte keeps its lowest bits: in
-   a plan's content each such element has its own byte, in memory they are packed (`packed`);
+   padding, the padding of a record is zeroed, and a type of less than a byte keeps its lowest bits:
+   in a plan's content each such element has its own byte, in memory they are packed (`packed`);
 4. for the byte order "swapped", the bytes of each number in the element are reversed.
 
 No byte is above 0x7b before step 3: every floating-point pattern is finite and none is a NaN,
@@ -26,8 +26,6 @@ import ctypes
 import sys
 from dataclasses import dataclass
 from functools import lru_cache
-
-__all__ = ["DTYPES", "DType", "fill_bytes", "packed"]
 
 _PERIOD = 4093
 _SEED_STEP = 769
@@ -55,7 +53,7 @@ class DType:
     fields: tuple[tuple[str, str, int, tuple[int, ...]], ...] = ()
     """For a record: (name, type name, offset in bytes, shape of the sub-array)."""
     padding: tuple[tuple[int, int], ...] = ()
-    """For a record: (offset, width) in bytes of what belongs to no field; its content is not judged."""
+    """For a record: (offset, width) in bytes of padding, whose content is not judged."""
     packed_bits: int | None = None
     """For a type of less than a byte: how many bits of memory an element takes."""
 
@@ -167,7 +165,9 @@ def _structured() -> DType:
 
 
 def _padded() -> DType:
-    """Record of 32 bytes as a C compiler lays it out: padding inside and at its end, and a sub-array of two axes."""
+    """Record of 32 bytes as a C compiler lays it out: padding inside and at its end, and a
+    sub-array of two axes.
+    """
     fields = (("a", "int8", 0, ()), ("b", "float64", 8, ()), ("c", "int16", 16, (2, 3)))
     numbers = ((0, 1), (8, 8), *((16 + 2 * k, 2) for k in range(6)))
     padding = ((1, 7), (28, 4))

@@ -1,16 +1,17 @@
 """The plan: a request for one array, as plain JSON, complete before the producer runs.
 
-A plan describes the array (`shape` … `readonly`), the content of its elements (`fill`), and the view
-operations that the suite applies to the result before it measures it (`views`). A plan is data. So the
-suite can run it in another process, replay it from a command line, shrink it, and share it with other
-languages.
+A plan describes the array (`shape` … `readonly`), the content of its elements (`fill`), and the
+view operations that the suite applies to the result before it measures it (`views`). A plan is
+data. So the suite can run it in another process, replay it from a command line, shrink it, and
+share it with other languages.
 
-A plan is a read-only mapping with the keys of `plan.schema.json` (`KEYS`), and an immutable, hashable
-value. Every plan is valid: the constructor checks every bound that `Plan.validate` documents.
+A plan is a read-only mapping with the keys of `plan.schema.json` (`KEYS`), and an immutable,
+hashable value. Every plan is valid: the constructor checks every bound that `Plan.validate`
+documents.
 
-`None` always means that the plan does not request the key. A producer that does not know a key may ignore
-it if it is None (and `alignment_size` if it is 1). It must return `Unsupported` for values that it cannot
-provide.
+`None` always means that the plan does not request the key. A producer that does not know a key may
+ignore it if it is None (and `alignment_size` if it is 1). It must return `Unsupported` for values
+that it cannot provide.
 """
 
 from __future__ import annotations
@@ -48,10 +49,11 @@ NDIM_LIMIT = 64
 """The largest number of dimensions of a plan: the limit of the buffer protocol (PB-16)."""
 ALIGNMENT_LIMIT_BYTES = 2**20
 DEVICES: tuple[str | None, ...] = (None, "gpu", "pinned", "managed")
-"""The kinds of memory: ordinary host memory, device memory, page-locked host memory that the device can
-reach, and memory that host and device reach and the driver moves."""
+"""The kinds of memory: ordinary host memory, device memory, page-locked host memory that the device
+can reach, and memory that host and device reach and the driver moves."""
 UNTOUCHED_FROM_BYTES = 2**30
-"""Plans of at least this many bytes have `fill` None: their pages are allocated, but never touched."""
+"""Plans of at least this many bytes have `fill` None: their pages are allocated, but never touched.
+"""
 _SPAN_LIMIT_BYTES = 2**40
 _FILL_LIMIT = 2**32
 
@@ -166,7 +168,8 @@ class Plan(Mapping[str, Any]):
         Raises
         ------
         ValueError
-            If the text is not a JSON object, has unknown keys, or has values that `validate` rejects.
+            If the text is not a JSON object, has unknown keys, or has values that `validate`
+            rejects.
 
         Examples
         --------
@@ -188,7 +191,8 @@ class Plan(Mapping[str, Any]):
         for old, new in cls.RENAMED.items():
             if old in raw:
                 raise ValueError(
-                    f"plan key {old!r} (value {raw[old]!r}) is of an older version; rename it to {new!r}"
+                    f"plan key {old!r} (value {raw[old]!r}) is of an older version; "
+                    f"rename it to {new!r}"
                 )
         unknown = sorted(set(raw) - set(cls.keys_of()))
         if unknown:

@@ -1,9 +1,9 @@
 """Producers: objects that make an array for each plan, and declare their capabilities.
 
-A producer needs only `name` and `produce`. The other members are optional. `capabilities` restricts the
-plans, `version` appears in reports, `apply_view` makes views, and `device_table` and `on_stream` give access
-to device memory and streams. The suite discovers the exchange interfaces on the object; a producer does
-not declare them.
+A producer needs only `name` and `produce`. The other members are optional. `capabilities` restricts
+the plans, `version` appears in reports, `apply_view` makes views, and `device_table` and
+`on_stream` give access to device memory and streams. The suite discovers the exchange interfaces on
+the object; a producer does not declare them.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class Unsupported:
     def __post_init__(self) -> None:
         if not isinstance(self.reason, str) or not self.reason.strip():
             raise ValueError(
-                f"the reason is {self.reason!r}, must be a sentence; say which arrays cannot be made"
+                f"the reason is {self.reason!r}, must be a sentence; "
+                "say which arrays cannot be made"
             )
 
 
@@ -54,7 +55,9 @@ _ASKABLE = frozenset({"layout", "alignment_size", "aligned_index", "dims", "halo
 
 
 def is_declined(made: Any) -> bool:
-    """Whether a producer's answer is `Unsupported`. The answer itself is not asked: its `__class__` may run code."""
+    """Whether a producer's answer is `Unsupported`. The answer itself is not asked: its `__class__`
+    may run code.
+    """
     return issubclass(type(made), Unsupported)
 
 
@@ -71,8 +74,8 @@ class Capabilities:
     Parameters
     ----------
     dtypes : tuple of str, optional
-        Names of `plan.DTYPES`. Plans have types of less than a byte (int4, float4 …), padded records and
-        single characters (str1) only if they are declared here.
+        Names of `plan.DTYPES`. Plans have types of less than a byte (int4, float4 …), padded
+        records and single characters (str1) only if they are declared here.
     min_ndim, max_ndim : int, optional
         Bounds of the number of dimensions.
     max_extent : int, optional
@@ -80,12 +83,13 @@ class Capabilities:
     max_nbytes : int, optional
         The largest size in bytes, without padding.
     layouts : {"C", "CF", "any"}, optional
-        "C": C order only, plans have no layout. "CF": C and Fortran order. "any": every permutation.
+        "C": C order only, plans have no layout. "CF": C and Fortran order. "any": every
+        permutation.
     alignment_bytes : tuple of int, optional
         The lowest and the highest alignment, in bytes.
     byteorders : tuple of str, optional
-        The byte orders, of "native" and "swapped". The default is native only; with None the producer
-        may decline the other.
+        The byte orders, of "native" and "swapped". The default is native only; with None the
+        producer may decline the other.
     readonly : tuple of bool, optional
         The values of `readonly` that the producer can make.
     devices : tuple, optional
@@ -93,8 +97,8 @@ class Capabilities:
     dims, halo : bool, optional
         Whether the producer uses these keys.
     declares : frozenset of str, optional
-        The plan keys of "layout", "alignment_size", "aligned_index", "dims" and "halo" that the producer
-        accepts. Keys that another parameter implies need not be repeated.
+        The plan keys of "layout", "alignment_size", "aligned_index", "dims" and "halo" that the
+        producer accepts. Keys that another parameter implies need not be repeated.
 
     Raises
     ------
@@ -210,8 +214,11 @@ class Producer:
     capabilities : Capabilities
         The arrays that the producer can make.
     has_memory : bool
-        False for objects without one block of strided memory: sparse, meta, traced or deleted arrays. Every
-        export of them must be refused (DP-25).
+        False for objects without one block of strided memory: sparse, meta, traced or deleted
+        arrays. Every export of them must be refused (DP-25).
+    exports_move : bool
+        True if each export of an object is another array, as where a C++ library moves its array
+        into the tensor. Exports of an object are then not compared with each other (DL-05).
 
     Examples
     --------
@@ -231,6 +238,7 @@ class Producer:
     name = "producer"
     capabilities = Capabilities()
     has_memory = True
+    exports_move = False
 
     def version(self) -> str:
         """The version of the library that makes the arrays.
@@ -245,8 +253,8 @@ class Producer:
     def produce(self, plan: Plan) -> Any:
         """Makes the array of a plan.
 
-        The producer must not substitute another array (GT-20). If `fill` is None, it must not touch the
-        memory.
+        The producer must not substitute another array (GT-20). If `fill` is None, it must not touch
+        the memory.
 
         Parameters
         ----------
@@ -256,15 +264,16 @@ class Producer:
         Returns
         -------
         object or Unsupported
-            The object, whose elements hold `plan.content()`, or the reason why the producer declines.
+            The object, whose elements hold `plan.content()`, or the reason why the producer
+            declines.
         """
         raise NotImplementedError(f"{type(self).__name__}.produce(plan) must return an object")
 
     def apply_view(self, obj: Any, operation: Sequence[Any]) -> Any:
         """Makes a view of an object.
 
-        The default indexes the object and calls its method `transpose`. It declines types whose slices are
-        copies. Override it for a library with other functions for views.
+        The default indexes the object and calls its method `transpose`. It declines types whose
+        slices are copies. Override it for a library with other functions for views.
 
         Parameters
         ----------
@@ -295,8 +304,8 @@ class Producer:
     def on_stream(self, stream: int) -> Any:
         """Makes the library work on a stream.
 
-        The suite uses it to keep work pending on a stream. It then checks whether an export waits for that
-        work (CAI-18, DP-18, DP-24, DX-09).
+        The suite uses it to keep work pending on a stream. It then checks whether an export waits
+        for that work (CAI-18, DP-18, DP-24, DX-09).
 
         Parameters
         ----------

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["PROFILES", "Profile", "profile_names", "profile_of"]
+DEFAULT = "default"
+"""The profile of a gate, from whichever entry point it starts."""
+PLAN_LIMIT_S = 10.0
+"""The time for one plan, unless a caller gives another."""
 
 
 @dataclass(frozen=True)
 class Profile:
     """How much a run asks: plans of each kind (`strategies`), and new plans that shrinking may ask.
 
-    `threads`: whether eight threads also export each array, or call a consumer, at the same time. What they meet depends on the
-    load of the machine, so no other profile asks that. `time_box_s`: instead of one round with seed 0, rounds with new seeds until this time has
-    passed.
+    `threads`: whether eight threads also export each array, or call a consumer, at the same time.
+    What they meet depends on the load of the machine, so no other profile asks that. `time_box_s`:
+    instead of one round with seed 0, rounds with new seeds until this time has passed.
     """
 
     name: str

@@ -37,19 +37,6 @@ from .plan import DTYPES, UNTOUCHED_FROM_BYTES, Plan
 from .producer import Capabilities
 from .views import ViewMap
 
-__all__ = [
-    "DRAWS_PER_PLAN",
-    "Declared",
-    "boundary_plans",
-    "declared_plans",
-    "general_plans",
-    "huge_plans",
-    "rank_plans",
-    "sample",
-    "simplest_plan",
-    "smallest",
-]
-
 _ELEMENT_LIMIT = 2048
 """Elements of a plan that is walked: few enough for a walk in pure Python."""
 _PADDED_LIMIT_BYTES = 2**26
@@ -240,7 +227,7 @@ def _axes(
 
 
 def _axis(extent: int, placing: int, naming: int) -> _Axis:
-    """An axis from an extent and two numbers of octal digits; the name has four bits, one of them the halo's."""
+    """An axis from an extent and two octal numbers; the name has four bits, one for the halo."""
     halo = (naming % 8, naming // 8 % 8)
     return _Axis(extent, place=placing % 8, aligned=placing // 8, name=naming // 32, halo=halo)
 
@@ -254,7 +241,7 @@ def _alignments(can: Capabilities, listed: Sequence[int]) -> st.SearchStrategy[i
 
 
 def _dtypes(can: Capabilities) -> list[str]:
-    """The element types that can be asked, simplest first; the uncommon ones only if they are declared."""
+    """The element types that can be asked, simplest first; uncommon ones only if declared."""
     most_bytes = can.max_nbytes or UNTOUCHED_FROM_BYTES
     return [
         name
@@ -368,8 +355,8 @@ def _layout_map(places: Sequence[int], can: Capabilities) -> tuple[int, ...]:
 def _names(keys: Sequence[int]) -> tuple[str, ...]:
     """Different dimension names, picked by the keys; "10", which comes after "2", is one.
 
-    An odd first key adds the names of unstructured grids and of tracers. They are not in every plan, because rules
-    on the order of I, J, K and numbers do not judge them.
+    An odd first key adds the names of unstructured grids and of tracers. They are not in every
+    plan, because rules on the order of I, J, K and numbers do not judge them.
     """
     pool = [*"IJK", "0", "1", "2", "10", *map(str, range(3, 10)), *map(str, range(11, 65))]
     if keys and keys[0] % 2:

@@ -23,8 +23,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-__all__ = ["OPERATIONS", "ViewMap"]
-
 _NDIM_LIMIT = 64
 
 

@@ -1,7 +1,7 @@
 """The built-in producers, and those of installed packages.
 
-A built-in producer is a file in this folder and a row in `libraries.toml`. A package announces its own producer by an entry
-point in the group `gridbuf_conformance.producers`:
+A built-in producer is a file in this folder and a row in `libraries.toml`. A package announces its
+own producer by an entry point in the group `gridbuf_conformance.producers`:
 
 ```toml
 [project.entry-points."gridbuf_conformance.producers"]
@@ -26,6 +26,7 @@ __all__ = [
     "find",
     "load",
     "names",
+    "of_library",
 ]
 
 
@@ -40,6 +41,7 @@ class NotInstalled(ImportError):
 _REGISTRY = Registry("producer", UnknownProducer, "package.module:Class or path/to/file.py:Class")
 BUILT_IN, ENTRY_POINT_GROUP = _REGISTRY.built_in, _REGISTRY.group
 entries, find, names = _REGISTRY.entries, _REGISTRY.find, _REGISTRY.names
+of_library = _REGISTRY.of_library
 
 
 def load(name: str) -> Any:

@@ -1,7 +1,7 @@
-"""What all built-in producers share: one place that declines plans, and the helper for view operations.
+"""What all built-in producers share: one place that declines plans, and a helper for views.
 
-A built-in producer declares its `capabilities`. Plans are drawn from them, and plans outside of them are declined by
-the same declaration, so that the two cannot differ.
+A built-in producer declares its `capabilities`. Plans are drawn from them, and plans outside of
+them are declined by the same declaration, so that the two cannot differ.
 """
 
 from __future__ import annotations
@@ -13,17 +13,6 @@ from ..plan import Plan
 from ..plan.consumer import version_of
 from ..producer import Capabilities, Producer, Unsupported, python_view
 from . import BUILT_IN
-
-__all__ = [
-    "INTEGERS",
-    "TOUCHED_BYTES",
-    "FlatBytesProducer",
-    "HostProducer",
-    "declined",
-    "flat_bytes",
-    "row_major",
-    "viewed",
-]
 
 INTEGERS = tuple(f"{sign}int{bits}" for sign in ("", "u") for bits in (64, 32, 16, 8))
 TOUCHED_BYTES = 2**26
@@ -55,14 +44,16 @@ class HostProducer(Producer):
         return super().apply_view(obj, operation)
 
     def make(self, plan: Plan) -> Any:
-        """The object, filled; or `Unsupported` for what only the library itself knows it cannot make."""
+        """The object, filled; or `Unsupported` for what only the library knows it cannot make."""
         raise NotImplementedError(f"{type(self).__name__}.make(plan) must return an object")
 
 
 def row_major(
     dtypes: Iterable[str], *, readonly: tuple[bool, ...] = (False,), **more: Any
 ) -> Capabilities:
-    """Capabilities of small arrays in C order and native byte order; `more` has other keys, or another `max_nbytes`."""
+    """Capabilities of small arrays in C order and native byte order; `more` has other keys, or
+    another `max_nbytes`.
+    """
     common: dict[str, Any] = {
         "max_nbytes": TOUCHED_BYTES,
         "layouts": "C",
@@ -86,7 +77,7 @@ class FlatBytesProducer(HostProducer):
 
 
 def declined(plan: Plan, can: Capabilities) -> str:
-    """Why a plan is outside these capabilities, as half a sentence; an empty string if it does not."""
+    """Why a plan is outside these capabilities, as half a sentence; empty if it is not."""
     for test in (_shape, _element, _placement, _other):
         reason = test(plan, can)
         if reason:
@@ -143,7 +134,7 @@ def _other(plan: Plan, can: Capabilities) -> str:
 def viewed(
     obj: Any, operation: Sequence[Any], *, broadcast: Callable[[Any, tuple[int, ...]], Any] | None
 ) -> Any:
-    """A view by indexing and `transpose`; `broadcast(obj, shape)` is the function of the library for broadcasting.
+    """A view by indexing and `transpose`; `broadcast(obj, shape)` is the library's own.
 
     None for a library that has none, whose producer declines those views itself.
     """

@@ -1,7 +1,8 @@
-"""Renderings of JSON reports: for the terminal, as one HTML page, as Markdown, JUnit XML, JSON, a badge.
+"""Renderings of JSON reports: terminal, one HTML page, Markdown, JUnit XML, JSON, a badge.
 
-A renderer reads report dictionaries and nothing else; it never runs a check. What all of them share is in
-`summary` (counting and ranking), `text` (making a producer's words safe) and `drawing` (layout failures).
+A renderer reads report dictionaries and nothing else; it never runs a check. What all of them share
+is in `summary` (counting and ranking), `text` (making a producer's words safe) and `drawing`
+(layout failures).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ SURVEY_SCHEMA = "gridbuf-conformance-survey/2"
 
 
 def to_json(reports: Sequence[ReportDict], absent: Sequence[Absent] = ()) -> str:
-    """One report as an object; several reports, or reports with absent libraries, as one survey object."""
+    """One report as an object; several, or some with absent libraries, as one survey object."""
     document = (
         reports[0]
         if len(reports) == 1 and not absent
@@ -29,11 +30,13 @@ def to_json(reports: Sequence[ReportDict], absent: Sequence[Absent] = ()) -> str
         }
     )
     text = json.dumps(document, indent=2, ensure_ascii=False) + "\n"
-    # Text of a producer may hold lone surrogates, which files cannot hold; JSON writes them as escapes.
+    # Text of a producer may hold lone surrogates, which files cannot hold; JSON writes them as
+    # escapes.
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-# The renderers are imported when they are used: most commands need none of them, and templates are slow to load.
+# The renderers are imported when they are used: most commands need none of them, and templates are
+# slow to load.
 
 
 def _html(reports: Sequence[ReportDict], absent: Sequence[Absent] = ()) -> str:
@@ -76,13 +79,14 @@ def check_suffix(path: str | Path) -> Path:
     path = Path(path)
     if path.suffix.lower() not in FORMATS:
         raise ValueError(
-            f"cannot tell the format of report {str(path)!r}: its suffix must be one of {', '.join(FORMATS)}"
+            f"cannot tell the format of report {str(path)!r}: "
+            f"its suffix must be one of {', '.join(FORMATS)}"
         )
     return path
 
 
 def write(path: str | Path, reports: Sequence[ReportDict], absent: Sequence[Absent] = ()) -> Path:
-    """Writes the reports to `path` in the format of its suffix, making its folder; returns the path.
+    """Writes reports to `path` in the format of its suffix, making its folder; returns the path.
 
     Raises ValueError for an unknown suffix, OSError where the file cannot be written.
     """

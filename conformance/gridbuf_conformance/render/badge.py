@@ -1,9 +1,9 @@
 """Reports as a badge for a README: one small SVG, in the flat form that readers know.
 
-It needs no font file, no network and no service: the widths of the letters are estimated (digits and most
-letters of an 11 px sans serif) and `textLength` makes every browser keep to the estimate. No element has
-an id, so that one page can hold many badges. The only texts of a producer in it are the name and
-version in the title, escaped.
+It needs no font file, no network and no service: the widths of the letters are estimated (digits
+and most letters of an 11 px sans serif) and `textLength` makes every browser keep to the estimate.
+No element has an id, so that one page can hold many badges. The only texts of a producer in it are
+the name and version in the title, escaped.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from html import escape
 from ..outcomes import Outcome
 from ..text import clean, plural, shorten
 from .summary import Absent, ReportDict, conclusion, matrices
-
-__all__ = ["message_of", "render"]
 
 _LABEL = "conformance"
 _COLOURS = {
@@ -34,7 +32,7 @@ _MAX_TITLE_CHARS = 120
 
 
 def render(reports: Sequence[ReportDict], absent: Sequence[Absent] = ()) -> str:
-    """The SVG of one report, or of the number of conforming reports. It does not show absent libraries."""
+    """The SVG of one report, or of the number of conforming ones. It shows no absent libraries."""
     message, kind = message_of(reports)
     left, right = (_text_px(text) + 2 * _PAD_PX for text in (_LABEL, message))
     title = escape(f"{_subject(reports)}: {message}")
@@ -99,11 +97,13 @@ def _text_px(text: str) -> int:
 
 
 _SVG = """\
-<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" role="img" aria-label="{label}: {message}">
+<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" role="img" \
+aria-label="{label}: {message}">
 <title>{title}</title>
 <rect width="{width}" height="{height}" rx="3" fill="{colour}"/>
 <path d="M{left} 0H3a3 3 0 0 0-3 3v{straight}a3 3 0 0 0 3 3h{label_straight}z" fill="#4a4f5a"/>
-<g fill="#fff" text-anchor="middle" font-family="Verdana,DejaVu Sans,Geneva,sans-serif" font-size="11">
+<g fill="#fff" text-anchor="middle" font-family="Verdana,DejaVu Sans,Geneva,sans-serif" \
+font-size="11">
 <text x="{label_x:g}" y="14" textLength="{label_px}">{label}</text>
 <text x="{message_x:g}" y="14" textLength="{message_px}">{message}</text>
 </g>

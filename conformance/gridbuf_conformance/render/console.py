@@ -1,8 +1,8 @@
 """Reports on a terminal: the matrix, each failure in full, and a last line with the conclusion.
 
-Nothing depends on colour alone: every outcome has a sign and a word. Nothing depends on Unicode either: a
-terminal whose encoding lacks a character gets a plain one. Replay commands are never wrapped, so that they
-can be copied.
+Nothing depends on colour alone: every outcome has a sign and a word. Nothing depends on Unicode
+either: a terminal whose encoding lacks a character gets a plain one. Replay commands are never
+wrapped, so that they can be copied.
 """
 
 from __future__ import annotations
@@ -39,8 +39,6 @@ from .summary import (
     telling,
 )
 
-__all__ = ["Printer", "render", "render_rule", "render_survey"]
-
 _STYLES = {
     "failed": "bold red",
     "error": "bold magenta",
@@ -58,8 +56,8 @@ _SURVEY_EXTRA_LINES = 4
 """A blank line, the title of the failures, how many more there are, and the shell's next prompt."""
 _MAX_PLAN_CHARS = 400
 _OF_A_LIVE_OBJECT = (
-    "Not looked at, because there is no plan: values, views and second arrays. A class of five lines with a method "
-    "produce(plan) shows them: gridbuf-conformance check --help"
+    "Not looked at, because there is no plan: values, views and second arrays. "
+    "A class of five lines with a method produce(plan) shows them: gridbuf-conformance check --help"
 )
 _PLAIN = str.maketrans(
     {
@@ -111,7 +109,7 @@ class Printer:
         return text.translate(_PLAIN).encode(encoding, "backslashreplace").decode(encoding)
 
     def line(self, *parts: str | tuple[str, str], wrap: bool = True) -> None:
-        """One line of pieces of text, each plain or with its style. Markup in the text stays text."""
+        """One line of pieces of text, each plain or with its style. Markup in it stays text."""
         text = Text()
         for part in parts:
             content, style = (part, "") if isinstance(part, str) else part
@@ -164,9 +162,10 @@ def render(
     catalogue: Mapping[str, Any] | None = None,
     verbose: bool = False,
 ) -> None:
-    """Prints one report: its groups, every failure, fragile rule and advisory in full, and the conclusion.
+    """Prints one report: groups, failures, fragile rules and advisories in full, the conclusion.
 
-    With `verbose` it lists every rule with its outcome, and the reason for rules that were not judged.
+    With `verbose` it lists every rule with its outcome, and the reason for rules that were not
+    judged.
     """
     printer = Printer(console)
     catalogue = _catalogue(catalogue)
@@ -193,7 +192,7 @@ def render(
 def render_rule(
     rule: Mapping[str, Any], console: Console, *, catalogue: Mapping[str, Any] | None = None
 ) -> None:
-    """Prints the entry of one rule: requirement, expected and actual result, and the replay command."""
+    """Prints the entry of one rule: requirement, expected and actual result, replay command."""
     _print_finding(Printer(console), rule, _catalogue(catalogue))
 
 
@@ -205,7 +204,8 @@ def render_survey(
     paths: Sequence[str] = (),
     catalogue: Mapping[str, Any] | None = None,
 ) -> None:
-    """Prints the matrix of all libraries, the most informative failures, absent libraries, and the paths of the reports.
+    """Prints the matrix of all libraries, the most informative failures, absent libraries, and the
+    paths of the reports.
 
     On a terminal it fits the screen, if two failures fit; elsewhere it shows up to eight failures.
     """
@@ -254,7 +254,8 @@ def _catalogue(given: Mapping[str, Any] | None) -> Mapping[str, Any]:
     return load()
 
 
-# The head of a report --------------------------------------------------------------------------------------
+# The head of a report
+# --------------------------------------------------------------------------------------
 
 
 def _print_title(printer: Printer, report: Mapping[str, Any]) -> None:
@@ -301,7 +302,7 @@ def _print_groups(printer: Printer, table: Matrix) -> None:
 
 
 def _print_rules(printer: Printer, report: Mapping[str, Any], catalogue: Mapping[str, Any]) -> None:
-    """Every rule in one line, with the number of plans that reached it; a rule that was not judged says why."""
+    """Every rule in a line, with the number of plans that reached it, or why it was not judged."""
     printer.line()
     printer.line((f"  {'rule':<7}{'outcome':<12}{'plans':>6}  requirement", "dim"))
     for rule in report["rules"]:
@@ -330,11 +331,12 @@ def _print_known(printer: Printer, report: Mapping[str, Any]) -> None:
         printer.line((head, style), f"  {shorten(notes, _MAX_VALUE_CHARS)}")
 
 
-# The matrix ------------------------------------------------------------------------------------------------
+# The matrix
+# ------------------------------------------------------------------------------------------------
 
 
 def _print_matrix(printer: Printer, table: Matrix, what: str = "library") -> None:
-    """A row for each library, a column for each rule group; groups that do not fit follow in tables below."""
+    """A row for each library, a column for each rule group; groups that do not fit follow below."""
     cells = {
         group: [_matrix_cell(printer, row.cells.get(group, Cell())) for row in table.rows]
         for group in table.groups
@@ -493,7 +495,8 @@ def _unavailable(names: Sequence[str], is_of_consumers: bool, width: int) -> str
     return line
 
 
-# Failures --------------------------------------------------------------------------------------------------
+# Failures
+# --------------------------------------------------------------------------------------------------
 
 
 def _print_finding(printer: Printer, rule: Mapping[str, Any], catalogue: Mapping[str, Any]) -> None:
@@ -520,7 +523,7 @@ def _print_finding(printer: Printer, rule: Mapping[str, Any], catalogue: Mapping
 
 
 def _how_often(rule: Mapping[str, Any]) -> str:
-    """On how many of the judged plans a rule has its outcome; reports of earlier versions do not say that."""
+    """On how many of the judged plans a rule has its outcome; older reports do not say that."""
     if not rule["plans"] or "failing" not in rule:
         return f"  on {plural(rule['plans'], 'plan')} tried" if rule["plans"] else ""
     return f"  on {rule['failing']:,} of {plural(max(rule['plans'], rule['failing']), 'plan')}"

@@ -1,12 +1,14 @@
 """The drawing of a layout failure, as text for terminals and as SVG for the HTML page.
 
-A verdict carries data, not a picture: `shape`, `strides` (bytes), `itemsize`, `offset` (byte position of
-element (0, …, 0)), the byte `hull` that the elements span, the `block` of memory that the producer owns
-(or None if it is unknown), and `marks` on single positions. All positions are in bytes relative to one
-origin of the judge's choice, never addresses. Both renderings show the same four lines on one byte axis:
-the block, the elements, the hull with its part outside the block in red, and the marks.
+A verdict carries data, not a picture: `shape`, `strides` (bytes), `itemsize`, `offset` (byte
+position of element (0, …, 0)), the byte `hull` that the elements span, the `block` of memory that
+the producer owns (or None if it is unknown), and `marks` on single positions. All positions are in
+bytes relative to one origin of the judge's choice, never addresses. Both renderings show the same
+four lines on one byte axis: the block, the elements, the hull with its part outside the block in
+red, and the marks.
 
-`Scene` does the arithmetic for both, and survives anything: hulls of 2^70 bytes, no elements, no block.
+`Scene` does the arithmetic for both, and survives anything: hulls of 2^70 bytes, no elements, no
+block.
 """
 
 from __future__ import annotations
@@ -20,8 +22,6 @@ from typing import Any
 
 from ..text import clean, plural, shorten
 
-__all__ = ["Scene", "to_svg", "to_text"]
-
 _MAX_ELEMENTS_DRAWN = 256
 _MAX_MARKS_DRAWN = 6
 _MAX_LABEL_CHARS = 90
@@ -31,7 +31,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True)
 class Scene:
-    """The completed data of a drawing: the parts outside, and the byte range that shows everything."""
+    """The completed data of a drawing: the parts outside, and the byte range that shows all."""
 
     shape: tuple[int, ...]
     strides: tuple[int, ...]
@@ -76,7 +76,7 @@ class Scene:
         return math.prod(self.shape)
 
     def elements(self) -> Iterator[tuple[tuple[int, ...], Span]]:
-        """Each element's index and bytes, in C order; nothing for shapes too large to be told apart."""
+        """Each element's index and bytes, in C order; nothing for shapes that are too large."""
         if self.element_count > _MAX_ELEMENTS_DRAWN or len(self.shape) != len(self.strides):
             return
         for index in itertools.product(*map(range, self.shape)):
@@ -128,12 +128,13 @@ def _ticks(view: Span, most: int) -> Iterator[int]:
     yield from range(-(-view[0] // step) * step, view[1] + 1, step)
 
 
-# Text --------------------------------------------------------------------------------------------------
+# Text
+# --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Pen:
-    """Maps bytes to columns: several columns a byte for tiny layouts, many bytes a column for large ones."""
+    """Maps bytes to columns: tiny layouts have several a byte, large ones many bytes a column."""
 
     view: Span
     width_columns: int
@@ -154,7 +155,7 @@ class _Pen:
 
 
 def to_text(drawing: Mapping[str, Any], width_columns: int = 64) -> list[str]:
-    """The drawing as lines of text of a fixed-width font; `width_columns` is the width of the byte axis."""
+    """The drawing as text lines in a fixed-width font, with a byte axis of `width_columns`."""
     scene = Scene.of(drawing)
     pen = _Pen(scene.view, width_columns)
     lines = [("byte", _axis_line(scene, pen), "")]
@@ -182,7 +183,7 @@ def to_text(drawing: Mapping[str, Any], width_columns: int = 64) -> list[str]:
 
 
 def _axis_line(scene: Scene, pen: _Pen) -> str:
-    """Positions of round bytes, each label starting at its own column and never touching the next."""
+    """Positions of round bytes, each label starting at its column, apart from the next."""
     line = ""
     for tick in _ticks(scene.view, most=max(2, pen.width_columns // 10)):
         column = pen.column(tick)
@@ -197,7 +198,7 @@ def _bar(pen: _Pen, span: Span, sign: str) -> str:
 
 
 def _element_line(scene: Scene, pen: _Pen) -> str:
-    """Every element as `[0  ]`, without its index where there is no room, as `■` in a single column."""
+    """Every element as `[0  ]`, without its index if there is no room, as `■` in one column."""
     line = [" "] * pen.width_columns
     for index, span in scene.elements():
         columns = pen.columns(span)
@@ -231,14 +232,15 @@ def _hull_remark(scene: Scene) -> str:
     return f"{remark}, {plural(lost, 'byte')} outside the block" if lost else remark
 
 
-# SVG ---------------------------------------------------------------------------------------------------
+# SVG
+# --------------------------------------------------------------------------------------------------
 
 _LEFT, _RIGHT, _ROW, _BAR = 76, 16, 30, 18
 _WIDTH = 760
 
 
 class _Canvas:
-    """Maps bytes to x coordinates and collects SVG elements. Colours come from the page's style sheet."""
+    """Maps bytes to x coordinates and collects SVG elements. Colours are the style sheet's."""
 
     def __init__(self, view: Span) -> None:
         self.view = view
@@ -255,7 +257,8 @@ class _Canvas:
         width = max(1.5, round(self.x(span[1]) - x, 1))
         hover = f"<title>{escape(title)}</title>" if title else ""
         self.parts.append(
-            f'<rect class="{kind}" x="{x}" y="{y}" width="{width}" height="{_BAR}" rx="2">{hover}</rect>'
+            f'<rect class="{kind}" x="{x}" y="{y}" width="{width}" height="{_BAR}" rx="2">'
+            f"{hover}</rect>"
         )
 
     def line(self, kind: str, x1: float, y1: float, x2: float, y2: float) -> None:

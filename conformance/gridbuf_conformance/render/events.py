@@ -10,11 +10,11 @@ bar, a log or a dashboard are others. Each event is a dict with the key "event":
 | `plan` | a plan was asked and judged | `n`, `of` (counts), `plan`, `result` (`Result.kind`) |
 | `verdict` | a rule was found wanting on that plan | `rule, outcome, plan, expected, actual` |
 | `shrunk` | a failing rule's plan was made smaller | `rule, outcome, plan, asked` (plans it took) |
-| `known` | a failure on record was replayed, at the end | `rule, place, plan, state` (`known.replays.State`), `outcome, actual, note` |
+| `known` | a record was replayed, at the end | `rule, place, plan, state, outcome, actual, note` |
 | `rule` | once for each rule, at the end | `id, level, outcome, plans, failures, note` |
 | `end` | once, last | `summary`, `plans` (counts by result), `notes`, `timing` |
 
-Only `timing` differs between two runs with the same inputs.
+Only `timing` differs between two runs with the same inputs; `state` is a `known.replays.State`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,6 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from typing import Any
-
-__all__ = ["Event", "EventLog", "Listener", "to_json_lines"]
 
 Event = dict[str, Any]
 Listener = Callable[[Event], None]

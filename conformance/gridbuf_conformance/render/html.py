@@ -1,9 +1,10 @@
 """Reports as one HTML page: no other file, no network, readable without scripts.
 
-The page is rule-centred: above, the matrix of libraries by rule groups; below, each rule once, with its
-explanation and the result of every library. The script only filters existing content. Templates, styles
-and script are in `templates/` and are put into the page; a content security policy forbids it to load
-anything. Everything that came from a producer is escaped by Jinja and cleaned by `text`.
+The page is rule-centred: above, the matrix of libraries by rule groups; below, each rule once, with
+its explanation and the result of every library. The script only filters existing content.
+Templates, styles and script are in `templates/` and are put into the page; a content security
+policy forbids it to load anything. Everything that came from a producer is escaped by Jinja and
+cleaned by `text`.
 """
 
 from __future__ import annotations
@@ -34,8 +35,6 @@ from .summary import (
     rule_text,
     side_of,
 )
-
-__all__ = ["environment", "render"]
 
 _TOLD = ("failed", "error", "known", "fragile", "advisory")
 _LETTERS = {kind: "r" if kind == "fragile" else kind[0] for kind in KINDS}
@@ -107,7 +106,7 @@ class _Card:
         return [entry.library for entry in self.entries if entry.kind == "silent"]
 
     def letters(self, libraries: Sequence[str]) -> str:
-        """What the page's script filters by: a letter for each library's kind, "-" if it was not asked."""
+        """What the page's script filters by: a letter for each library's kind, "-" if not asked."""
         kinds = {entry.library: _LETTERS[entry.kind] for entry in self.entries}
         return "".join(kinds.get(library, "-") for library in libraries)
 
@@ -228,7 +227,7 @@ def _info(reports: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _cards(reports: Sequence[Mapping[str, Any]], catalogue: Mapping[str, Any]) -> list[_Card]:
-    """One card a rule, grouped as the matrix's columns and in the catalogue's order inside a group."""
+    """One card a rule, grouped as the matrix's columns, in the catalogue's order in a group."""
     cards: dict[str, _Card] = {}
     for report, label in zip(reports, labels(reports)):
         for rule in report["rules"]:

@@ -1,8 +1,9 @@
 """Reports as JUnit XML: one test suite a library, one test case a rule.
 
-Outcomes map to what build servers know: a broken MUST, a crash or a hang is a `failure`, an error of the
-suite itself an `error`, a rule that was not judged is `skipped` with its reason. An advisory and a fragile rule
-pass with their text in `system-out`, so that a SHOULD or a ROBUST never turns a build red.
+Outcomes map to what build servers know: a broken MUST, a crash or a hang is a `failure`, an error
+of the suite itself an `error`, a rule that was not judged is `skipped` with its reason. An advisory
+and a fragile rule pass with their text in `system-out`, so that a SHOULD or a ROBUST never turns a
+build red.
 """
 
 from __future__ import annotations
@@ -15,8 +16,6 @@ from ..outcomes import Outcome
 from ..text import clean, shorten
 from .drawing import to_text
 from .summary import group_of, kind_of, labels, rule_text
-
-__all__ = ["render"]
 
 _MAX_VALUE_CHARS = 20_000
 _MAX_MESSAGE_CHARS = 300

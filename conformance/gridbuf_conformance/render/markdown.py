@@ -1,10 +1,10 @@
-"""Reports as Markdown for a comment on a pull request: the verdict, the matrix, each failure folded away.
+"""Reports as Markdown for a pull request's comment: the verdict, the matrix, folded failures.
 
-Written for GitHub's dialect, and plain enough for others. What a producer said is only ever put into code:
-spans whose fence is longer than any run of backticks in them, the same for blocks, and `<code>` in the headings of
-folds. Nothing in code is a link, a mention, an issue number or markup, so no error text can notify a person
-or break out of its place. A comment holds 65,536 characters; `_LIMIT_CHARS` keeps below that, and what is
-left out is counted and named.
+Written for GitHub's dialect, and plain enough for others. What a producer said is only ever put
+into code: spans whose fence is longer than any run of backticks in them, the same for blocks, and
+`<code>` in the headings of folds. Nothing in code is a link, a mention, an issue number or markup,
+so no error text can notify a person or break out of its place. A comment holds 65,536 characters;
+`_LIMIT_CHARS` keeps below that, and what is left out is counted and named.
 """
 
 from __future__ import annotations
@@ -34,8 +34,6 @@ from .summary import (
     rule_text,
     side_of_rule,
 )
-
-__all__ = ["block", "prose", "render", "span"]
 
 _LIMIT_CHARS = 60_000
 _MAX_VALUE_CHARS = 1_500
@@ -74,7 +72,8 @@ def _bounded(parts: Sequence[str], folds: Sequence[str], found: Sequence[Finding
     return text + "\n"
 
 
-# The head --------------------------------------------------------------------------------------------------
+# The head
+# --------------------------------------------------------------------------------------------------
 
 
 def _head(reports: Sequence[ReportDict]) -> str:
@@ -120,7 +119,8 @@ def _absent(absent: Sequence[Absent]) -> list[str]:
     return ["### Not judged\n\n" + "\n".join(lines)] if lines else []
 
 
-# The matrix ------------------------------------------------------------------------------------------------
+# The matrix
+# ------------------------------------------------------------------------------------------------
 
 
 def _tables(reports: Sequence[ReportDict]) -> list[str]:
@@ -183,7 +183,8 @@ def _line(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-# Findings --------------------------------------------------------------------------------------------------
+# Findings
+# --------------------------------------------------------------------------------------------------
 
 
 def _finding(finding: Finding, names: Sequence[str], catalogue: Mapping[str, Any]) -> str:
@@ -201,7 +202,8 @@ def _finding(finding: Finding, names: Sequence[str], catalogue: Mapping[str, Any
     )
     more = len(finding.entries) - _MAX_LIBRARIES
     who += f" and {more} more" if more > 0 else ""
-    head = f"{sign} <b>{_escaped(finding.rule_id)}</b> {_escaped(finding.level)} {_escaped(finding.outcome)}{who}"
+    rule_id, level, outcome = map(_escaped, (finding.rule_id, finding.level, finding.outcome))
+    head = f"{sign} <b>{rule_id}</b> {level} {outcome}{who}"
     parts = [f"<details><summary>{head}: {_requirement(text.requirement)}</summary>"]
     for name, rule in finding.entries[:_MAX_LIBRARIES]:
         parts += _entry(name if len(names) > 1 else "", rule)
@@ -223,7 +225,7 @@ def _entry(name: str, rule: Mapping[str, Any]) -> list[str]:
 
 
 def _failure(failure: Mapping[str, Any]) -> list[str]:
-    """Expected, actual, plan and drawing in one block, the replay command in another, to be copied."""
+    """Expected, actual, plan and drawing in one block, the command to copy in another."""
     fields = [
         (label, shorten(clean(failure[label]), _MAX_VALUE_CHARS))
         for label in ("expected", "actual", "note")
@@ -240,7 +242,8 @@ def _failure(failure: Mapping[str, Any]) -> list[str]:
     return parts
 
 
-# What others said ------------------------------------------------------------------------------------------
+# What others said
+# ------------------------------------------------------------------------------------------
 
 
 def span(value: object, limit_chars: int = 200) -> str:

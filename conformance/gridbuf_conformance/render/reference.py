@@ -12,23 +12,12 @@ from ..rules.catalogue import GROUPS, KINDS, Rule, Source
 from ..text import clean, plural
 from .console import Printer
 
-__all__ = [
-    "ORACLES",
-    "levels",
-    "print_consumers",
-    "print_exports",
-    "print_finding",
-    "print_findings",
-    "print_producers",
-    "print_rule",
-    "print_rules",
-]
-
 ORACLES = {
     "META": "types and grammar of the values that the interface returns",
     "ARITH": "arithmetic on shape, strides and item size",
     "WALK": "the suite reads and compares the bytes of every element",
-    "POKE": "the suite writes an element through one interface, reads it through another, and restores it",
+    "POKE": "the suite writes an element through one interface, reads it through another, "
+    "and restores it",
     "MAP": "the system reports which memory is mapped, and with which permission",
     "LIFE": "the suite drops objects in every order and counts deleters",
     "AGAIN": "the suite repeats the same request",
@@ -72,6 +61,17 @@ def print_consumers(entries: Sequence[Any], console: Console) -> None:
     )
 
 
+def print_libraries(libraries: Sequence[Any], console: Console) -> None:
+    """The names of each library, in any case: every option takes each of them."""
+    printer = Printer(console)
+    table = printer.table()
+    for heading in ("library", "import", "package"):
+        table.add_column(heading)
+    for one in sorted(libraries, key=lambda library: library.name.lower()):
+        table.add_row(Text(one.name, "bold"), one.needs or one.module, one.package)
+    console.print(table)
+
+
 def print_exports(interfaces: Sequence[Any], console: Console) -> None:
     """Each export: its rule, the results that it allows, and its description."""
     printer = Printer(console)
@@ -90,7 +90,7 @@ def print_exports(interfaces: Sequence[Any], console: Console) -> None:
 
 
 def print_findings(findings: Sequence[Any], console: Console) -> None:
-    """Each finding below its library: its name for `reproduce` and `issue`, its severity, and what it is."""
+    """Each finding below its library: name for `reproduce` and `issue`, severity, what it is."""
     printer = Printer(console)
     library = None
     for finding in sorted(findings, key=lambda finding: (finding.library.lower(), finding.id)):
@@ -152,7 +152,7 @@ def print_rules(rules: Sequence[Rule], console: Console) -> None:
 
 
 def levels(rule: Rule) -> str:
-    """The level of a rule; with the consumers' level where that differs: "MUST, for consumers ROBUST"."""
+    """The level of a rule; with the consumers' if it differs: "MUST, for consumers ROBUST"."""
     if rule.consumer_level in ("", rule.level):
         return rule.level
     return f"{rule.level}, for consumers {rule.consumer_level}"

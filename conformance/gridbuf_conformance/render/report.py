@@ -1,14 +1,15 @@
 """The report: the result of a run as data, as text, and as a file in one of the formats.
 
-`Report.of(events)` makes one object for JSON from the event stream. Its keys are part of the public API
-(schema `gridbuf-conformance-report/2`, in JSON Schema `report.schema.json`):
+`Report.of(events)` makes one object for JSON from the event stream. Its keys are part of the public
+API (schema `gridbuf-conformance-report/2`, in JSON Schema `report.schema.json`):
 
-`schema`, `suite` (name, version), `target` (name, version, python, platform, and `side`: "producer" or
-"consumer"), `profile`, `seed`, `spec` (the chosen editions), `summary` (count by outcome), `plans` (count by answer of the producer),
-`rules` (id, level, outcome, plans, failures, note), `notes` (omissions of the run, with reasons), `timing`.
+`schema`, `suite` (name, version), `target` (name, version, python, platform, and `side`: "producer"
+or "consumer"), `profile`, `seed`, `spec` (the chosen editions), `summary` (count by outcome),
+`plans` (count by answer of the producer), `rules` (id, level, outcome, plans, failures, note),
+`notes` (omissions of the run, with reasons), `timing`.
 
-A failure has `plan`, `expected`, `actual`, `note`, `drawing`, and `replay`, the command that repeats it.
-Two runs with the same inputs differ only in `timing`.
+A failure has `plan`, `expected`, `actual`, `note`, `drawing`, and `replay`, the command that
+repeats it. Two runs with the same inputs differ only in `timing`.
 """
 
 from __future__ import annotations
@@ -21,8 +22,6 @@ from typing import Any
 from .. import render
 from ..outcomes import FAILED, ExitCode, Outcome, exit_code_of
 from .events import Event, to_json_lines
-
-__all__ = ["FORMATS", "SCHEMA", "Report"]
 
 SCHEMA = "gridbuf-conformance-report/2"
 
@@ -93,10 +92,10 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """0 conformant, 1 not conformant, 3 the suite failed, 5 nothing was judged (`outcomes.ExitCode`).
+        """0 conformant, 1 not conformant, 3 the suite failed, 5 none judged (`outcomes.ExitCode`).
 
-        Nothing was judged if no rule was selected, if each is blocked by one that was not selected, or if the target declined every
-        plan or export.
+        Nothing was judged if no rule was selected, if each is blocked by one that was not selected,
+        or if the target declined every plan or export.
         """
         code = exit_code_of(Outcome(outcome) for outcome in self.outcomes.values())
         declined_all = bool(self.data["plans"]) and set(self.data["plans"]) <= {
@@ -154,4 +153,4 @@ FORMATS: dict[str, Callable[[Report], str]] = {
     **{suffix: _rendered(suffix) for suffix in render.FORMATS},
     ".jsonl": lambda report: to_json_lines(report.events),
 }
-"""The function for each suffix that turns a report into text: the formats of `render`, and the event stream."""
+"""The function for each suffix that turns a report into text: `render`'s, the event stream."""

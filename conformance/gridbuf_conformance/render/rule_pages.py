@@ -1,4 +1,5 @@
-"""`explain --format md`: rules as Markdown, one section for each; for all rules, the page docs/reference/rules.md.
+"""`explain --format md`: rules as Markdown, one section for each; for all rules, a page, which the
+documentation site splits.
 
 The texts of the catalogue may contain code between backticks. All other markup is escaped.
 """
@@ -12,18 +13,20 @@ from ..text import plural
 from .markdown import block, prose
 from .reference import ORACLES, levels
 
-__all__ = ["page", "sections"]
-
 _INTRODUCTION = """\
-Every rule of the suite, as `gridbuf-conformance explain ID` prints it. An id never changes its meaning and is never reused.
-Each rule links the sentence that it rests on, with the modal verb of that sentence and what it says in our words. The verb `undefined`
-means that the sentence states a fact about memory, and that memory access is undefined if it is wrong.
+Every rule of the suite, as `gridbuf-conformance explain ID` prints it. \
+An id never changes its meaning and is never reused.
+Each rule links the sentence that it rests on, with the modal verb of that sentence \
+and what it says in our words. The verb `undefined`
+means that the sentence states a fact about memory, and that memory access is undefined \
+if it is wrong.
 
 | level | meaning |
 |---|---|
 {levels}
 
-Rules on documents of GT4Py, or on gridbuf's own specification, say so. They are never findings about other libraries.
+Rules on documents of GT4Py, or on gridbuf's own specification, say so. \
+They are never findings about other libraries.
 
 Generated from the catalogue: `gridbuf-conformance explain '*' --format md`."""
 
@@ -65,7 +68,7 @@ def _anchor(heading: str) -> str:
 
 
 def _linked(source: Source) -> str:
-    """A source as a link, with its verb and what it says. Own documents are linked from docs/reference."""
+    """A source as link, verb and what it says. Own documents are linked from docs/reference."""
     own = source.text.kind == "own"
     url = source.url.replace("docs/", "../", 1) if own else source.url
     return f"[{prose(str(source))}]({url}): {prose(source.says)} (*{source.verb}*)"

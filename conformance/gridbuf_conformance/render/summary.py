@@ -1,8 +1,8 @@
-"""The summary of a set of reports: the matrix of libraries by rule groups, and the findings, worst first.
+"""The summary of reports: the matrix of libraries by rule groups, and the findings, worst first.
 
-The console and the HTML page show the same matrix and the same order of findings, because both ask here.
-Nothing in this module knows how anything looks, apart from the words and signs for an outcome, which must
-be the same everywhere.
+The console and the HTML page show the same matrix and the same order of findings, because both ask
+here. Nothing in this module knows how anything looks, apart from the words and signs for an
+outcome, which must be the same everywhere.
 """
 
 from __future__ import annotations
@@ -17,29 +17,6 @@ from ..outcomes import FAILED, Outcome
 from ..rules import catalogue
 from ..rules.catalogue import Rule
 from ..text import plural
-
-__all__ = [
-    "GROUPS",
-    "KINDS",
-    "Absent",
-    "Cell",
-    "Finding",
-    "Matrix",
-    "Row",
-    "RuleText",
-    "conclusion",
-    "findings",
-    "group_of",
-    "kind_of",
-    "labels",
-    "matrices",
-    "matrix",
-    "remedy",
-    "rule_text",
-    "side_of",
-    "side_of_rule",
-    "telling",
-]
 
 _MAX_IDS_LISTED = 8
 
@@ -60,11 +37,11 @@ KINDS: dict[str, tuple[str, str, str]] = {
     "passed": ("✓", "+", "holds on every plan"),
     "silent": ("·", ".", "not judged: unsupported, untested, or blocked by another failure"),
 }
-"""What an outcome means for the reader: (sign, sign for terminals without Unicode, meaning), worst first."""
+"""What an outcome means for the reader: (sign, sign without Unicode, meaning), worst first."""
 
 
 def side_of(report: ReportDict) -> str:
-    """Whether a report is one of a "producer" or of a "consumer"; reports without the key are of producers."""
+    """Whether a report is a "producer"'s or a "consumer"'s; without the key it is a producer's."""
     return str(report["target"].get("side") or "producer")
 
 
@@ -88,7 +65,7 @@ def group_of(rule_id: str) -> str:
 
 @dataclass(frozen=True)
 class RuleText:
-    """What a reader needs to know of a rule; empty fields where the catalogue has nothing to say."""
+    """What a reader needs to know of a rule; empty fields where the catalogue says nothing."""
 
     requirement: str = ""
     source: str = ""
@@ -102,7 +79,7 @@ class RuleText:
 
 
 def side_of_rule(rule: Mapping[str, Any]) -> str:
-    """Whether a rule's failures are a "producer"'s or a "consumer"'s: only these are made exports."""
+    """Whether a rule's failures are a "producer"'s or a "consumer"'s, which have exports."""
     plans = [failure.get("plan") or {} for failure in rule.get("failures") or ()]
     return "consumer" if any("export" in plan for plan in plans) else "producer"
 
@@ -122,7 +99,7 @@ def rule_text(catalogue: Mapping[str, Any], rule_id: str, side: str = "producer"
 
 
 def remedy(rule: Mapping[str, Any], text: RuleText) -> str:
-    """How to comply with a broken rule; nothing where the process died or hung, because that has another cause."""
+    """How to comply with a broken rule; nothing after a death or hang, which has another cause."""
     return "" if rule["outcome"] in ("CRASH", "TIMEOUT", "UNSTABLE") else text.fix
 
 
@@ -130,7 +107,8 @@ def remedy(rule: Mapping[str, Any], text: RuleText) -> str:
 class Absent:
     """A library the survey could not judge: its name, why, and the command that helps.
 
-    `failed` says that it had to be judged, because it is installed or was named: the exit code is then 4.
+    `failed` says that it had to be judged, because it is installed or was named: the exit code is
+    then 4.
     """
 
     name: str
@@ -181,14 +159,14 @@ class Row:
 
 @dataclass(frozen=True)
 class Matrix:
-    """Rows in the order of the reports, columns in the order of `GROUPS` (unknown groups at the end)."""
+    """Rows in the order of the reports, columns in the order of `GROUPS` (unknown ones last)."""
 
     groups: tuple[str, ...]
     rows: tuple[Row, ...]
 
 
 def labels(reports: Sequence[ReportDict]) -> list[str]:
-    """A name for each report that no other has: the library's, and what else it takes to tell them apart."""
+    """A unique name for each report: the library's, and what tells it from the others."""
     info = [
         [
             str(report["target"]["name"]),
@@ -215,7 +193,7 @@ def labels(reports: Sequence[ReportDict]) -> list[str]:
 
 
 def matrices(reports: Sequence[ReportDict]) -> list[tuple[str, Matrix]]:
-    """The producers' matrix and the consumers', those that have a row; of no report, one without rows."""
+    """The producers' and the consumers' matrix, if they have rows; else one without rows."""
     names = labels(reports)
     found = []
     for side in ("producer", "consumer"):
@@ -227,7 +205,7 @@ def matrices(reports: Sequence[ReportDict]) -> list[tuple[str, Matrix]]:
 
 
 def matrix(reports: Sequence[ReportDict], names: Sequence[str] | None = None) -> Matrix:
-    """Counts every rule of every report under its library and group; groups without rules are left out.
+    """Counts every rule of every report under its library and group; leaves out empty groups.
 
     `names` are the rows' labels, by default those among these reports.
     """
@@ -273,9 +251,9 @@ def _severity(outcome: str) -> int:
 def findings(reports: Iterable[ReportDict], kinds: Iterable[str]) -> list[Finding]:
     """The rules with an outcome of one of these kinds, one finding a rule, the most telling first.
 
-    Crashes come before failures, and a cause before what may follow from it. Among equals come layout failures (they
-    have a drawing, and reach memory that is not theirs), then the rule that more libraries break, then the
-    group's order.
+    Crashes come before failures, and a cause before what may follow from it. Among equals come
+    layout failures (they have a drawing, and reach memory that is not theirs), then the rule that
+    more libraries break, then the group's order.
     """
     wanted = set(kinds)
     entries: dict[str, list[tuple[str, Mapping[str, Any]]]] = {}
@@ -312,7 +290,7 @@ def _causes(rule_id: str) -> frozenset[str]:
 
 
 def telling(found: Sequence[Finding], most: int, most_per_library: int = 3) -> list[Finding]:
-    """The findings to show when there is room for a few: none of a library that has had its share."""
+    """The findings to show if there is room for a few, of each library only its share."""
     shown: list[Finding] = []
     counts: Counter[str] = Counter()
     for finding in found:
@@ -351,7 +329,8 @@ def conclusion(report: ReportDict) -> tuple[str, str]:
         first = blocked[0]
         return (
             "error",
-            f"was not judged: {first['id']} is blocked ({first['note']}); select what blocks it, too.",
+            f"was not judged: {first['id']} is blocked ({first['note']}); "
+            "select what blocks it, too.",
         )
     if not cell.judged:
         return "silent", "was not judged: no rule applies to its interfaces."

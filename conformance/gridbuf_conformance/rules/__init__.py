@@ -1,20 +1,23 @@
-"""The rules: for each group a folder with the rows (`rules.toml`) and, next to them, one pure function for each check.
+"""The rules: a folder a group, with rows (`rules.toml`) and a pure function for each check.
 
-A check takes a `Subject` (the measurements of one array) or a `Consumption`, and returns a `Verdict`. It fails
-only on proof: what the info leaves open is PASS with a note, UNSUPPORTED or UNTESTED, never FAIL. Preconditions,
-levels and merging are the judge's business, not the checks'.
+A check takes a `Subject` (the measurements of one array) or a `Consumption`, and returns a
+`Verdict`. It fails only on proof: what the info leaves open is PASS with a note, UNSUPPORTED or
+UNTESTED, never FAIL. Preconditions, levels and merging are the judge's business, not the checks'.
+A rule that a variant names, and that has no check of consumers, has the usual one
+(`host_consumers.judge_results`).
 """
 
-from importlib import import_module
-from pkgutil import iter_modules
-
+from ..exports import interfaces
+from ..interfaces import modules
 from . import catalogue
+from .host_consumers import judge_results
 from .registry import CHECKS, CONSUMER_CHECKS
 from .subject import Subject
 
 __all__ = ["CHECKS", "CONSUMER_CHECKS", "Subject", "catalogue"]
 
-for _folder in catalogue.FOLDERS:
-    for _module in iter_modules(import_module(f"{__name__}.{_folder}").__path__):
-        import_module(f"{__name__}.{_folder}.{_module.name}")
-catalogue.load()  # a check or a row that is forgotten is an error here
+modules("producer"), modules("consumer")  # importing them registers the checks
+for _interface in interfaces().values():
+    for _variant in _interface.variants.values():
+        judge_results(*(rule for rule in _variant.rules if rule not in CONSUMER_CHECKS))
+catalogue.VERSION = catalogue.digest()  # a check or a row that is forgotten is an error here

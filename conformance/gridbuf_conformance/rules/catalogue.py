@@ -1,9 +1,10 @@
-"""The catalogue of requirements: a view of the rules, whose rows and checks are in one folder for each group.
+"""The catalogue of requirements: a view of the rules, which are in one folder for each group.
 
-The ids are stable: a rule never gets another id, and an id never gets another requirement. So reports, files
-of known failures and bug trackers can use them. A row of `rules.toml` has texts for readers (`why`, `fix`,
-`example`, which `explain` prints) and data for the judge (`level`, `preconditions`, `steps`). The decorators of
-`registry` join the checks to the rows; a row without a check and a check without a row are errors when the package is imported.
+The ids are stable: a rule never gets another id, and an id never gets another requirement. So
+reports, files of known failures and bug trackers can use them. A row of `rules.toml` has texts for
+readers (`why`, `fix`, `example`, which `explain` prints) and data for the judge (`level`,
+`preconditions`, `steps`). The decorators of `registry` join the checks to the rows; a row without a
+check and a check without a row are errors when the package is imported.
 """
 
 from __future__ import annotations
@@ -13,44 +14,26 @@ import difflib
 from fnmatch import fnmatchcase
 from functools import lru_cache
 import hashlib
+from importlib.resources import files
 import json
 from types import MappingProxyType
 from typing import Any
 
+from .. import interfaces
+from ..info.steps import Stage
 from .registry import CHECKS, CONSUMER_CHECKS
-from .tables import table
+from ..tables import table
 
-__all__ = [
-    "BINDING",
-    "FOLDERS",
-    "GROUPS",
-    "KINDS",
-    "LEVELS",
-    "SEVERITIES",
-    "VERBS",
-    "VERSION",
-    "Document",
-    "Group",
-    "Rule",
-    "Source",
-    "UnknownRule",
-    "digest",
-    "documents",
-    "load",
-    "matching",
-    "rule_of_step",
-    "select",
-]
-
-VERSION = "1.1"
-"""The version of the catalogue, which `digest` identifies. The second number counts changes after which no library fails that passed
-before: a new SHOULD, ROBUST or SUITE rule, a lower level, a further precondition. The first counts all others."""
+VERSION: str
+"""The version of the catalogue: its `digest`. The package sets it when all checks are there."""
 
 LEVELS = MappingProxyType(
     {
-        "MUST": "a text demands it, or breaking it makes memory access undefined; breaking it fails a run",
+        "MUST": "a text demands it, or breaking it makes memory access undefined; "
+        "breaking it fails a run",
         "SHOULD": "a text recommends it, or texts disagree; breaking it is an advisory",
-        "ROBUST": "no text demands it, and a good library survives the case; breaking it is reported as fragile",
+        "ROBUST": "no text demands it, and a good library survives the case; "
+        "breaking it is reported as fragile",
         "SUITE": "no text mentions it; breaking it is an advisory",
     }
 )
@@ -58,7 +41,8 @@ LEVELS = MappingProxyType(
 
 SEVERITIES = MappingProxyType(
     {
-        "memory": "memory that does not belong to the array is read or written, or the process crashes",
+        "memory": "memory that does not belong to the array is read or written, "
+        "or the process crashes",
         "values": "other values than those of the array are read, or writes are lost",
         "leak": "memory is never freed",
         "refusal": "input that the text allows is refused",
@@ -72,13 +56,26 @@ VERBS = MappingProxyType(
         "must": "the sentence says must, must not, is not allowed, or only … is accepted",
         "shall": 'the sentence says "shall"',
         "required": "the sentence says required, requires or requirement",
-        "undefined": "the sentence states a fact about memory; if it is wrong, memory access is undefined",
+        "undefined": "the sentence states a fact about memory; "
+        "if it is wrong, memory access is undefined",
         "should": "the sentence says should or recommended",
         "may": "the sentence says may or can",
         "none": "the sentence has no verb of obligation, or there is no sentence",
     }
 )
-"""The modal verbs of sources. The word itself can have another form, such as "must not" or "disallowed"."""
+"""The modal verbs of sources; the word itself can differ, such as "must not" or "disallowed"."""
+
+ROLES = MappingProxyType(
+    {
+        "request": "a producer makes what a plan requests; "
+        "it fails for a death before any other rule's step",
+        "undescribed": "DLPack refuses elements that it cannot describe",
+        "exit": "a process ends without a crash when no export is active",
+        "probe": "asking for an attribute has an answer",
+        "anything": "holds for any object, with an interface or without",
+    }
+)
+"""What the engine asks the catalogue for: the rules that it needs by their meaning."""
 
 BINDING = frozenset({"must", "shall", "required", "undefined"})
 """The verbs on which a MUST can rest."""
@@ -87,27 +84,24 @@ KINDS = MappingProxyType(
     {
         "published": "a published text that binds every library",
         "gt4py": "a document of GT4Py; it binds only libraries that have its attributes",
-        "own": "gridbuf's own specification; it binds only producers that promise its allocation rules",
+        "own": "gridbuf's own specification; "
+        "it binds only producers that promise its allocation rules",
     }
 )
-"""Kinds of documents. A broken rule on a document that is not "published" is never a finding about another library."""
-
-
-FOLDERS = (
-    *("array_interface", "array_struct", "cuda_array_interface", "buffer_protocol"),
-    *("dlpack_structs", "dlpack_protocol", "dlpack_exchange", "gt4py", "agreement"),
-)
-"""The folders of the rule groups, in the order of the catalogue."""
+"""Kinds of documents. A broken rule on a document that is not "published" is never a finding about
+another library.
+"""
 
 
 @dataclass(frozen=True)
 class Group:
-    """The rules of one folder. `heading` is the group's name in reports, `interface` the name in findings.
+    """The rules of one folder. `heading` is the group's name in reports, `interface` in findings.
 
-    `is_published`: its rules bind every library.
+    `position` is its place in the catalogue. `is_published`: its rules bind every library.
     """
 
     id: str
+    position: int
     subject: str
     heading: str
     interface: str
@@ -131,7 +125,7 @@ class Document:
 
 @dataclass(frozen=True)
 class Source:
-    """The sentence that a rule rests on: where it is, its modal verb, and what it says in our words.
+    """The sentence that a rule rests on: its place, its modal verb, and what it says in our words.
 
     `at` is an anchor, or a file with lines, relative to the URL of the document.
     """
@@ -160,15 +154,17 @@ class Source:
 class Rule:
     """One requirement.
 
-    `since` is the edition that introduced its text (`editions.toml`; own texts have none there). `preconditions` are the ids of rules that must hold
-    before the suite can judge this rule. `oracle` names the methods of the check. `steps` are the steps of a measurement (`info.steps`) at which a death or a hang of
-    the process breaks this rule. `on_device`: only the device's own answer settles it for device memory.
-    `holds_for_all`: the rule judges every producer, although its text is not a published one.
-    A rule without a check has the reason in `untestable`. If a rule applies to both sides, `fix` is for producers and
+    `since` is the edition that introduced its text (`editions.toml`; own texts have none there).
+    `preconditions` are the ids of rules that must hold before the suite can judge this rule.
+    `oracle` names the methods of the check. `steps` are the steps of a measurement (`info.steps`)
+    at which a death or a hang of the process breaks this rule. `roles` are keys of `ROLES`.
+    `on_device`: only the device's own answer settles it for device memory. `holds_for_all`: the
+    rule judges every producer, although its text is not a published one. A rule without a check has
+    the reason in `untestable`. If a rule applies to both sides, `fix` is for producers and
     `consumer_fix` for consumers.
 
-    `source` is the sentence that the rule rests on. `consumer_level` and `consumer_source` are those of the consumers'
-    half where they differ.
+    `source` is the sentence that the rule rests on. `consumer_level` and `consumer_source` are
+    those of the consumers' half where they differ.
     """
 
     id: str
@@ -179,6 +175,7 @@ class Rule:
     preconditions: tuple[str, ...] = ()
     oracle: tuple[str, ...] = ()
     steps: tuple[str, ...] = ()
+    roles: tuple[str, ...] = ()
     on_device: bool = False
     holds_for_all: bool = False
     why: str = ""
@@ -222,20 +219,25 @@ class Rule:
 
     @property
     def is_published(self) -> bool:
-        """Whether the rule rests on a text for every library. If not, it is never a finding about another library."""
+        """Whether it rests on a text for all libraries; other rules are not findings about them."""
         return self.source.text.kind == "published"
 
     @property
     def is_for_storages(self) -> bool:
-        """Whether the rule judges only arrays with GT4Py's attributes and producers that declare features of storages (`scope`)."""
+        """Whether the rule judges only arrays with GT4Py's attributes and producers that declare
+        features of storages (`scope`).
+        """
         return not (self.is_published or self.holds_for_all)
 
 
 @lru_cache(maxsize=1)
 def documents() -> MappingProxyType[str, Document]:
     """The texts that rules rest on, by id."""
-    rows = table("documents.toml").items()
-    return MappingProxyType({id_: Document(id_, **row) for id_, row in rows})
+    packages = (__package__, *interfaces.packages())
+    tables = [table(one, "documents.toml") for one in packages if _has(one, "documents.toml")]
+    return MappingProxyType(
+        {id_: Document(id_, **row) for one in tables for id_, row in one.items()}
+    )
 
 
 def rule_of(id_: str, row: dict[str, Any]) -> Rule:
@@ -247,12 +249,17 @@ def rule_of(id_: str, row: dict[str, Any]) -> Rule:
     for side in ("", "consumer_"):
         if f"{side}source" in row:
             row[f"{side}source"] = Source(**row[f"{side}source"], says=row.pop(f"{side}says"))
-    for key in ("preconditions", "oracle", "steps"):
+    for key in ("preconditions", "oracle", "steps", "roles"):
         row[key] = tuple(row.get(key, ()))
     missing = {f.name for f in fields(Rule)[1:4]} - row.keys()
     if missing:
         raise ValueError(f"{id_}: {', '.join(sorted(missing))} missing in its row of rules.toml")
     rule = Rule(id_, **row)
+    for step in rule.steps:
+        Stage.of(step)
+    strange = set(rule.roles) - ROLES.keys()
+    if strange:
+        raise ValueError(f"{id_}: role {strange.pop()!r}; use one of {', '.join(ROLES)}")
     if not rule.sides:
         raise ValueError(
             f"{id_} has no check; decorate one with check({id_!r}), or say why as untestable"
@@ -260,19 +267,30 @@ def rule_of(id_: str, row: dict[str, Any]) -> Rule:
     return rule
 
 
-_TABLES = {folder: table(folder, "rules.toml") for folder in FOLDERS}
-_GROUPS = [Group(**rows.pop("group")) for rows in _TABLES.values()]
-GROUPS = MappingProxyType({group.id: group for group in _GROUPS})
+def _has(package: str, file: str) -> bool:
+    return files(package).joinpath(file).is_file()
+
+
+_TABLES = {
+    package: table(package, "rules.toml")
+    for package in interfaces.packages()
+    if _has(package, "rules.toml")
+}
+_BY_PACKAGE = {package: Group(**rows.pop("group")) for package, rows in _TABLES.items()}
+PACKAGES = tuple(sorted(_TABLES, key=lambda package: _BY_PACKAGE[package].position))
+"""The packages of the groups, in the order of the catalogue."""
+GROUPS = MappingProxyType({_BY_PACKAGE[package].id: _BY_PACKAGE[package] for package in PACKAGES})
 """All groups by id, in the order of the catalogue."""
 
 
 @lru_cache(maxsize=1)
 def _rules() -> MappingProxyType[str, Rule]:
-    rules = {id_: rule_of(id_, row) for rows in _TABLES.values() for id_, row in rows.items()}
-    for (folder, rows), group in zip(_TABLES.items(), GROUPS):
-        strange = [id_ for id_ in rows if rules[id_].group != group]
-        if strange:
-            raise ValueError(f"{folder}/rules.toml has {strange[0]}; its ids are {group}-nn")
+    rules = {}
+    for package, group in zip(PACKAGES, GROUPS):
+        for id_, row in _TABLES[package].items():
+            rules[id_] = rule_of(id_, row)
+            if rules[id_].group != group:
+                raise ValueError(f"rules.toml of {package} has {id_}; its ids are {group}-nn")
     unknown = {*CHECKS, *CONSUMER_CHECKS} - rules.keys()
     if unknown:
         raise ValueError(f"checks without a row in rules.toml: {', '.join(sorted(unknown))}")
@@ -285,10 +303,20 @@ def _steps() -> MappingProxyType[str, str]:
 
 
 def rule_of_step(step: str) -> str:
-    """The rule that a death or a hang at a step breaks: that of the step, or of its part before "=" or ":"."""
+    """The rule that a death or hang at a step breaks: of the step, or its part before "=" or ":".
+
+    It is the rule with the role "request" if the process died before its first step, or overwrote
+    its step.
+    """
     steps = _steps()
     found = (steps.get(key) for key in (step, step.partition("=")[0], step.partition(":")[0]))
-    return next(filter(None, found), "GT-20")
+    return next(filter(None, found), "") or with_role("request")[0]
+
+
+@lru_cache
+def with_role(role: str) -> tuple[str, ...]:
+    """The ids of the rules with a role (`ROLES`)."""
+    return tuple(rule.id for rule in _rules().values() if role in rule.roles)
 
 
 def load() -> dict[str, Rule]:
@@ -297,7 +325,9 @@ def load() -> dict[str, Rule]:
 
 
 def digest() -> str:
-    """What decides how a library is judged, as a short text: ids, levels and preconditions, not texts for readers."""
+    """What decides how a library is judged, as a short text: ids, levels and preconditions, not
+    texts for readers.
+    """
     rules = [
         (r.id, {side: r.level_of(side) for side in r.sides}, r.preconditions, r.is_for_storages)
         for r in load().values()
@@ -311,8 +341,8 @@ def matching(patterns: str | None = None, side: str | None = None) -> list[Rule]
     Parameters
     ----------
     patterns : str, optional
-        A comma-separated list of ids, wildcards, groups ("DL") and levels ("ROBUST"), in any case. None or an
-        empty string matches all rules.
+        A comma-separated list of ids, wildcards, groups ("DL") and levels ("ROBUST"), in any case.
+        None or an empty string matches all rules.
     side : {"producer", "consumer"}, optional
         The side whose levels count. By default a level of either side matches.
 

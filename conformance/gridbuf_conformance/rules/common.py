@@ -11,15 +11,6 @@ from ..plan import UNTOUCHED_FROM_BYTES
 from .subject import Subject
 from .verdicts import drawing_of, fail, ok, unsupported, untested
 
-__all__ = [
-    "hull_verdict",
-    "leaked",
-    "reach_verdict",
-    "readonly_verdict",
-    "resize_verdict",
-    "type_names",
-]
-
 _NAMES = {
     "AI": "the array interface",
     "AS": "the array struct",
@@ -30,9 +21,10 @@ _NAMES = {
 
 
 def hull_verdict(s: Subject, interface: str) -> Verdict:
-    """Does every address that an index can reach exist? (Whether the first one does is XA-10's question.)
+    """Does every address that an index can reach exist? (XA-10 judges the first one.)
 
-    For plans so large that their pages stay untouched, GT-24 asks it of a producer of storages, and once.
+    For plans so large that their pages stay untouched, GT-24 asks it of a producer of storages, and
+    once.
     """
     if s.scope.storage and s.plan is not None and s.plan.nbytes >= UNTOUCHED_FROM_BYTES:
         return unsupported("judged by GT-24 at this size")
@@ -67,7 +59,7 @@ def reach_verdict(s: Subject, interface: str) -> Verdict:
 
 
 def readonly_verdict(s: Subject, interface: str) -> Verdict:
-    """Fails an interface that says writable, if the memory map, or the plan and another interface, disagree."""
+    """Fails an interface that says writable, if the map, or plan and another one, disagree."""
     array = s.arrays[interface]
     if array.readonly is not False:
         return ok()
@@ -85,7 +77,7 @@ def readonly_verdict(s: Subject, interface: str) -> Verdict:
 
 
 def resize_verdict(s: Subject, interface: str, *, fail_on_move: bool) -> Verdict:
-    """Did the object free exported memory? With `fail_on_move` an object whose memory moved fails, too."""
+    """Did the object free exported memory? With `fail_on_move` moved memory fails, too."""
     observed = {
         method: info[interface] for method, info in s.life.resizes.items() if interface in info
     }

@@ -6,8 +6,6 @@ from ..exports.consumption import Consumption
 from ..outcomes import Outcome, Verdict
 from .verdicts import fail, fragile, ok, unsupported
 
-__all__ = ["copied_as_told", "shared_as_told", "taken", "unclean_verdict"]
-
 
 def taken(c: Consumption, control: Consumption | None) -> Verdict:
     """Whether the consumer did with an export what its variant allows; the heart of most checks."""
@@ -25,7 +23,7 @@ def taken(c: Consumption, control: Consumption | None) -> Verdict:
 
 
 def unclean_verdict(c: Consumption) -> Verdict:
-    """A refusal that is not a clean error. No text demands a class of error, but none may be lost."""
+    """A refusal that is not a clean error. No text demands a class; none may be lost."""
     judged = fragile if c.error.type in ("AssertionError", "MemoryError") else fail
     return judged("the array, or a clean error", f"{c.refusal} ({c.unclean})")
 

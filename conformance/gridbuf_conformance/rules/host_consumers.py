@@ -14,31 +14,26 @@ from .consumer_common import taken
 from .registry import Decide, consumer_check
 from .verdicts import advise, fail, ok, unsupported
 
-__all__ = ["about", "judge_results", "lives_on", "writability"]
-
-_OF_STRIDES = {"array-interface": "AI-22", "array-struct": "AS-04", "buffer": "PB-32"}
-_MAY_BE_REFUSED = ("PB-07",)
-"""No text says that a consumer must take such exports: a clean refusal is an advisory, a wrong result a failure."""
-_OF_TYPES = {"array-interface": "AI-34", "array-struct": "AS-05", "buffer": "PB-20"}
+_OTHERWISE = "XA-15"
 
 
 def about(c: Consumption) -> str:
     """The rule that a wrong result of this export fails."""
     export = c.export
-    name = export.interface.name
+    of = export.interface.plain_rules
     if export.variant.name != PLAIN:
         return str(export.variant.rules[0])
-    if name == "buffer" and export.dtype_info.kind == "c":
-        return "PB-22"
-    if export.byteorder == "swapped" or (name == "buffer" and export.dtype_info.fields):
-        return _OF_TYPES.get(name, "XA-15")
-    if export.views or export.layout not in (None, tuple(range(export.ndim))):
-        return _OF_STRIDES.get(name, "XA-15")
-    return "XA-15"
+    has = {
+        "complex": export.dtype_info.kind == "c",
+        "swapped": export.byteorder == "swapped",
+        "records": bool(export.dtype_info.fields),
+        "strides": bool(export.views) or export.layout not in (None, tuple(range(export.ndim))),
+    }
+    return next((of[key] for key in has if has[key] and key in of), _OTHERWISE)
 
 
 def judge_results(*rules: str) -> None:
-    """Registers, for each rule, the check that an export about it was taken as its variant allows."""
+    """Registers for each rule: an export about it must be taken as its variant allows."""
     for rule in rules:
         consumer_check(rule)(_decides_about(rule))
 
@@ -48,7 +43,7 @@ def _decides_about(rule: str) -> Decide:
         if about(c) != rule:
             return unsupported(f"the export is about {about(c)}")
         verdict = taken(c, control)
-        if rule in _MAY_BE_REFUSED and verdict.failed and not c.accepted and not c.unclean:
+        if c.export.variant.may_be_refused and verdict.failed and not c.accepted and not c.unclean:
             return advise("the array, as from the plain export", c.refusal)
         return verdict
 

@@ -1,4 +1,4 @@
-"""The decorators that join a check to its rule, whose row is in the `rules.toml` of the same folder."""
+"""The decorators that join a check to its rule, a row in the `rules.toml` of its folder."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from ..exports.consumption import Consumption
 from ..outcomes import Verdict
 from .subject import Subject
 
-__all__ = ["CHECKS", "CONSUMER_CHECKS", "Check", "Decide", "check", "consumer_check"]
-
 Function = Callable[[Subject], Verdict]
 Decide = Callable[[Consumption, "Consumption | None"], Verdict]
 
@@ -19,8 +17,9 @@ Decide = Callable[[Consumption, "Consumption | None"], Verdict]
 class Check:
     """One check of a producer.
 
-    `needs` names the interface without which it does not apply; `believable` says that it also needs that
-    interface's descriptor, so that it is blocked by the rule that rejects it; `once` keeps it off views.
+    `needs` names the interface without which it does not apply; `believable` says that it also
+    needs that interface's descriptor, so that it is blocked by the rule that rejects it; `once`
+    keeps it off views.
     """
 
     function: Function
@@ -31,8 +30,8 @@ class Check:
 
 CHECKS: dict[str, Check] = {}
 CONSUMER_CHECKS: dict[str, Decide] = {}
-"""A check gets the export's `Consumption`, and that of its plain form where there was one. It is only asked
-about exports whose variant names the rule."""
+"""A check gets the export's `Consumption`, and that of its plain form where there was one. It is
+only asked about exports whose variant names the rule."""
 
 
 def check(

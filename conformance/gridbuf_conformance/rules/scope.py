@@ -1,4 +1,4 @@
-"""Which rules judge an object: those of the chosen editions, and those of storages only where they apply."""
+"""Which rules judge an object: those of the chosen editions; those of storages only in scope."""
 
 from __future__ import annotations
 
@@ -9,13 +9,11 @@ from types import MappingProxyType
 from typing import Protocol
 
 from ..info import Observation
-from .tables import table
-
-__all__ = ["Scope", "UnknownEdition", "chosen", "editions", "speaks_gt4py"]
+from ..tables import table
 
 _NOT_A_STORAGE = (
-    "for arrays with GT4Py's attributes, and producers that declare layouts, alignment, dims or halo; "
-    "ask for it with --storage (storage=True)"
+    "for arrays with GT4Py's attributes, and producers that declare layouts, alignment, dims "
+    "or halo; ask for it with --storage (storage=True)"
 )
 
 
@@ -26,7 +24,7 @@ class UnknownEdition(ValueError):
 @lru_cache(maxsize=1)
 def editions() -> MappingProxyType[str, tuple[str, ...]]:
     """The editions of each document, oldest first."""
-    rows = table("editions.toml").items()
+    rows = table(__package__, "editions.toml").items()
     return MappingProxyType({name: tuple(row["editions"]) for name, row in rows})
 
 
@@ -65,7 +63,7 @@ class _Rule(Protocol):
 
 @dataclass(frozen=True)
 class Scope:
-    """`storage`: the producer declares features of the storage specification, or the user asks for its rules.
+    """`storage`: the producer declares features of storages, or the user asks for their rules.
 
     `editions`: the chosen edition of a document; rules whose text is newer do not judge.
     """

@@ -7,7 +7,9 @@ from functools import cached_property
 from typing import TypeVar
 
 from ..abi import elements
-from ..abi.descriptors import Descriptor, Rejected, of_dlpack, readers, sample_indices
+from ..abi.descriptors import Descriptor, Rejected, sample_indices
+from ..interfaces.dlpack_structs.descriptor import of_dlpack
+from ..interfaces.descriptors import readers
 from ..abi.elements import Element
 from ..info import (
     NONE,
@@ -31,9 +33,6 @@ from ..plan import Plan
 from ..plan.views import ViewMap
 from .scope import Scope
 
-__all__ = ["Subject", "overlap"]
-
-
 _T = TypeVar("_T")
 
 
@@ -56,8 +55,9 @@ _ATTRIBUTES = {
 class Subject:
     """One measured array: the produced one (`is_view` False), or what the plan's views made of it.
 
-    `arrays` holds a descriptor for every interface whose metadata can be believed ("AI", "AS", "PB", "DL", "CAI");
-    `rejected` the id of the rule that each of the others breaks, None for elements that are not whole bytes.
+    `arrays` holds a descriptor for every interface whose metadata can be believed ("AI", "AS",
+    "PB", "DL", "CAI"); `rejected` the id of the rule that each of the others breaks, None for
+    elements that are not whole bytes.
     """
 
     def __init__(
@@ -82,13 +82,13 @@ class Subject:
             except Rejected as rejection:
                 self.rejected[name] = rejection.rule
 
-    # -- the observed interfaces ----------------------------------------------------------------------
+    # -- the observed interfaces ------------------------------------------------------------------
 
     def has(self, interface: str) -> bool:
         """Whether the object has an interface at all, right or wrong.
 
-        "DLPACK" is the method `__dlpack__`, "DL" a capsule that it gave, "DX" the exchange table of its type, "GTD"
-        `__gt_data_interface__`.
+        "DLPACK" is the method `__dlpack__`, "DL" a capsule that it gave, "DX" the exchange table of
+        its type, "GTD" `__gt_data_interface__`.
         """
         if interface == "PB":
             return bool(self.views)
@@ -110,7 +110,7 @@ class Subject:
         probe = self.probes.get(_ATTRIBUTES.get(interface, "__dlpack__"))
         return interface != "PB" and probe is not None and probe.error is not None
 
-    # -- info by theme ---------------------------------------------------------------------------------
+    # -- info by theme ----------------------------------------------------------------------------
 
     @property
     def probes(self) -> dict[str, ProbeInfo]:
@@ -156,7 +156,7 @@ class Subject:
 
     @property
     def cuda_version(self) -> int:
-        """The version that the CUDA array interface states: it picks the rules. 0 where it states none."""
+        """The version that the CUDA array interface states, which picks the rules; 0 for none."""
         version = self.cuda_fields.get("version", NONE)
         return int(version.value) if version.t == "int" else 0
 
@@ -174,7 +174,7 @@ class Subject:
 
     @property
     def device_error(self) -> str:
-        """What the device answered instead of working, where streams were to be looked at; usually nothing."""
+        """What the device answered instead of working when streams were looked at, or nothing."""
         pending = self.observation.pending
         return self.info.device_error or (pending.error if pending is not None else None) or ""
 
@@ -231,7 +231,7 @@ class Subject:
     def walks(self) -> dict[str, str]:
         return {name: content for name, content in self.info.walk.items() if content is not None}
 
-    # -- the request -----------------------------------------------------------------------------------
+    # -- the request ------------------------------------------------------------------------------
 
     @property
     def asked(self) -> Plan:
@@ -255,19 +255,20 @@ class Subject:
 
     @cached_property
     def expected_walk(self) -> str | None:
-        """The bytes that the sampled elements must hold, in hexadecimal; None if the plan asks for none."""
+        """The bytes that the sampled elements must hold, in hex; None if the plan asks for none."""
         if self.plan is None or self.view_map is None or self.plan.fill is None:
             return None
         indices = sample_indices(self.view_map.shape)
         base_index = self.view_map.base_index
         return b"".join(self.plan.element_bytes(base_index(i)) for i in indices).hex()
 
-    # -- comparing --------------------------------------------------------------------------------------
+    # -- comparing --------------------------------------------------------------------------------
 
     def others(self, interface: str) -> dict[str, Descriptor]:
-        """The believable arrays of the other interfaces over the same memory, raw and indirect ones left out.
+        """The other interfaces' believable arrays over the same memory, no raw or indirect ones.
 
-        The host's and the device's interface of one object may speak of two mirrors: those are not compared here.
+        The host's and the device's interface of one object may speak of two mirrors: those are not
+        compared here.
         """
         mine = self.arrays.get(interface)
         return {
@@ -280,8 +281,8 @@ class Subject:
     def comparable(self) -> dict[str, Descriptor]:
         """The arrays that can be compared with each other.
 
-        An array interface without an address is only compared if it uses the object's own buffer (AI-17), and
-        that buffer says more than plain bytes; arrays of pointers are left out.
+        An array interface without an address is only compared if it uses the object's own buffer
+        (AI-17), and that buffer says more than plain bytes; arrays of pointers are left out.
         """
         return {
             name: array
@@ -290,9 +291,10 @@ class Subject:
         }
 
     def _describes_own_buffer(self) -> bool:
-        """Whether the array interface places the array in the object's own buffer, which describes an array too.
+        """Whether the array interface's array is in the object's own buffer, which has one, too.
 
-        A buffer of bytes is only memory, and so is one of a single dimension under an array of several.
+        A buffer of bytes is only memory, and so is one of a single dimension under an array of
+        several.
         """
         data, buffer = self.fields.get("data", NONE), self.arrays.get("PB")
         if data.t != "none" or buffer is None or buffer.itemsize == 1:
@@ -306,7 +308,7 @@ class Subject:
         return mine is not None and base is not None and overlap(mine, base)
 
     def expected_view(self, interface: str) -> Descriptor | None:
-        """Where the plan's view operations put this view, computed from the produced array's descriptor."""
+        """Where the plan's view operations put this view, from the produced array's descriptor."""
         base = self.root.arrays.get(interface)
         if base is None or self.view_map is None or base.shape != self.asked.shape:
             return None

@@ -7,8 +7,6 @@ from typing import Any
 from ..abi.descriptors import Descriptor
 from ..outcomes import Outcome, Verdict
 
-__all__ = ["advise", "drawing_of", "fail", "fragile", "ok", "unsupported", "untested"]
-
 
 def ok(note: str = "") -> Verdict:
     """The rule holds."""
@@ -23,7 +21,7 @@ def fail(
     drawing: dict[str, Any] | None = None,
     blocks: bool = True,
 ) -> Verdict:
-    """The rule is broken. The judge turns this into ADVISORY or FRAGILE for a rule that is not a MUST."""
+    """The rule is broken. The judge makes this ADVISORY or FRAGILE if the rule is not a MUST."""
     return Verdict(Outcome.FAIL, expected, actual, note, drawing, blocks)
 
 

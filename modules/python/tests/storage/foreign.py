@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from gridbuf import testing
 from gridbuf_conformance.abi.device import TableAccess
-from gridbuf_conformance.abi.dlpack import Exported
+from gridbuf_conformance.interfaces.dlpack_structs.structs import Exported
 from gridbuf_conformance.abi.memory import Memory
 
 __all__ = [

@@ -1,0 +1,1 @@
+"""Adapters of libraries: their producers and consumers, and their known failures."""

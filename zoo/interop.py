@@ -1,0 +1,219 @@
+"""The scoreboard of released libraries: makes the settings of scoreboard/, and runs their pairs.
+
+    python zoo/interop.py lock [NAME…] [--again]  write into scoreboard/NAME.toml what it installs
+    python zoo/interop.py run [NAME…] [--again]   write scoreboard/NAME.json.gz; resumes
+    python zoo/interop.py defects                 what trackers describe, and what the records show
+    python zoo/interop.py page FILE.html          the page of all records
+
+`lock` keeps the versions that are locked already, and `run NAME` the cells that are there. So a
+library that is added to a setting runs its own pairs only. `--again` chooses all versions again,
+and runs all pairs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+
+import venvs
+from records import FOLDER, ROOT, Environment
+
+from gridbuf_conformance.plugins.scoreboard import page, records
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+SETTINGS = FOLDER / "scoreboard"
+_LOCK = "# Written by `interop.py lock`: all packages, with hashes.\n"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """An environment of several libraries, further consumers, and the libraries that its pairs are
+    limited to.
+
+    A further consumer is a function that takes an array and is not in the suite's list; its library
+    is the module.
+    """
+
+    environment: Environment
+    against: list[str]
+    consumers: list[str]
+
+    @property
+    def path(self) -> Path:
+        """Its file."""
+        return SETTINGS / f"{self.environment.name}.toml"
+
+    @property
+    def record(self) -> Path:
+        """The file of its record."""
+        return SETTINGS / f"{self.environment.name}.json.gz"
+
+
+def settings() -> dict[str, Setting]:
+    """The settings by name. Raises TypeError or KeyError for one that has other keys."""
+    return {path.stem: _setting(path.stem, path) for path in sorted(SETTINGS.glob("*.toml"))}
+
+
+def _setting(name: str, path: Path) -> Setting:
+    row = tomllib.loads(path.read_text("utf-8"))
+    own = {"requirements": tuple(row.pop("requirements")), "locked": row.pop("locked", "")}
+    environment = Environment(name, "", "", row.pop("python"), **own)
+    return Setting(environment, row.pop("against"), row.pop("consumers", []), **row)
+
+
+def lock(name: str, again: bool) -> None:
+    """Writes what the setting installs into its file; raises CannotMake if pip finds no versions
+    that fit.
+    """
+    setting = settings()[name]
+    environment = replace(setting.environment, locked="") if again else setting.environment
+    by_hand = setting.path.read_text("utf-8").partition(_LOCK)[0].rstrip()
+    text = f'{by_hand}\n\n{_LOCK}locked = """\n{venvs.lock(environment)}"""\n'
+    setting.path.write_text(text, "utf-8")
+
+
+def run(name: str, again: bool, folder: Path) -> int:
+    """Runs the pairs of a setting that its record does not have; 1 if it cannot be made or run."""
+    setting = settings()[name]
+    begin, part = time.monotonic(), folder / f"{name}.part.json"
+    try:
+        python = venvs.make(setting.environment, folder)
+    except venvs.CannotMake as error:
+        print(error, flush=True)
+        return 1
+    old = records.load(setting.record) if setting.record.exists() else None
+    if old and not again and not part.exists() and not [*moved(old, setting)]:
+        records.save(old, part)
+    more = [word for consumer in setting.consumers for word in ("--consumer", consumer)]
+    libraries = ["--library", ",".join(_libraries(python) if more else setting.against)]
+    limit = ["--against", ",".join(setting.against)]
+    command = [str(python), "-m", "gridbuf_conformance", "interop", *libraries, *more, *limit]
+    done = subprocess.run(
+        [*command, "--save", str(part), "--resume"],
+        env={**os.environ, **venvs.SILENT, "PYTHONPATH": str(venvs.SUITE)},
+        stdout=subprocess.DEVNULL,
+    )
+    if not done.returncode:
+        record = records.load(part)
+        record.name = name
+        for line in records.differences(old, record) if old else ():
+            print(f"  {line}")
+        records.save(record, setting.record)
+        part.unlink()
+    minutes = (time.monotonic() - begin) / 60
+    print(f"{name}: exit code {done.returncode}, {minutes:.0f} min", flush=True)
+    return done.returncode
+
+
+def moved(record: records.Record, setting: Setting) -> Iterator[str]:
+    """The libraries of a record that have another version in the lock: their cells are not of this
+    setting.
+    """
+    locked = dict(re.findall(r"^(\S+)==(\S+) ", setting.environment.locked, re.MULTILINE))
+    for name, version in record.libraries.items():
+        wanted = locked.get(name.replace("_", "-"), version)
+        if version.partition("+")[0] != wanted.partition("+")[0]:
+            yield name
+
+
+def _libraries(python: Path) -> list[str]:
+    """The libraries of an environment that the suite knows."""
+    code = (
+        "from gridbuf_conformance.plugins.scoreboard import Selection\n"
+        "cells = [cell for group in Selection().pairs() for cell in group]\n"
+        "print(*sorted({name for cell in cells for name in (cell.source, cell.target)}))"
+    )
+    around = {**os.environ, "PYTHONPATH": str(venvs.SUITE)}
+    done = subprocess.run(
+        [str(python), "-c", code], env=around, capture_output=True, text=True, check=True
+    )
+    return done.stdout.split()
+
+
+def compared() -> list[tuple[dict, str, str, str]]:
+    """For each defect and setting: the row, the setting, what is expected ("found" or "absent"),
+    and the outcome there.
+    """
+    rows = tomllib.loads((FOLDER / "interop_defects.toml").read_text("utf-8"))["defect"]
+    known, result = settings(), []
+    for row in rows:
+        producer, consumer, array = row["cell"]
+        for expected in ("found", "absent"):
+            for name in row[expected]:
+                path = known[name].record
+                cells = records.load(path).cells if path.exists() else []
+                cell = next((c for c in cells if c.key == (producer, consumer)), None)
+                result.append((row, name, expected, cell.outcome(array) if cell else "no cell"))
+    return result
+
+
+def defects() -> int:
+    """Prints the comparison; 1 if an expectation is not met that is not known to be wrong."""
+    wrong = 0
+    for row, name, expected, outcome in compared():
+        is_met = (outcome == row["outcome"]) == (expected == "found") and outcome != "no cell"
+        is_known = name in row.get("wrong", ())
+        wrong += is_met == is_known
+        print(
+            "✓" if is_met else "✗",
+            row["tracker"],
+            " → ".join(row["cell"]),
+            name,
+            f"expected {expected}: {outcome}",
+            "(its record was there before the row)" if name in row.get("seen", ()) else "",
+            "(the expectation is wrong)" if is_known else "",
+        )
+    return int(wrong > 0)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Runs one command."""
+    parser = argparse.ArgumentParser(
+        "interop.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("command", choices=("lock", "run", "defects", "page"))
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--again", action="store_true", help="keep no versions and no cells")
+    parser.add_argument(
+        "--folder", type=Path, default=ROOT / ".gridbuf/zoo", help="where environments are made"
+    )
+    options = parser.parse_args(arguments)
+    known = settings()
+    if options.command == "page":
+        if len(options.names) != 1:
+            parser.error("page needs the file to write: page scoreboard.html")
+        found = [records.load(s.record) for s in known.values() if s.record.exists()]
+        found.sort(key=lambda record: -len(record.cells))
+        Path(options.names[0]).write_text(page.render(found), "utf-8")
+        return 0
+    if unknown := [name for name in options.names if name not in known]:
+        parser.error(f"no setting is {', '.join(unknown)}; there are {', '.join(known)}")
+    if options.command == "defects":
+        return defects()
+    if options.command == "run":
+        is_all = options.again or bool(options.names)
+        names = options.names or [n for n, s in known.items() if is_all or not s.record.exists()]
+        return max(map(partial(run, again=options.again, folder=options.folder), names), default=0)
+    try:
+        for name in options.names or known:
+            lock(name, options.again)
+    except venvs.CannotMake as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,160 @@
+"""The settings and records of the scoreboard are well formed, and a setting runs only the pairs
+that it does not have.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import interop
+import pytest
+import venvs
+from records import ROOT
+
+from gridbuf_conformance import cli
+from gridbuf_conformance.plugins.scoreboard import ARRAYS, load, page, records
+from gridbuf_conformance.plugins.scoreboard.records import Cell, Record, RecordError
+
+SETTINGS = interop.settings()
+RECORDED = {name: load(s.record) for name, s in SETTINGS.items() if s.record.exists()}
+
+
+@pytest.mark.parametrize("name", RECORDED)
+def test_a_record_is_of_the_pinned_versions(name: str):
+    assert not [*interop.moved(RECORDED[name], SETTINGS[name])]
+    cells = RECORDED[name].cells
+    assert cells and all(len(cell.outcomes) == len(ARRAYS) for cell in cells)
+
+
+def test_no_record_is_left_of_what_is_gone():
+    assert {path.name.partition(".")[0] for path in interop.SETTINGS.iterdir()} == set(SETTINGS)
+
+
+@pytest.mark.parametrize("name", SETTINGS)
+def test_a_setting_is_locked_with_hashes(name: str):
+    environment = SETTINGS[name].environment
+    lines = environment.locked.splitlines()
+    assert all(re.fullmatch(r"\S+==\S+ --hash=sha256:[0-9a-f]{64}", line) for line in lines)
+    locked = {line.split("==")[0].replace("_", "-"): line.split()[0] for line in lines}
+    for requirement in environment.requirements:
+        wanted = requirement.partition("[")[0] + requirement.partition("]")[2]
+        package, _, version = wanted.partition("==")
+        found = locked[package.lower().replace("_", "-")].split("==")[1]
+        assert found.partition("+")[0] == (version or found.partition("+")[0])
+
+
+def test_defects_of_trackers_are_found_where_they_are_and_absent_elsewhere(capsys):
+    assert interop.main(["defects"]) == 0
+    assert "✗" in capsys.readouterr().out, "some expectations were wrong"
+
+
+def test_the_page_of_all_records_is_the_same_twice():
+    assert page.render([*RECORDED.values()]) == page.render([*RECORDED.values()])
+
+
+def test_the_pages_print_what_the_records_have(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(ROOT)
+    monkeypatch.delenv("COLUMNS", raising=False)
+    page = (ROOT / "docs/scoreboard.md").read_text("utf-8")
+    ((command, shown),) = re.findall(
+        r"<!-- output: gridbuf-conformance (.*?) -->\n```console\n\$ [^\n]*\n(.*?)```",
+        page,
+        re.DOTALL,
+    )
+    assert f"$ gridbuf-conformance {command}\n" in page
+    assert cli.main(command.split()) == 0
+    lines = [line.rstrip() for line in capsys.readouterr().out.splitlines()]
+    assert lines == shown.splitlines()
+
+
+def test_the_setting_of_the_page_is_one():
+    page = (ROOT / "docs/how-to/record-the-scoreboard.md").read_text("utf-8")
+    ((file, head),) = re.findall(r"<!-- setting: (\S+) -->\n```toml\n(.*?)```", page, re.DOTALL)
+    assert (ROOT / file).read_text("utf-8").startswith(head)
+
+
+# A setting that grows
+# ---------------------------------------------------------------------------------------
+
+SETTING = """\
+python = "3.12"
+requirements = ["numpy==2.5.5", "pyarrow==26.0.1"]
+against = ["numpy"]
+"""
+
+
+@pytest.fixture
+def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """A setting in a folder. Its suite runs the libraries that are installed, and notes which cells
+    it ran.
+    """
+    ran: list[str] = []
+
+    def suite(command: list[str], **_: object) -> subprocess.CompletedProcess[bytes]:
+        save = Path(command[command.index("--save") + 1])
+        record = load(save) if save.exists() else Record("3.12.1", "linux x86_64")
+        have = {cell.producer for cell in record.cells}
+        locked = interop.settings()["small"].environment.locked
+        for name, version in re.findall(r"^(\S+)==(\S+) ", locked, re.MULTILINE):
+            record.libraries[name] = version
+            if name not in have:
+                ran.append(name)
+                outcomes = "s" * len(ARRAYS)
+                record.cells.append(Cell(name, "numpy.asarray", name, "numpy", outcomes))
+        records.save(record, save)
+        return subprocess.CompletedProcess(command, 0)
+
+    monkeypatch.setattr(interop, "SETTINGS", tmp_path)
+    monkeypatch.setattr(interop.subprocess, "run", suite)
+    monkeypatch.setattr(venvs, "make", lambda environment, folder: Path(sys.executable))
+    monkeypatch.setattr(
+        venvs,
+        "lock",
+        lambda environment: "".join(
+            f"{name} --hash=sha256:{'0' * 64}\n" for name in environment.requirements
+        ),
+    )
+    (tmp_path / "small.toml").write_text(SETTING)
+    return ran
+
+
+def _lock_and_run(folder: Path, setting: str, *options: str) -> set[str]:
+    path = folder / "small.toml"
+    path.write_text(setting + path.read_text().partition('against = ["numpy"]\n')[2])
+    arguments = ["small", "--folder", str(folder / "environments"), *options]
+    (folder / "environments").mkdir(exist_ok=True)
+    assert interop.main(["lock", *arguments]) == interop.main(["run", *arguments]) == 0
+    return {cell.producer for cell in load(folder / "small.json.gz").cells}
+
+
+def test_a_new_library_of_a_setting_runs_its_own_pairs_only(ran: list[str], tmp_path: Path):
+    assert _lock_and_run(tmp_path, SETTING) == {"numpy", "pyarrow"}
+    grown = SETTING.replace("26.0.1", '26.0.1", "jax==0.12.0.1')
+    assert _lock_and_run(tmp_path, grown) == {"numpy", "pyarrow", "jax"}
+    assert ran == ["numpy", "pyarrow", "jax"]
+
+
+@pytest.mark.parametrize("options", [(), ("--again",)])
+def test_all_pairs_run_again_if_a_version_is_another_one(
+    options: tuple[str, ...], ran: list[str], tmp_path: Path
+):
+    _lock_and_run(tmp_path, SETTING)
+    changed = SETTING if options else SETTING.replace("26.0.1", "27.0.0")
+    _lock_and_run(tmp_path, changed, *options)
+    assert ran == ["numpy", "pyarrow"] * 2
+
+
+def test_a_record_is_compressed_and_the_same_twice(ran: list[str], tmp_path: Path):
+    _lock_and_run(tmp_path, SETTING)
+    path = tmp_path / "small.json.gz"
+    first = path.read_bytes()
+    records.save(load(path), path)
+    assert path.read_bytes() == first and first[:2] == b"\x1f\x8b"
+    path.write_bytes(first[:-9])
+    with pytest.raises(RecordError, match="is not a record"):
+        load(path)
