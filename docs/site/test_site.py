@@ -157,7 +157,7 @@ def test_rules_of_a_docstring_are_links_to_the_specification(site):
 
 def test_a_drawing_is_not_highlighted_as_a_language(site):
     page = (site / "explanation/layout.html").read_text(encoding="utf-8")
-    assert "highlight-none" in page and "highlight-default" not in page
+    assert "highlight-pycon" in page and "highlight-default" not in page
 
 
 def test_a_page_has_a_link_to_edit_it_where_the_repository_has_an_address(monkeypatch):

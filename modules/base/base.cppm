@@ -128,6 +128,7 @@ enum class MemoryKind : std::uint8_t {
   kManaged,  // of both
   kDevice,
 };
+/// Of memory whose device has this type.
 constexpr MemoryKind memory_kind(DeviceType type) {
   switch (type) {
     case DeviceType::kHost:
