@@ -218,10 +218,11 @@ Halo Storage::expected_halo() const {
 }
 
 void Storage::halo_arrives(const Halo& depth) const noexcept {
-  HaloDepth* const state = base_->depth;
-  if (state == nullptr || !is_whole()) return;
-  state->expect(no_halo(ndim()));
-  state->set(depth);
+  if (!is_whole() || !check_depth(depth, halo()).ok()) return;
+  const absl::StatusOr<HaloDepth*> state = made_depth();
+  if (!state.ok()) return;  // without memory for it no point is valid
+  (*state)->expect(no_halo(ndim()));
+  (*state)->set(depth);
 }
 
 void Storage::mark_halo_stale() const noexcept {

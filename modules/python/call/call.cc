@@ -439,7 +439,7 @@ class BoundStencil {
     if (!text.empty()) slow.push_back(std::move(text));
   }
 
-  // --- The depth of halos (docs/spec.md 9.80) ---
+  // --- The depth of halos (docs/spec.md 9.81) ---
 
   /// The points that are computed outside of the domain of field `i`, at an end of dimension `j`;
   /// negative if the stencil leaves out points of the domain.
@@ -587,7 +587,7 @@ void add_call_functions(PyObject* module) {
       .def_readonly("wrong", &BoundStencil::wrong, doc("BoundStencil.wrong"))
       .def_readonly("slow", &BoundStencil::slow, doc("BoundStencil.slow"))
       .def_readonly("stale", &BoundStencil::stale, doc("BoundStencil.stale"))
-      .def_readwrite("has_failed", &BoundStencil::has_failed, doc("BoundStencil.has_failed"))
+      .def_readwrite("has_failed", &BoundStencil::has_failed)
       .def_readonly("written", &BoundStencil::written, doc("BoundStencil.written"))
       .def_property_readonly("origins", &BoundStencil::origins, doc("BoundStencil.origins"))
       .def_property_readonly("domain", &BoundStencil::domain, doc("BoundStencil.domain"))

@@ -1697,7 +1697,7 @@ class StorageBase:
         `zeros`, `ones`, and `full` with a scalar all are. An exchange makes them valid; a write
         that gridbuf sees makes those invalid that it overwrites, and, since all ranks write so,
         those that a neighbour has overwritten in its domain. It does not see writes through an
-        exported array (docs/spec.md 9.80).
+        exported array (docs/spec.md 9.81).
         """
     @property
     def domain_view(self) -> Self:
@@ -2104,7 +2104,7 @@ class StorageBase:
 
         Notes
         -----
-        Rules: docs/spec.md 9.80.
+        Rules: docs/spec.md 9.81.
 
         Examples
         --------
@@ -2121,7 +2121,7 @@ class StorageBase:
 
         Notes
         -----
-        Rules: docs/spec.md 9.80.
+        Rules: docs/spec.md 9.81.
 
         Examples
         --------

@@ -335,8 +335,13 @@ template <auto mark>
 void mark_halo(const StorageObject& object, py::handle depth) {
   const Storage storage = object.storage();
   const Extents unbounded(storage.ndim(), std::numeric_limits<std::int64_t>::max());
-  check(storage.mark_halo_valid(depth.is_none() ? storage.halo()
-                                                : to_halo(depth.ptr(), storage.dims(), unbounded)));
+  const Halo points =
+      depth.is_none() ? storage.halo() : to_halo(depth.ptr(), storage.dims(), unbounded);
+  if constexpr (std::is_void_v<decltype((storage.*mark)(points))>) {
+    (storage.*mark)(points);
+  } else {
+    check((storage.*mark)(points));
+  }
 }
 
 /// _close_halo(ends, check): `ends` are pairs (axis, end).

@@ -1,4 +1,4 @@
-"""What a stencil does about points of a halo that are not valid (docs/spec.md 9.80)."""
+"""What a stencil does about points of a halo that are not valid (docs/spec.md 9.81)."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ class StaleHaloError(RuntimeError):
     """A stencil would read points of a halo that do not have the neighbours' values.
 
     The message names the field, the dimension, the end, the depth that is read, the valid depth,
-    and the line that wrote the field since the last exchange (docs/spec.md 9.80).
+    and the line that wrote the field since the last exchange (docs/spec.md 9.81).
     """
 
 
 class StaleHaloWarning(UserWarning):
     """A stencil reads points of a halo that do not have the neighbours' values.
 
-    With `halo_check="warn"` (docs/spec.md 9.80).
+    With `halo_check="warn"` (docs/spec.md 9.81).
     """
 
 
 def set_halo_check(mode: HaloCheck) -> HaloCheck:
-    """Choose what happens when a stencil reads a halo deeper than it is valid (docs/spec.md 9.80).
+    """Choose what happens when a stencil reads a halo deeper than it is valid (docs/spec.md 9.81).
 
     It holds for fields that belong to no decomposition, in the whole process. A decomposition has
     its own, and a call may have `halo_check=`.

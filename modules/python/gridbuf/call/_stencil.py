@@ -402,7 +402,7 @@ def stencil(
         How many points around the domain the function reads of a field, by name: a number for all
         dimensions, or a number or a pair (lower, upper) for each. Fields without an entry are read
         in the domain only, or not at all if they are in `writes`. With extents each call checks
-        that the halos are valid so deep (docs/spec.md 9.80). GT4Py's stencils know theirs.
+        that the halos are valid so deep (docs/spec.md 9.81). GT4Py's stencils know theirs.
 
     Returns
     -------

@@ -243,7 +243,7 @@ class Decomposition(AbstractContextManager["Decomposition"]):
         )
 
     def zeros(self, shape: Shape, dtype: npt.DTypeLike = "float64", **keywords: Any) -> Storage:
-        """Make this rank's part of a field, filled with zeros (docs/spec.md 9.80).
+        """Make this rank's part of a field, filled with zeros (docs/spec.md 9.81).
 
         Parameters
         ----------
@@ -268,7 +268,7 @@ class Decomposition(AbstractContextManager["Decomposition"]):
         return self.adopt(storage_zeros(local, dtype, **keywords))
 
     def adopt(self, field: Storage) -> Storage:
-        """Make a storage one of the decomposition's fields (docs/spec.md 9.80).
+        """Make a storage one of the decomposition's fields (docs/spec.md 9.81).
 
         Ends of its halo without a neighbour are the program's and always valid, as are those of
         dimensions that are not cut. Reading another end deeper than it is valid is what
@@ -322,7 +322,7 @@ class Decomposition(AbstractContextManager["Decomposition"]):
 
         Notes
         -----
-        Rules: docs/spec.md 9.80.
+        Rules: docs/spec.md 9.81.
         """
         from ._exchange import HaloExchange
 

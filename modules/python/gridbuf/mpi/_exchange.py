@@ -34,7 +34,7 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
 
     Making one and calling it are collective, in the same order on all ranks. A call sends the
     points that are not valid yet, and with `depth=` only those next to the domain.
-    Rules: docs/spec.md 9.52 to 9.61 and 9.80.
+    Rules: docs/spec.md 9.52 to 9.61 and 9.81.
 
     Parameters
     ----------
@@ -203,7 +203,7 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
         Notes
         -----
         Until then, do not read or write the halos. You may read and write the domain. After an
-        error there is nothing to wait for. Rules: docs/spec.md 9.54, 9.80.
+        error there is nothing to wait for. Rules: docs/spec.md 9.54, 9.81.
         """
         self._refuse_if_unusable()
 

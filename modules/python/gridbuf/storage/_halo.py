@@ -64,6 +64,9 @@ def fill_halo(field: Any, how: str | object, dims: str | Sequence[str] | None = 
         before = (slice(None),) * axis
         for targets, source in _runs(field.shape[axis], field.halo[axis], name, how):
             field[(*before, targets)] = how if source is None else field[(*before, source)]
+    if field._halo_check < 0:  # one process has all of the field: these are the neighbours' values
+        valid = zip(field.dims, field.halo, field.valid_halo, strict=True)
+        field._halo_arrives([halo if dim in names else depth for dim, halo, depth in valid])
 
 
 def _runs(

@@ -23,7 +23,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from hypothesis.stateful import run_state_machine_as_test
 
 STEPS = settings(
-    max_examples=100,
+    max_examples=20,
     stateful_step_count=40,
     deadline=None,
     suppress_health_check=list(HealthCheck),
@@ -252,18 +252,32 @@ class Model(RuleBasedStateMachine):
                     self.counts["stale"] += same - current[place][to].size
 
 
-@pytest.mark.parametrize("kind", ["host", "both sides", "two layouts"])
+KINDS = ("host", "both sides", "two layouts")
+
+
+@pytest.mark.parametrize("kind", KINDS)
 def test_valid_is_never_said_of_a_point_that_is_not(kind: str) -> None:
+    live(kind, STEPS)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("kind", KINDS)
+def test_valid_is_never_said_in_long_lives(kind: str) -> None:
+    live(kind, settings(STEPS, max_examples=180))
+
+
+def live(kind: str, steps: settings) -> None:
+    """Random lives of storages of a kind; prints how often valid points were called stale."""
     if kind == "host":
         machine = type("OnHost", (Model,), {"counts": {"points": 0, "stale": 0}})
-        run_state_machine_as_test(machine, settings=STEPS)
+        run_state_machine_as_test(machine, settings=steps)
     else:
         options: dict[str, Any] = {"device": "gpu", "managed": "gt4py"}
         if kind == "two layouts":
             options["device_layout"] = (2, 0, 1)
         machine = type("OnBoth", (Model,), {"kind": options, "counts": {"points": 0, "stale": 0}})
         with emulated():
-            run_state_machine_as_test(machine, settings=STEPS)
+            run_state_machine_as_test(machine, settings=steps)
     points, stale = machine.counts["points"], machine.counts["stale"]
     print(f"{stale} of {points} valid points were called stale")
     assert points > 1000 and stale < points
