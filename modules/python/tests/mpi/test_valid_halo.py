@@ -90,7 +90,7 @@ def run(grid: Any, program: list[Step], parts: Any = None, **keywords: Any) -> l
                 )
                 field[inner] = 0.5 * field[inner]
         else:
-            # The halo at an end of the grid is the program's, which leaves it as it is: zero.
+            # The halo at an end of the grid is the program's, which does not change it: zero.
             outside = [
                 [step.points if has_neighbour(grid, dim, end) else 0 for end in (0, 1)]
                 for dim in "IJ"
@@ -111,7 +111,7 @@ def run(grid: Any, program: list[Step], parts: Any = None, **keywords: Any) -> l
 
 
 def truth(grid: Any, alone: Any, program: list[Step]) -> list[Any]:
-    """The fields on one rank, with whole halos filled anew before each stencil."""
+    """The fields on one rank, with whole halos filled before each stencil."""
     parts = [grid.slices("IJ", rank) for rank in range(grid.size)]
     filled = []
     for step in program:
