@@ -191,6 +191,7 @@ Halo Storage::valid_halo() const {
   const Halo here = apply(map_, invalid);
   Halo depth = halo();
   for (int axis = 0; axis < depth.size(); ++axis) {
+    if (map_.axis(axis).step == 0) depth[axis] = {};  // one point, which may be of the halo
     depth[axis].lower = std::max<std::int64_t>(depth[axis].lower - here[axis].lower, 0);
     depth[axis].upper = std::max<std::int64_t>(depth[axis].upper - here[axis].upper, 0);
   }

@@ -576,7 +576,8 @@ void add_call_functions(PyObject* module) {
   rules
       .def("add_field", add_field, py::kw_only(), "name"_a, "dims"_a, "dtype"_a, "data_shape"_a,
            "layout"_a, "alignment_size"_a, "preferred_layout"_a, "preferred_alignment_size"_a,
-           "reach"_a, "is_read"_a, "is_written"_a, "is_optional"_a, doc("StencilRules.add_field"))
+           "reach"_a, "is_read"_a = false, "is_written"_a, "is_optional"_a,
+           doc("StencilRules.add_field"))
       .def("bind_plain", bind_plain, doc("StencilRules.bind_plain"))
       .def("bind", bind, "fields"_a, "origins"_a, "origin"_a, "domain"_a, "mode"_a = -1,
            doc("StencilRules.bind"));
@@ -605,7 +606,7 @@ void add_call_functions(PyObject* module) {
       .def_readonly("release", &UseHooks::release, doc("FieldHooks.release"));
   close_class<refuse_call>(hooks, "gridbuf._core");
   core.def("_make_rules", make_rules, py::kw_only(), "name"_a, "on_device"_a,
-           "writes_are_declared"_a, "allow_alias"_a, "knows_reach"_a)
+           "writes_are_declared"_a, "allow_alias"_a, "knows_reach"_a = false)
       .def("_set_halo_check",
            [](int mode) { return mode < 0 ? halo_check.load() : halo_check.exchange(mode); })
       .def("_field_hooks", hooks_of)

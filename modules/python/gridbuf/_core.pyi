@@ -2749,7 +2749,7 @@ class StencilRules:
         preferred_layout: _Layout | None,
         preferred_alignment_size: int,
         reach: tuple[tuple[int, int], ...] | None,
-        is_read: bool,
+        is_read: bool = False,
         is_written: bool,
         is_optional: bool,
     ) -> None:
@@ -2942,7 +2942,12 @@ class FieldHooks:
         """Hook to call after the stencil, or None."""
 
 def _make_rules(
-    *, name: str, on_device: bool, writes_are_declared: bool, allow_alias: bool, knows_reach: bool
+    *,
+    name: str,
+    on_device: bool,
+    writes_are_declared: bool,
+    allow_alias: bool,
+    knows_reach: bool = False,
 ) -> StencilRules: ...
 def _set_halo_check(mode: int, /) -> int: ...
 def _field_hooks(field: object, on_device: bool, /) -> FieldHooks | None: ...
