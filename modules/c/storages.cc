@@ -175,7 +175,7 @@ gridbuf_status gridbuf_storage_set_halo(gridbuf_storage* storage, const int64_t*
 gridbuf_status gridbuf_storage_valid_halo(const gridbuf_storage* storage, int64_t* depths) {
   return with(storage, [&](const Storage& asked) -> absl::Status {
     GRIDBUF_RETURN_IF_ERROR(require(depths, "depths"));
-    for (const HaloWidth depth : asked.valid_halo()) {
+    for (const gridbuf::HaloWidth depth : asked.valid_halo()) {
       *depths++ = depth.lower;
       *depths++ = depth.upper;
     }
