@@ -579,8 +579,8 @@ void add_call_functions(PyObject* module) {
            "reach"_a, "is_read"_a = false, "is_written"_a, "is_optional"_a,
            doc("StencilRules.add_field"))
       .def("bind_plain", bind_plain, doc("StencilRules.bind_plain"))
-      .def("bind", bind, "fields"_a, "origins"_a, "origin"_a, "domain"_a, "mode"_a = -1,
-           doc("StencilRules.bind"));
+      .def("bind", bind, "fields"_a, "origins"_a, "origin"_a, "domain"_a, py::kw_only(),
+           "mode"_a = -1, doc("StencilRules.bind"));
   close_class<refuse_call>(rules, "gridbuf._core");
   py::class_<BoundStencil> bound(core, "BoundStencil", py::module_local(), py::is_final(),
                                  doc("BoundStencil"));

@@ -2819,6 +2819,7 @@ class StencilRules:
         origins: Sequence[Any] | None,
         origin: Any,
         domain: Any,
+        *,
         mode: int = -1,
     ) -> BoundStencil:
         """Check the fields of a call and find its origin and domain.

@@ -174,7 +174,7 @@ class Stencil:
             if isinstance(origin, dict):
                 origins, origin = self._by_field(origin)
             fields = [args[at] if at < count else kwargs.get(key) for key, at in self._places]
-            call = self._rules.bind(fields, origins, origin, domain, check)
+            call = self._rules.bind(fields, origins, origin, domain, mode=check)
         if not call.is_plain:
             return self._call_in_steps(call, fields, args, kwargs)
         try:

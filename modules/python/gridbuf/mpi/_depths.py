@@ -63,7 +63,8 @@ def agreed(
     count = sum(2 * len(spec.dims) for spec in specs)
     numbers = np.zeros(1 + 2 * count, np.int64)
     try:
-        valid, asked = [], []
+        valid: list[int] = []
+        asked: list[int] = []
         for spec, field in zip(specs, check(), strict=True):
             for dim, widths, found, pair in zip(
                 spec.dims, spec.halo, field.valid_halo, wanted(spec, depth), strict=True
