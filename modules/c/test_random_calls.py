@@ -111,6 +111,10 @@ class Calls:
             )
         if name in ("halo",):
             return self.list_of_numbers()
+        if name == "depths":
+            return choose(
+                [None, (ctypes.c_int64 * 256)(*[choose([0, 0, 1, -1]) for _ in range(9)])]
+            )
         if name == "items":
             return choose(
                 [
