@@ -44,16 +44,25 @@ HaloDepth::HaloDepth(const Extents& shape, const Halo& halo)
   set_halo(halo);
 }
 
-Halo HaloDepth::halo() const {
-  Halo found;
-  for (const Axis& ends : axes_) found.push_back({ends[0].width, ends[1].width});
+template <class Of>
+Halo HaloDepth::each(const Of& of) const {
+  Halo found = no_halo(shape_.size());
+  for (int axis = 0; axis < shape_.size(); ++axis) {
+    for (const int end : {0, 1}) found[axis].at(end) = of(axes_[axis][end]);
+  }
   return found;
 }
 
-Halo HaloDepth::depth() const {
-  Halo found;
-  for (const Axis& ends : axes_) found.push_back({ends[0].depth, ends[1].depth});
-  return found;
+Halo HaloDepth::halo() const {
+  return each([](const End& one) { return one.width.load(); });
+}
+
+Halo HaloDepth::stale() const {
+  return each([](const End& one) { return one.width - one.depth; });
+}
+
+Halo HaloDepth::expected() const {
+  return each([](const End& one) { return std::max(one.depth.load(), one.coming.load()); });
 }
 
 void HaloDepth::set_halo(const Halo& halo) noexcept {
@@ -81,16 +90,6 @@ void HaloDepth::expect(const Halo& depth) noexcept {
   }
 }
 
-Halo HaloDepth::expected() const {
-  Halo found = depth();
-  for (int axis = 0; axis < shape_.size(); ++axis) {
-    for (const int end : {0, 1}) {
-      found[axis].at(end) = std::max(found[axis].at(end), axes_[axis][end].coming.load());
-    }
-  }
-  return found;
-}
-
 void HaloDepth::close(const std::vector<HaloEnd>& ends) noexcept {
   for (Axis& axis : axes_) {
     for (End& one : axis) one.is_closed = false;
@@ -102,23 +101,26 @@ void HaloDepth::close(const std::vector<HaloEnd>& ends) noexcept {
   }
 }
 
-void HaloDepth::note_write(const Box& box) noexcept {
+void HaloDepth::note_write(const Box& box, const Halo* left) noexcept {
   // How far the box ends before an end of the domain; and how far it begins behind it. Negative for
   // a box that crosses it.
   std::array<std::array<std::int64_t, 2>, kMaxNdim> before;
   std::array<std::array<std::int64_t, 2>, kMaxNdim> behind;
   bool is_outside = false;
+  bool has_domain = true;
   for (int axis = 0; axis < shape_.size(); ++axis) {
     const std::int64_t first = axes_[axis][0].width;
     const std::int64_t last = shape_[axis] - axes_[axis][1].width;
     before[axis] = {box.lower[axis] - first, last - box.upper[axis]};
     behind[axis] = {first - box.upper[axis], box.lower[axis] - last};
     is_outside = is_outside || behind[axis][0] >= 0 || behind[axis][1] >= 0;
+    has_domain = has_domain && before[axis][0] <= 0 && before[axis][1] <= 0;
   }
   bool is_less = false;
   for (int axis = 0; axis < shape_.size(); ++axis) {
     for (const int end : {0, 1}) {
       End& one = axes_[axis][end];
+      if (one.is_closed) continue;
       std::int64_t bound = std::numeric_limits<std::int64_t>::max();
       // All ranks write such a box, so the neighbour at this end has written near its other end.
       if (!is_outside) bound = std::min(bound, before[axis][1 - end]);
@@ -127,10 +129,11 @@ void HaloDepth::note_write(const Box& box) noexcept {
       if (is_outside ? behind[axis][end] >= 0 : before[axis][end] < 0) {
         bound = std::min(bound, behind[axis][end]);
       }
-      if (one.is_closed) continue;
       bound = std::max<std::int64_t>(bound, 0);
       lessen(one.coming, bound);
-      if (lessen(one.depth, bound)) is_less = true;
+      const std::int64_t known = left != nullptr && has_domain ? (*left)[axis].at(end) : 0;
+      if (lessen(one.depth, std::max(bound, known))) is_less = true;
+      if (one.depth < known) one.depth = known;
     }
   }
   const StaleHook hook = is_less ? stale_hook.load() : nullptr;
@@ -157,10 +160,8 @@ absl::Status check_depth(const Halo& depth, const Halo& halo) {
 
 }  // namespace
 
-bool Storage::is_whole() const { return map_ == IndexMap(base_->first.shape()); }
-
 absl::StatusOr<HaloDepth*> Storage::made_depth() const {
-  if (!is_whole()) {
+  if (!map_.is_identity()) {
     return make_error(ErrorClass::kValue,
                       {"a halo to mark", "that of a view", "that of a whole storage",
                        "mark the storage of which this is a view"});
@@ -182,18 +183,14 @@ Halo Storage::valid_halo() const {
   const HaloDepth* const state = base_->depth;
   if (state == nullptr) return no_halo(ndim());
   // Points of the whole storage that are not valid are a halo around those that are.
-  Halo invalid = state->halo();
-  const Halo valid = state->depth();
-  for (int axis = 0; axis < invalid.size(); ++axis) {
-    invalid[axis].lower -= valid[axis].lower;
-    invalid[axis].upper -= valid[axis].upper;
-  }
-  const Halo here = apply(map_, invalid);
+  const Halo stale = map_.is_identity() ? state->stale() : apply(map_, state->stale());
   Halo depth = halo();
   for (int axis = 0; axis < depth.size(); ++axis) {
     if (map_.axis(axis).step == 0) depth[axis] = {};  // one point, which may be of the halo
-    depth[axis].lower = std::max<std::int64_t>(depth[axis].lower - here[axis].lower, 0);
-    depth[axis].upper = std::max<std::int64_t>(depth[axis].upper - here[axis].upper, 0);
+    for (const int end : {0, 1}) {
+      const std::int64_t points = depth[axis].at(end) - stale[axis].at(end);
+      depth[axis].at(end) = std::max<std::int64_t>(points, 0);
+    }
   }
   return depth;
 }
@@ -206,7 +203,7 @@ absl::Status Storage::mark_halo_valid(const Halo& depth) const {
 }
 
 absl::Status Storage::expect_halo(const Halo& depth) const {
-  if (!is_whole()) return absl::OkStatus();
+  if (!map_.is_identity()) return absl::OkStatus();
   GRIDBUF_RETURN_IF_ERROR(check_depth(depth, halo()));
   GRIDBUF_ASSIGN_OR_RETURN(HaloDepth* const state, made_depth());
   state->expect(depth);
@@ -215,11 +212,11 @@ absl::Status Storage::expect_halo(const Halo& depth) const {
 
 Halo Storage::expected_halo() const {
   const HaloDepth* const state = base_->depth;
-  return state == nullptr || !is_whole() ? valid_halo() : state->expected();
+  return state == nullptr || !map_.is_identity() ? valid_halo() : state->expected();
 }
 
 void Storage::halo_arrives(const Halo& depth) const noexcept {
-  if (!is_whole() || !check_depth(depth, halo()).ok()) return;
+  if (!map_.is_identity() || !check_depth(depth, halo()).ok()) return;
   const absl::StatusOr<HaloDepth*> state = made_depth();
   if (!state.ok()) return;  // without memory for it no point is valid
   (*state)->expect(no_halo(ndim()));
@@ -262,18 +259,8 @@ void Storage::note_written() const noexcept {
 void Storage::note_written(const Box& box, const Halo& depth) const noexcept {
   HaloDepth* const state = base_->depth;
   if (state == nullptr || is_empty(box)) return;
-  if (!is_whole() || state->halo() != halo()) return note_written();
-  state->note_write(box);
-  Halo valid = state->depth();
-  for (int axis = 0; axis < valid.size(); ++axis) {
-    const HaloWidth width = halo()[axis];
-    const bool has_domain =
-        box.lower[axis] <= width.lower && box.upper[axis] >= shape()[axis] - width.upper;
-    if (!has_domain) return;
-    valid[axis].lower = std::max(valid[axis].lower, depth[axis].lower);
-    valid[axis].upper = std::max(valid[axis].upper, depth[axis].upper);
-  }
-  state->set(valid);
+  if (!map_.is_identity() || state->halo() != halo()) return note_written();
+  state->note_write(box, &depth);
 }
 
 }  // namespace gridbuf

@@ -290,7 +290,7 @@ namespace {
 // A side of a whole storage keeps the strides of its plan, as the other side does.
 template <class V>
 V seen_through(const IndexMap& map, const V& whole) {
-  return map == IndexMap(map.source_shape()) ? whole : apply(map, whole);
+  return map.is_identity() ? whole : apply(map, whole);
 }
 
 }  // namespace

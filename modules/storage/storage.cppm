@@ -162,6 +162,8 @@ class Storage {
 
   /// Changes only this handle, and not the alignment. kValue if the halo does not fit.
   absl::Status set_halo(const Halo& halo);
+  /// Changes only this handle. Requires its own dims, with other starts.
+  void set_starts(const Dims& dims) { seen_ = Layout(seen_, dims, halo()); }
 
   /// The view that `map`, made for this shape, describes.
   Storage view(const IndexMap& map) const;
@@ -279,7 +281,6 @@ class Storage {
   absl::Status take_over(Side side, const Box& box) const;
   absl::Status transfer(Side target, bool force) const;
   absl::Status mark(Side side) const;
-  bool is_whole() const;
   absl::StatusOr<HaloDepth*> made_depth() const;
 
   std::shared_ptr<const StorageBase> base_;
@@ -364,13 +365,15 @@ class HaloDepth {
   HaloDepth(const Extents& shape, const Halo& halo);
 
   Halo halo() const;
-  Halo depth() const;
+  /// How many points of the halo are not valid.
+  Halo stale() const;
   void set_halo(const Halo& halo) noexcept;
   void set(const Halo& depth) noexcept;
   void expect(const Halo& depth) noexcept;
   Halo expected() const;
   void close(const std::vector<HaloEnd>& ends) noexcept;
-  void note_write(const Box& box) noexcept;
+  /// `left`, if not null, are the points that are valid after a write of the whole domain.
+  void note_write(const Box& box, const Halo* left = nullptr) noexcept;
 
   std::atomic<int> check = -1;
   std::atomic<int> place = 0;
@@ -383,6 +386,10 @@ class HaloDepth {
     std::atomic<bool> is_closed = false;
   };
   using Axis = std::array<End, 2>;
+
+  /// `of(end)` for each end.
+  template <class Of>
+  Halo each(const Of& of) const;
 
   Extents shape_;
   std::vector<Axis> axes_;

@@ -57,6 +57,7 @@ struct StencilRules {
   bool knows_reach = false;  // of every field
   std::vector<FieldRule> rules = {};
   std::vector<FieldSpec> fields = {};
+  Dims grid = {};  // the dimensions of the domain
 };
 
 /// `layout` is a layout map or None.
@@ -96,6 +97,7 @@ void add_field(StencilRules& stencil, const std::string& name, py::handle dims, 
   }
   stencil.rules.push_back(std::move(rule));
   stencil.fields.push_back(std::move(field));
+  stencil.grid = domain_dims(stencil.rules);
 }
 
 py::object item(py::handle sequence, std::size_t i) {
@@ -295,9 +297,9 @@ class BoundStencil {
     stale.clear();
     each([&](std::size_t i) {
       PassedField& field = passed_[i];
-      if (field.storage == nullptr || !field.storage->tracks_halo()) return;
+      if (!rule(i).is_read || field.storage == nullptr || !field.storage->tracks_halo()) return;
       field.halo_before = field.storage->valid_halo();
-      if (!rule(i).is_read || !checks(*field.storage)) return;
+      if (!checks(*field.storage)) return;
       for (int j = 0; j < rule(i).dims.size(); ++j) {
         if (!rule(i).dims[j].is_grid()) continue;
         for (const int end : {0, 1}) {
@@ -447,14 +449,13 @@ class BoundStencil {
     const BoundField& field = call_.fields[i];
     const Storage& storage = *passed_[i].storage;
     const int axis = field.axes[j];
-    const HaloWidth halo = storage.halo()[axis];
+    const HaloWidth& halo = storage.halo()[axis];
     if (end == 0) return halo.lower - field.origin[j];
     const std::int64_t points = storage.shape()[axis] - halo.upper;
     return field.origin[j] + call_.domain[grid_position(rule(i).dims[j])] - points;
   }
   int grid_position(Dim dim) const {
-    const Dims dims = domain_dims(rules_->rules);
-    return static_cast<int>(std::ranges::find(dims, dim) - dims.begin());
+    return static_cast<int>(std::ranges::find(rules_->grid, dim) - rules_->grid.begin());
   }
 
   /// The points outside of the domain are what the neighbours compute as far as the inputs are.

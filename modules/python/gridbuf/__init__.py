@@ -51,7 +51,7 @@ from ._core import (
     zeros,
     zeros_like,
 )
-from ._dims import Dim
+from ._dims import Dim, half
 from ._owns import owns
 from ._stream import stream
 from ._version import __version__
@@ -123,6 +123,7 @@ __all__ = [
     "get_dims",
     "get_num_threads",
     "get_origin",
+    "half",
     "ones",
     "ones_like",
     "owns",

@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import CapsuleType, Never, Self, disjoint_base
 
+from ._dims import Dim
 from .storage import Storage
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
@@ -1192,25 +1193,29 @@ def presets() -> dict[str, _Preset]:
     """
 
 def _dim(dim: object, kind: str | None) -> tuple[str, str]: ...
-def declare_dims(**kinds: Literal["horizontal", "vertical", "local", "data"]) -> None:
-    """Declare the kinds of names, for the whole process.
+def _half(dim: object) -> tuple[str]: ...
+def _common_points(array: Any, target: Any) -> tuple[slice, ...] | None: ...
+def declare_dims(**kinds: Literal["horizontal", "vertical", "local", "data"] | Dim) -> None:
+    """Declare the kinds of names, or staggered halves, for the whole process.
 
     Parameters
     ----------
-    **kinds : {"horizontal", "vertical", "local", "data"}
-        The kind of each name, which a plain str has from then on. A declaration can be repeated.
+    **kinds : {"horizontal", "vertical", "local", "data"} or Dim
+        The kind of each name, which a plain str has from then on; or what `gridbuf.half` returned:
+        the name is the staggered half of that dimension, and has its kind. A declaration can be
+        repeated.
 
     Raises
     ------
     TypeError
         A kind is not a str.
     ValueError
-        A name is not a name of a dimension or has another kind already, or a kind is not a kind. Then
-        none of the names is declared.
+        A name is not a name of a dimension or has another kind or half already, or a kind is not a
+        kind. Then none of the kinds is declared.
 
     Notes
     -----
-    Arrays that exist keep the kinds that they have. Rules: docs/spec.md 1.49.
+    Arrays that exist keep the kinds that they have. Rules: docs/spec.md 1.49 and 11.38.
 
     Examples
     --------
@@ -1544,6 +1549,7 @@ def _memory_set_threads(n: SupportsIndex, /) -> None: ...
 
 _Managed: TypeAlias = Literal["gt4py", "cuda"] | None
 _Width: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
+_Lower: TypeAlias = Sequence[SupportsIndex | None] | Mapping[Any, SupportsIndex | None]
 _Halo: TypeAlias = Sequence[_Width] | Mapping[Any, _Width]
 _Side: TypeAlias = Literal["host", "device"]
 
@@ -1688,6 +1694,14 @@ class StorageBase:
     def device_data(self) -> DevicePointer | None:
         """DevicePointer to the device's elements, brought up to date; None without a device
         buffer (docs/spec.md 9.25).
+        """
+    @property
+    def lower(self) -> tuple[int | None, ...]:
+        """Index of the first point of each dimension; None if it is not known.
+
+        It comes from `lower=`, from a field of `gt4py.next` or from other storages. A slice begins at
+        the index of its first point; with another step than 1 it is not known
+        (docs/spec.md 12.97).
         """
     @property
     def valid_halo(self) -> tuple[tuple[int, int], ...]:
@@ -2172,6 +2186,7 @@ class _StorageKeywords(TypedDict, total=False):
     dims: _Dims | None  # = None
     populate: bool  # = False
     halo: _Halo | None  # = None
+    lower: _Lower | None  # = None
     managed: _Managed  # = ...
     defaults: str | None  # = None
     device_layout: _Layout | None  # = None
@@ -2197,6 +2212,10 @@ def _storage_empty(
         Points around the domain, in elements: per dimension an integer for both ends, or a pair
         (lower, upper). A dict has them by name; the other dimensions have no halo. Default: no
         halo.
+    lower : sequence of int or None, or dict, optional
+        Index of the first point of each dimension, as a Fortran array's lower bound; None if it is
+        not known. Arithmetic and assignments pair points of one index where both sides know it. A
+        dict has them by name. Default: none is known.
     managed : {None, "gt4py", "cuda"}, optional
         With `device="gpu"`: "gt4py" is a buffer on each side, which gridbuf keeps in step. "cuda"
         is one memory for both sides. None is memory of the device only. Default: "gt4py".
@@ -2241,7 +2260,7 @@ def _storage_zeros(
     Parameters
     ----------
     shape, dtype, backend, device, layout, alignment_size, aligned_index : as in `_storage_empty`
-    dims, populate, halo, managed, defaults : as in `_storage_empty`
+    dims, populate, halo, lower, managed, defaults : as in `_storage_empty`
     device_layout, device_alignment_size, device_defaults : as in `_storage_empty`
 
     Returns
@@ -2274,7 +2293,7 @@ def _storage_ones(
     Parameters
     ----------
     shape, dtype, backend, device, layout, alignment_size, aligned_index : as in `_storage_empty`
-    dims, populate, halo, managed, defaults : as in `_storage_empty`
+    dims, populate, halo, lower, managed, defaults : as in `_storage_empty`
     device_layout, device_alignment_size, device_defaults : as in `_storage_empty`
 
     Returns
@@ -2353,6 +2372,8 @@ def _storage_empty_like(
     dims, populate : as in `empty_like`
     halo : as in `_storage_empty`
         Default: from `data`, else no halo.
+    lower : as in `_storage_empty`
+        Default: from `data`, else none is known.
     managed, defaults : as in `_storage_empty`
         Default: from `data`, else "gt4py".
     device_layout : as in `_storage_empty`
@@ -2675,6 +2696,9 @@ class Parameters:
     @property
     def dtype(self) -> np.dtype[Any]:
         """Element type."""
+    @property
+    def lower(self) -> tuple[int | None, ...]:
+        """Index of the first point of each dimension; None if it is not known."""
     @property
     def stretchable(self) -> tuple[int, ...]:
         """Axes of extent 1 that stretch to the other operands' extent, ascending."""

@@ -80,6 +80,36 @@ class Dim(str):
         return Dim, (self.value, self._kind)
 
 
+def half(dim: object) -> Dim:
+    """Return the staggered half of a dimension, whose points lie between those of the dimension.
+
+    A dimension and its half are never in one operation (docs/spec.md 11.38).
+
+    Parameters
+    ----------
+    dim : str or Dim
+        The dimension. Of a half it is the dimension of which it is the half.
+
+    Returns
+    -------
+    Dim
+        The half under the name that GT4Py gives it. `gridbuf.declare_dims` gives it another one.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `dim` is not a name, or it is a number.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> gridbuf.half("I")
+    '_StaggeredI'
+    >>> gridbuf.declare_dims(IHalf=gridbuf.half("I"))
+    """
+    return Dim(_core._half(dim)[0])
+
+
 def pairs_of(
     given: Sequence[SupportsIndex | Sequence[SupportsIndex]] | None, ndim: int, name: str = "halo"
 ) -> tuple[tuple[int, int], ...]:

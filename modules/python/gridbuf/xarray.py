@@ -206,7 +206,9 @@ def to_data_array(
 def _kept(array: Any) -> Any:
     """The object that a DataArray holds for an array. xarray copies other types, or makes object arrays from them."""
     if isinstance(array, storages.Storage):
-        return array
+        # xarray pairs points by its labels, else by position.
+        unknown = (None,) * array.ndim
+        return array if array.lower == unknown else storages.as_storage(array, lower=unknown)
     try:
         return as_numpy(array)
     except GTNoSuchBufferError:

@@ -8,7 +8,9 @@ module;
 #include <climits>
 #include <cstdint>
 #include <limits>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -354,23 +356,36 @@ void close_halo(const StorageObject& object, const py::list& ends, int number) {
   check(object.storage().close_halo(closed, number));
 }
 
-/// Where Python is, as an index into `stale_places`: called with or without the GIL.
-std::vector<std::string>& stale_places() {
-  static auto& places = *new std::vector<std::string>{""};
+/// Lines of Python that made points of halos invalid: a code object, which is kept, and a line.
+std::vector<std::pair<py::object, int>>& stale_places() {
+  static auto& places = *new std::vector<std::pair<py::object, int>>{{}};
   return places;
 }
-int stale_place() {
+PythonMutex stale_places_mutex;
+
+/// Where Python is, as an index into `stale_places`: called with or without the GIL.
+int note_stale_place() {
+  static auto& known = *new std::map<std::pair<PyObject*, int>, int>;
   const py::gil_scoped_acquire gil;
   PyFrameObject* const frame = PyEval_GetFrame();
   if (frame == nullptr) return 0;
-  const py::object code = steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
-  std::string place = py::cast<std::string>(code.attr("co_filename")) + ":" +
-                      std::to_string(PyFrame_GetLineNumber(frame));
+  py::object code = steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
+  const int line = PyFrame_GetLineNumber(frame);
+  const PythonLock lock(stale_places_mutex);
   auto& places = stale_places();
-  const auto found = std::ranges::find(places, place);
-  if (found != places.end()) return static_cast<int>(found - places.begin());
-  places.push_back(std::move(place));
-  return static_cast<int>(places.size()) - 1;
+  const auto [found, is_new] =
+      known.try_emplace({code.ptr(), line}, static_cast<int>(places.size()));
+  if (is_new) places.emplace_back(std::move(code), line);
+  return found->second;
+}
+
+py::object stale_place(const StorageObject& object) {
+  std::unique_lock lock(stale_places_mutex);
+  const auto [code, line] = stale_places()[object.storage().stale_place()];
+  lock.unlock();
+  if (!code) return make_text("");
+  const auto file = py::cast<std::string>(code.attr("co_filename"));
+  return make_text(file + ":" + std::to_string(line));
 }
 
 void add_properties(Attributes& type) {
@@ -405,12 +420,8 @@ void add_properties(Attributes& type) {
           doc("StorageBase.valid_halo"))
       .get("_was_exported", value<&Storage::was_exported>, "Whether it was ever exported writable.")
       .get("_halo_check", value<&Storage::halo_check>, "What an invalid point of the halo means.")
-      .get(
-          "_stale_place",
-          [](const StorageObject& object) {
-            return stale_places()[object.storage().stale_place()];
-          },
-          "The line of Python that made points of the halo invalid, or an empty text.")
+      .get("_stale_place", stale_place,
+           "The line of Python that made points of the halo invalid, or an empty text.")
       .get(
           "managed", [](const StorageObject& object) { return managed_by(object.storage()); },
           doc("StorageBase.managed"))
@@ -433,9 +444,8 @@ void add_properties(Attributes& type) {
       .get("__gt_origin__", origin, doc("StorageBase.__gt_origin__"))
       .get("default_origin", origin, doc("StorageBase.default_origin"))
       .get(
-          "_gridbuf_starts",
-          [](const StorageObject& object) { return object.starts ? object.starts : py::none(); },
-          "The indices of the first points, or None where they are not known.")
+          "lower", [](const StorageObject& object) { return starts_of(object.storage().dims()); },
+          doc("StorageBase.lower"))
       .get("_is_emulated", value<&Storage::is_emulated>, "Whether its device is the emulated one.")
       .get("_readonly", value<&Storage::readonly>, "Whether its elements cannot be written.");
 }
@@ -511,7 +521,7 @@ void add_attributes(PyObject* base_type, PyObject* module) {
   Attributes type(base_type);
   add_properties(type);
   add_methods(type);
-  set_stale_hook(stale_place);
+  set_stale_hook(note_stale_place);
   core.def("_set_storage_types", set_storage_types).def("_run_kernel", run_kernel);
 }
 

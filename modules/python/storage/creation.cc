@@ -137,6 +137,7 @@ StorageSource storage_source_of(PyObject* data, PyObject* dims) {
         data, dims, {.sync = true, .allow_copied = true, .purpose = Purpose::kReading}, &meaning);
     source = {source_of(buffer ? buffer.ptr() : data)};
     source.like.halo = meaning.halo;
+    source.like.dims = with_starts_of(data, source.like.dims);
     source.like.aligned_index = {};  // A foreign array has none.
   }
   if (source.memory == MemoryKind::kManaged) source.managed = StorageKind::kCudaManaged;

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ._decomposition import Decomposition
 
 Engine = Literal["ghex", "mpi4py"]
+_MOST_ENGINES = 64  # of one exchange; each has buffers for its messages
 
 
 class _Offer(NamedTuple):
@@ -136,6 +137,8 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
             )
         made = self._engines.get(depths)
         if made is None:
+            if len(self._engines) == _MOST_ENGINES:  # on all ranks the same one
+                self._engines.pop(next(iter(self._engines))).close()
             grid, specs = self._grid, self._specs
             if self._alone is not None:
                 widths = [tuple((lo[1], up[1]) for lo, up in ends) for ends in depths]
