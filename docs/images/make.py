@@ -298,7 +298,7 @@ def halo_depth() -> Picture:
     after = left + (2 * depth + inner) * cell
     exchange = ("exchange(u)", f"{depth} points deep", depth)
     steps = [
-        (f"step {n + 1}", f"domain and {outside} points" if outside else "domain", outside)
+        (f"step {n + 1}", f"domain, {outside} outside" if outside else "domain", outside)
         for n, outside in enumerate(reversed(range(depth)))
     ]
     moments = [("domain written", "halo from before", 0), exchange, *steps, exchange]
