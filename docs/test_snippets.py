@@ -151,11 +151,14 @@ OUTPUT = re.compile(
 
 
 @pytest.mark.parametrize(
-    "document, example, ranks, text",
-    [(d, *found) for d in DOCUMENTS for found in OUTPUT.findall(d.read_text())],
-    ids=lambda v: getattr(v, "stem", None),
+    "example, ranks, text",
+    [
+        pytest.param(*found, id=f"{d.stem}, {pathlib.Path(found[0]).stem} on {found[1]}")
+        for d in DOCUMENTS
+        for found in OUTPUT.findall(d.read_text())
+    ],
 )
-def test_a_page_shows_what_the_ranks_print(document, example, ranks, text, tmp_path):
+def test_a_page_shows_what_the_ranks_print(example, ranks, text, tmp_path):
     """As a part of what they print. `checked` adds lines, so numbers of lines are not compared."""
     printed = run(ROOT / example, tmp_path, ranks=int(ranks)).replace(f"{tmp_path}/", "")
     without_lines = [re.sub(r"\.py:\d+", ".py", words) for words in (text, printed)]
