@@ -144,7 +144,7 @@ class Storage::ExportShare {
 
 // Most exports are of host storages, which do not count them.
 void Storage::add_export(Side side) const noexcept {
-  base_->was_exported = true;
+  note_exported();
   if (base_->kind != StorageKind::kCpu) base_->add_export(side, hull());
 }
 
@@ -153,7 +153,7 @@ void Storage::drop_export(Side side) const noexcept {
 }
 
 void Storage::note_unknown_export(Side side) const noexcept {
-  base_->was_exported = true;
+  note_exported();
   if (base_->sync != nullptr) base_->sync->keep_export(side, hull());
   if (base_->kind == StorageKind::kCudaManaged && side == Side::kDevice) {
     ++base_->order->device_exports;
@@ -162,7 +162,7 @@ void Storage::note_unknown_export(Side side) const noexcept {
 
 absl::StatusOr<Owner> Storage::export_side(Side side, bool writable) const {
   GRIDBUF_RETURN_IF_ERROR(read(side));
-  if (writable) base_->was_exported = true;
+  if (writable) note_exported();
   const bool has_one_side = base_->kind == StorageKind::kCpu || base_->kind == StorageKind::kGpu;
   if (has_one_side || !writable || base_->of(side).readonly) return base_->of(side).owner;
   try {
@@ -231,9 +231,7 @@ absl::StatusOr<Storage> Storage::copy() const {
   }
   GRIDBUF_ASSIGN_OR_RETURN(auto& made, allocate(request));
   GRIDBUF_RETURN_IF_ERROR(made.copy_from(*this));
-  if (base_->depth.load() != nullptr) {
-    GRIDBUF_RETURN_IF_ERROR(made.mark_halo_valid(valid_halo()));
-  }
+  GRIDBUF_RETURN_IF_ERROR(made.copy_halo_depth(*this, /*valid=*/true));
   return std::move(made);
 }
 

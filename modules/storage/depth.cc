@@ -101,6 +101,16 @@ void HaloDepth::close(const std::vector<HaloEnd>& ends) noexcept {
   }
 }
 
+std::vector<HaloEnd> HaloDepth::closed() const {
+  std::vector<HaloEnd> ends;
+  for (int axis = 0; axis < shape_.size(); ++axis) {
+    for (const int end : {0, 1}) {
+      if (axes_[axis][end].is_closed) ends.push_back({axis, end});
+    }
+  }
+  return ends;
+}
+
 void HaloDepth::note_write(const Box& box, const Halo* left) noexcept {
   // How far the box ends before an end of the domain; and how far it begins behind it. Negative for
   // a box that crosses it.
@@ -181,9 +191,13 @@ absl::StatusOr<HaloDepth*> Storage::made_depth() const {
 
 Halo Storage::valid_halo() const {
   const HaloDepth* const state = base_->depth;
-  if (state == nullptr) return no_halo(ndim());
+  const auto seen = [this](const Halo& whole) {
+    return map_.is_identity() ? whole : apply(map_, whole);
+  };
+  // With another halo other points have a neighbour's values.
+  if (state == nullptr || seen(state->halo()) != halo()) return no_halo(ndim());
   // Points of the whole storage that are not valid are a halo around those that are.
-  const Halo stale = map_.is_identity() ? state->stale() : apply(map_, state->stale());
+  const Halo stale = seen(state->stale());
   Halo depth = halo();
   for (int axis = 0; axis < depth.size(); ++axis) {
     if (map_.axis(axis).step == 0) depth[axis] = {};  // one point, which may be of the halo
@@ -238,6 +252,18 @@ absl::Status Storage::close_halo(const std::vector<HaloEnd>& closed, int check) 
 bool Storage::tracks_halo() const noexcept { return base_->depth.load() != nullptr; }
 
 bool Storage::was_exported() const noexcept { return base_->was_exported; }
+void Storage::note_exported() const noexcept { base_->was_exported = true; }
+
+absl::Status Storage::copy_halo_depth(const Storage& other, bool valid) const {
+  const HaloDepth* const state = other.base_->depth;
+  if (state == nullptr || shape() != other.shape() || halo() != other.halo()) {
+    return absl::OkStatus();
+  }
+  if (state->check >= 0 && other.map_.is_identity()) {
+    GRIDBUF_RETURN_IF_ERROR(close_halo(state->closed(), state->check));
+  }
+  return valid ? mark_halo_valid(other.valid_halo()) : absl::OkStatus();
+}
 
 int Storage::halo_check() const noexcept {
   const HaloDepth* const state = base_->depth;

@@ -242,6 +242,7 @@ absl::StatusOr<Storage> Storage::wrap(const StorageParts& given) {
                            with_meaning(first.layout(), named.dims(), named.halo()));
   base->sync = parts.sync;
   base->first = first;
+  base->was_exported = true;  // others have the memory, too
   if (parts.kind == StorageKind::kSoftwareManaged) {
     base->second = std::make_unique<Array>(*parts.device);
     base->two_layouts = differ(first.layout(), parts.device->layout());

@@ -88,6 +88,7 @@ struct HaloEnd {
 /// Called where a write makes points of a halo invalid, on the thread that writes; its result is
 /// `Storage::stale_place`.
 using StaleHook = int (*)();
+/// Sets it for the process; null: none.
 void set_stale_hook(StaleHook hook);
 
 /// Parameters of new memory. Default names and a halo of (0, 0) complete the layout.
@@ -235,8 +236,13 @@ class Storage {
   absl::Status close_halo(const std::vector<HaloEnd>& closed, int check) const;
   /// Whether a depth was ever declared; else no point is valid.
   bool tracks_halo() const noexcept;
-  /// Whether it was ever exported writable, so that there may be writes that are not declared.
+  /// Whether others have the memory, too, because it was wrapped or exported writable: there may be
+  /// writes that are not declared.
   bool was_exported() const noexcept;
+  void note_exported() const noexcept;
+  /// Takes over from `other`, if it has this shape and halo, what close_halo said and, with
+  /// `valid`, which points are valid. kMemory.
+  absl::Status copy_halo_depth(const Storage& other, bool valid) const;
   /// The number that close_halo had; -1 without one.
   int halo_check() const noexcept;
   /// What the hook said of the write that made points invalid; 0 without one.
@@ -372,6 +378,7 @@ class HaloDepth {
   void expect(const Halo& depth) noexcept;
   Halo expected() const;
   void close(const std::vector<HaloEnd>& ends) noexcept;
+  std::vector<HaloEnd> closed() const;
   /// `left`, if not null, are the points that are valid after a write of the whole domain.
   void note_write(const Box& box, const Halo* left = nullptr) noexcept;
 

@@ -37,6 +37,7 @@ using namespace pybind11::literals;
 
 /// "off", "warn", "raise" and "exchange" by number, and of fields that belong to no decomposition.
 constexpr int kHaloChecks = 4;
+constexpr int kExchange = 3;
 std::atomic<int> halo_check = 0;
 
 // ---- What was declared. ----
@@ -292,21 +293,24 @@ class BoundStencil {
     if (is_touched) noted(i, "touch", [&] { touch(field); });
   }
 
-  /// Compares what the stencil reads of halos with what is valid, and keeps the depths.
+  /// Compares what the stencil reads of halos with what is valid, and keeps the depths. Where ranks
+  /// exchange what is missing, all of them do at every such call: they do not miss the same points.
   void check_halos() {
     stale.clear();
     each([&](std::size_t i) {
       PassedField& field = passed_[i];
       if (!rule(i).is_read || field.storage == nullptr || !field.storage->tracks_halo()) return;
       field.halo_before = field.storage->valid_halo();
-      if (!checks(*field.storage)) return;
+      const int chosen = mode_of(*field.storage);
+      if (chosen == 0) return;
+      const bool joins = chosen == kExchange && (reads_around(i) || chooses_points());
       for (int j = 0; j < rule(i).dims.size(); ++j) {
         if (!rule(i).dims[j].is_grid()) continue;
         for (const int end : {0, 1}) {
           const std::int64_t needed = computed_outside(i, j, end) + rule(i).reach[j].at(end);
           const int axis = call_.fields[i].axes[j];
           const std::int64_t valid = field.halo_before[axis].at(end);
-          if (needed > valid) stale.emplace_back(i, axis, end, needed, valid);
+          if (joins || needed > valid) stale.emplace_back(i, axis, end, needed, valid);
         }
       }
     });
@@ -325,7 +329,7 @@ class BoundStencil {
   py::list arrays;                   // what the function gets; a Buffer for those in `wrong`
   std::vector<std::size_t> wrong;    // fields whose memory only the other side has
   std::vector<std::string> slow;     // a text for each field that is slow
-  std::vector<StaleEnd> stale;       // ends of halos that are read too deep
+  std::vector<StaleEnd> stale;       // ends of halos that are read too deep, or to be exchanged
   std::vector<std::size_t> written;  // fields for which `end` may have something to do
   bool is_foreign = false;           // fields of other libraries take part
   bool is_plain = false;
@@ -487,10 +491,17 @@ class BoundStencil {
     storage.note_written(box, depth);
   }
 
-  bool checks(const Storage& storage) const {
-    if (mode >= 0) return mode > 0;
+  int mode_of(const Storage& storage) const {
+    if (mode >= 0) return mode;
     const int own = storage.halo_check();
-    return (own < 0 ? halo_check.load() : own % kHaloChecks) > 0;
+    return own < 0 ? halo_check.load() : own % kHaloChecks;
+  }
+  bool reads_around(std::size_t i) const {
+    return std::ranges::any_of(rule(i).reach.span(),
+                               [](const HaloWidth& width) { return width != HaloWidth{}; });
+  }
+  bool chooses_points() const {
+    return !request_.origins.empty() || request_.origin || request_.domain;
   }
 
   /// With its dimensions in the annotation's order.

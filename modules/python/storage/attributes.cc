@@ -363,14 +363,34 @@ std::vector<std::pair<py::object, int>>& stale_places() {
 }
 PythonMutex stale_places_mutex;
 
+py::object caller_of(const py::object& frame) {
+  auto* const back = PyFrame_GetBack(reinterpret_cast<PyFrameObject*>(frame.ptr()));
+  return steal_or_none(reinterpret_cast<PyObject*>(back));
+}
+
+/// Whether the code is of gridbuf's package, and not of its user.
+bool is_own_code(const py::object& code) {
+  static const py::object folder = steal(PyObject_CallMethod(
+      steal(PyImport_ImportModule("os.path")).ptr(), "dirname", "O",
+      steal(PyObject_GetAttrString(steal(PyImport_ImportModule("gridbuf._core")).ptr(), "__file__"))
+          .ptr()));
+  const py::object file = steal(PyObject_GetAttrString(code.ptr(), "co_filename"));
+  return PyUnicode_Tailmatch(file.ptr(), folder.ptr(), 0, PY_SSIZE_T_MAX, -1) == 1;
+}
+
 /// Where Python is, as an index into `stale_places`: called with or without the GIL.
 int note_stale_place() {
   static auto& known = *new std::map<std::pair<PyObject*, int>, int>;
   const py::gil_scoped_acquire gil;
-  PyFrameObject* const frame = PyEval_GetFrame();
-  if (frame == nullptr) return 0;
-  py::object code = steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(frame)));
-  const int line = PyFrame_GetLineNumber(frame);
+  py::object frame = share(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
+  py::object code;
+  int line = 0;
+  for (; frame && (!code || is_own_code(code)); frame = caller_of(frame)) {
+    auto* const current = reinterpret_cast<PyFrameObject*>(frame.ptr());
+    code = steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(current)));
+    line = PyFrame_GetLineNumber(current);
+  }
+  if (!code) return 0;
   const PythonLock lock(stale_places_mutex);
   auto& places = stale_places();
   const auto [found, is_new] =

@@ -209,7 +209,10 @@ PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t c
       // Nothing to watch and nothing to wait for: no Buffer is needed.
       const BufferDescriptor memory = storage.memory(side);
       const dlpack::ExportPlan plan = value_of(dlpack::negotiate(memory, request));
-      if (!plan.copy) return export_capsule(memory, plan);
+      if (!plan.copy) {
+        if (!storage.readonly()) storage.add_export(side);
+        return export_capsule(memory, plan);
+      }
     }
     // What DLPack has no word for must not count as an export.
     if (storage.sync_state() != nullptr) check(dlpack::check_exportable(storage.memory(side)));

@@ -306,6 +306,7 @@ py::object wrap(const Arguments& given) {
     }
     // The storage under other names keeps the two sides in step with this one's state.
     parts.sync = storage.sync_state();
+    storage.note_exported();  // to one that has a depth of its own
   }
   if (sides.host) parts.host = value_of(Array::from(memory_of(sides.host), wanted.host));
   if (sides.device) parts.device = value_of(Array::from(memory_of(sides.device), wanted.device));
@@ -348,6 +349,9 @@ py::object copied(const Arguments& given) {
   }
   py::object made = allocate_storage(resolve_storage_like(source, given), Zeroed::kPadding);
   assign(*object_of(made.ptr()), storage_of(made.ptr()), current, /*by_name=*/false);
+  if (is_storage(current)) {
+    check(storage_of(made.ptr()).copy_halo_depth(storage_of(current), /*valid=*/true));
+  }
   return made;
 }
 

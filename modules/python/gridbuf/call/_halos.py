@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from .. import _core
 
 HaloCheck = Literal["off", "warn", "raise", "exchange"]
 
-_MODES = ("off", "warn", "raise", "exchange")  # by their numbers in the core
+_MODES: tuple[HaloCheck, ...] = ("off", "warn", "raise", "exchange")  # by their numbers in the core
 
 
 class StaleHaloError(RuntimeError):
@@ -38,7 +38,8 @@ def set_halo_check(mode: HaloCheck) -> HaloCheck:
     ----------
     mode : {"off", "warn", "raise", "exchange"}
         Nothing, a StaleHaloWarning, a StaleHaloError, or an exchange of the points that are
-        missing; of a field without a decomposition "exchange" raises. At first "off".
+        missing: then all ranks call the stencil, in the same order. Of a field without a
+        decomposition "exchange" raises. At first "off".
 
     Returns
     -------
@@ -56,7 +57,7 @@ def set_halo_check(mode: HaloCheck) -> HaloCheck:
     >>> gridbuf.set_halo_check(gridbuf.set_halo_check("warn"))
     'warn'
     """
-    return _MODES[_core._set_halo_check(number_of(mode))]  # type: ignore[return-value]
+    return _MODES[_core._set_halo_check(number_of(mode))]
 
 
 def number_of(mode: object) -> int:
@@ -82,43 +83,43 @@ def check_number(owner: int, mode: object) -> int:
 
 
 def handle(
-    stencil: str,
-    names: Sequence[str],
-    fields: Sequence[Any],
-    stale: Iterable[tuple[int, int, int, int, int]],
-    mode: int,
+    stencil: str, names: Sequence[str], fields: Sequence[Any], call: _core.BoundStencil
 ) -> None:
-    """Raises, warns or exchanges, for each (field, axis, end, needed depth, valid depth)."""
-    missing: dict[int, tuple[Any, list[list[int]]]] = {}
-    for i, axis, end, needed, valid in stale:
+    """Exchanges, and raises or warns for ends of halos that are still read too deep."""
+    together: dict[int, dict[int, tuple[Any, list[list[int]]]]] = {}
+    for i, axis, end, needed, _ in call.stale:
         field = fields[i]
-        number = field._halo_check if mode < 0 else mode
-        if number < 0:  # of no decomposition: that of the process
-            number = _core._set_halo_check(-1)
-        chosen, owner = _MODES[number % len(_MODES)], owner_number(field)
-        fits = needed <= field.halo[axis][end]
-        if chosen == "exchange" and owner >= 0 and fits:
+        owner = owner_number(field)
+        if owner >= 0 and _mode(call, field) == "exchange":
+            missing = together.setdefault(owner, {})
             _, depth = missing.setdefault(id(field), (field, [[0, 0] for _ in field.halo]))
-            depth[axis][end] = needed
-            continue
-        text = _text(stencil, names[i], field, axis, end, needed, valid)
-        if chosen != "warn":
-            raise StaleHaloError(text)
-        warnings.warn(text, StaleHaloWarning, stacklevel=5)
-    if missing:
+            depth[axis][end] = max(depth[axis][end], needed)
+    if together:
         from ..mpi._decomposition import by_number
 
-        together = list(missing.values())
-        by_number(owner_number(together[0][0])).exchange(
-            *(field for field, _ in together), depth=[depth for _, depth in together]
-        )
+        for owner in sorted(together):
+            both = list(together[owner].values())
+            depths = [depth for _, depth in both]
+            by_number(owner).exchange(*(field for field, _ in both), depth=depths)
+        call.check_halos()
+    for i, axis, end, needed, valid in call.stale:
+        if needed > valid:
+            text = _text(stencil, names[i], fields[i], axis, end, needed, valid)
+            if _mode(call, fields[i]) != "warn":
+                raise StaleHaloError(text)
+            warnings.warn(text, StaleHaloWarning, stacklevel=4)
+
+
+def _mode(call: _core.BoundStencil, field: Any) -> HaloCheck:
+    number = call.mode if call.mode >= 0 else field._halo_check
+    return _MODES[(number if number >= 0 else _core._set_halo_check(-1)) % len(_MODES)]
 
 
 def _text(stencil: str, name: str, field: Any, axis: int, end: int, needed: int, valid: int) -> str:
     place = field._stale_place
     since = f"; it was written at {place}" if place else ""
     return (
-        f"field {name!r}, dimension {field.dims[axis]!r}: stencil {stencil!r} reads {needed} points of the "
+        f"field {name!r}, dimension {field.dims[axis]!r}: stencil {stencil!r} reads {needed} point{'s' * (needed > 1)} of the "
         f"{('lower', 'upper')[end]} halo, of which {valid} are valid{since}; exchange the halo before, or say "
         "mark_halo_valid() if other code has filled it"
     )

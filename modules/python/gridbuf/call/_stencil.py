@@ -204,8 +204,7 @@ class Stencil:
                         hooks[i] = self._acquire(field)
                 call.bind_acquired(hooks)
             if call.stale:
-                _halos.handle(self._name, self._names, fields, call.stale, call.mode)
-                call.check_halos()
+                _halos.handle(self._name, self._names, fields, call)
             self._warn(call)
             arrays = call.arrays
             copies = [(i, arrays[i], self._copy(call, i)) for i in call.wrong]
@@ -580,13 +579,14 @@ def _checked_extents(
 
 
 def _with_keywords(signature: inspect.Signature) -> inspect.Signature:
-    """The signature of calls: origin and domain are keywords of every one."""
+    """The signature of calls: origin, domain and halo_check are keywords of every one."""
     parameters = [one for one in signature.parameters.values() if one.name not in _KEYWORDS]
     last = len(parameters)
     if parameters and parameters[-1].kind is inspect.Parameter.VAR_KEYWORD:
         last -= 1
     parameters[last:last] = [
-        inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=None) for key in _KEYWORDS
+        inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=None)
+        for key in (*_KEYWORDS, "halo_check")
     ]
     return signature.replace(parameters=parameters)
 

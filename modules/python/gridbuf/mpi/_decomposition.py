@@ -249,7 +249,7 @@ class Decomposition(AbstractContextManager["Decomposition"]):
         ----------
         shape : sequence of int
             Extents of the whole field in elements, without halo.
-        dtype : dtype, default "float64"
+        dtype : dtype_like, default "float64"
             The element type.
         **keywords
             As of `gridbuf.storage.zeros`: dims, halo, backend and more.
@@ -330,6 +330,12 @@ class Decomposition(AbstractContextManager["Decomposition"]):
         if key not in self._made_exchanges:
             self._made_exchanges[key] = HaloExchange(self, *fields)
         self._made_exchanges[key](*fields, depth=depth)
+
+    @property
+    def traffic(self) -> tuple[int, int]:
+        """Messages that `exchange` has sent to other ranks, and their bytes."""
+        sent = [exchange.traffic for exchange in self._made_exchanges.values()]
+        return sum(messages for messages, _ in sent), sum(volume for _, volume in sent)
 
     def slices(self, dims: str | Sequence[str], rank: int | None = None) -> tuple[slice, ...]:
         """Return where a rank's part is in an array of the whole grid.

@@ -94,8 +94,13 @@ def agreed(
     return tuple(tuple((range_of(d), range_of(d)) for d in spec.dims) for spec in specs)
 
 
-def expect(grid: Decomposition, field: Any, spec: Spec, depths: Depths) -> None:
-    """Notes the depth that the field has when the exchange arrives."""
+def expect(grid: Decomposition, field: Any, spec: Spec, depths: Depths, corners: bool) -> None:
+    """Notes the depth that the field has when the exchange arrives.
+
+    Without its corners a halo along several dimensions is not valid.
+    """
+    cut = [dim for dim, ends in zip(spec.dims, depths, strict=True) if any(end[1] for end in ends)]
+    is_whole = corners or len(cut) < 2
     pairs = []
     for dim, widths, found, ends in zip(
         spec.dims, spec.halo, field.valid_halo, depths, strict=True
@@ -106,7 +111,7 @@ def expect(grid: Decomposition, field: Any, spec: Spec, depths: Depths) -> None:
             tuple(
                 widths[end]
                 if is_cut and not has_neighbour(grid, dim, end)
-                else max(found[end], ends[end][1])
+                else max(found[end], ends[end][1] if is_whole else 0)
                 for end in (0, 1)
             )
         )

@@ -130,11 +130,7 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
         return [any(1 in o.specs[n].shape for o in offers) for n in range(len(specs))]
 
     def _engine(self, depths: tuple[Depths, ...]) -> PackedEngine | _ghex.GhexEngine:
-        """What exchanges from and to these depths; GHEX exchanges all points up to the second."""
-        if self._alone is not None:
-            depths = tuple(
-                tuple(((0, lower[1]), (0, upper[1])) for lower, upper in ends) for ends in depths
-            )
+        """What exchanges from and to these depths."""
         made = self._engines.get(depths)
         if made is None:
             if len(self._engines) == _MOST_ENGINES:  # on all ranks the same one
@@ -215,12 +211,18 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
             return fields
 
         depths = _depths.agreed(self._grid, self._specs, checked, depth)
-        messages, sent_bytes = self._sent(depths)
-        self.traffic = self.traffic[0] + messages, self.traffic[1] + sent_bytes
-        for field, spec, ends in zip(fields, self._specs, depths, strict=True):
-            _depths.expect(self._grid, field, spec, ends)
         is_valid = all(first == last for ends in depths for end in ends for first, last in end)
-        finish = None if is_valid else self._engine(depths).start(fields)
+        finish = None
+        if not is_valid:
+            if self._alone is not None:  # GHEX sends all points up to a depth
+                depths = tuple(
+                    tuple(((0, lower[1]), (0, upper[1])) for lower, upper in e) for e in depths
+                )
+            messages, sent_bytes = self._sent(depths)
+            self.traffic = self.traffic[0] + messages, self.traffic[1] + sent_bytes
+            finish = self._engine(depths).start(fields)
+        for field, spec, ends in zip(fields, self._specs, depths, strict=True):
+            _depths.expect(self._grid, field, spec, ends, self._corners)
         self._pending = PendingExchange(self, fields, finish)
         return self._pending
 

@@ -302,3 +302,103 @@ def test_what_arrives_is_what_was_sent() -> None:
     assert field.valid_halo == ((2, 1),)
     with pytest.raises(ValueError, match="depth is -1"):
         exchange(field, depth=-1)
+
+
+LINE = gridbuf.Field[np.float64, gridbuf.I]
+
+
+def ring(**keywords: Any) -> tuple[Any, Any]:
+    """A periodic decomposition along I, and a field of it with a halo of two points."""
+    grid = gridbuf.mpi.Decomposition({"I": 16}, periodic="I", **keywords)
+    return grid, grid.zeros((16,), dims="I", halo=((2, 2),))
+
+
+@on_ranks(4)
+def test_writes_that_gridbuf_cannot_see_are_sent() -> None:
+    grid, field = ring()
+    exported = np.from_dlpack(field)
+    memory = np.zeros(field.shape)
+    wrapped = grid.adopt(gridbuf.storage.as_storage(memory, dims="I", halo=((2, 2),)))
+    for value in range(2):
+        exported[2:-2] = memory[2:-2] = 10 * value + grid.rank
+        grid.exchange(field, wrapped)
+        lower = 10 * value + (grid.rank - 1) % 4
+        assert field.to_numpy()[:2].tolist() == wrapped.to_numpy()[:2].tolist() == [lower, lower]
+
+
+@on_ranks(4)
+def test_a_halo_without_its_corners_is_not_valid() -> None:
+    grid = gridbuf.mpi.Decomposition({"I": 8, "J": 8}, periodic="IJ")
+    field = grid.zeros((8, 8), dims="IJ", halo=(1, 1))
+    field.domain_view[...] = 1.0 + grid.rank
+    gridbuf.mpi.HaloExchange(grid, field, corners=False)(field)
+    assert field.valid_halo == ((0, 0), (0, 0))
+    grid.exchange(field)
+    assert field.valid_halo == ((1, 1), (1, 1)) and float(field[0, 0]) > 0
+    along_one = grid.zeros((8, 8), dims="IJ", halo=(1, 0))
+    along_one.domain_view[...] = 1.0
+    gridbuf.mpi.HaloExchange(grid, along_one, corners=False)(along_one)
+    assert along_one.valid_halo == ((1, 1), (0, 0))
+
+
+@on_ranks(4)
+def test_another_halo_is_exchanged_whole() -> None:
+    grid = gridbuf.mpi.Decomposition({"I": 64}, periodic="I")
+    field = grid.zeros((64,), dims="I", halo=((1, 1),))
+    wide = gridbuf.storage.zeros((20,), dims="I", halo=((1, 1),))
+    wide[...] = 20.0 * grid.rank + np.arange(20.0)
+    wide.halo = ((2, 2),)
+    grid.exchange(field, grid.adopt(wide))
+    assert wide.valid_halo == ((2, 2),)
+    before = 20.0 * ((grid.rank - 1) % 4)
+    assert wide.to_numpy()[:2].tolist() == [before + 16, before + 17]
+
+
+@on_ranks(4)
+def test_on_demand_all_ranks_exchange_whatever_they_miss() -> None:
+    """Ranks at an end of the grid miss nothing; one field is read by two rules; fields are of two decompositions."""
+    @gridbuf.stencil(writes="out", extents={"a": [(2, 0)], "b": [(0, 1)]})
+    def compute(a: LINE, b: LINE, out: LINE) -> None:
+        out[2:-2] = a[:-4] + b[3:-1]
+
+    grid = gridbuf.mpi.Decomposition({"I": 16}, halo_check="exchange")
+    field, other, out = (grid.zeros((16,), dims="I", halo=((2, 2),)) for _ in range(3))
+    second, field_of_second = ring(halo_check="exchange")
+    for step in range(3):
+        for one in (field, other, field_of_second):
+            one.domain_view[...] = 10.0 * step + grid.rank
+        compute(field, other, out)
+        below = 10.0 * step + grid.rank - 1 if grid.rank else 0.0
+        assert float(out[2]) == below + 10.0 * step + grid.rank
+        field.domain_view[...] = field.domain_view + 1
+        compute(field, field, out)
+        above = 10.0 * step + grid.rank + 2 if grid.rank < 3 else 0.0
+        assert float(out[5]) == 10.0 * step + grid.rank + 1 + above
+        compute(field_of_second, other, out)
+        assert float(out[2]) == 10.0 * step + (grid.rank - 1) % 4 + 10.0 * step + grid.rank
+    assert grid.traffic[0] > 0 and second.traffic[0] > 0
+
+
+@on_ranks(1)
+def test_a_rank_that_is_its_own_neighbour_has_a_valid_halo() -> None:
+    import gridbuf.testing
+
+    with gridbuf.testing.emulated_device():
+        for kind in ({}, {"device": "gpu", "managed": "gt4py"}, {"device": "gpu", "managed": None}):
+            grid = gridbuf.mpi.Decomposition({"I": 6}, periodic="I")
+            field = grid.zeros((6,), dims="I", halo=((2, 1),), **kind)
+            field.domain_view[...] = np.arange(6.0)
+            assert field.valid_halo == ((0, 0),)
+            grid.exchange(field)
+            assert field.valid_halo == ((2, 1),)
+            assert gridbuf.storage.storage(field, device=None).to_numpy().tolist() == [
+                4.0,
+                5.0,
+                0.0,
+                1.0,
+                2.0,
+                3.0,
+                4.0,
+                5.0,
+                0.0,
+            ]

@@ -378,13 +378,17 @@ def test_a_storage_knows_its_lower_bounds(kind: str) -> None:
                 gs.zeros((6, 5, 4), lower=wrong, **make)
 
 
+def on_host(storage: Any) -> Any:
+    return gs.storage(storage, device=None).to_numpy()
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_points_of_one_index_are_paired(kind: str) -> None:
     """Against ndarrays, for random ranges, with a dimension that is not known in some operands."""
     chance = random.Random("lower")
     with emulated():
         for _ in range(60):
-            lows = [(chance.randint(-2, 2), chance.choice([None, 1])) for _ in range(2)]
+            lows = [(chance.randint(-1, 1), chance.choice([None, 1])) for _ in range(2)]
             values = [np.random.default_rng(i).random((chance.randint(3, 6), 4)) for i in range(2)]
             one, other = (
                 gs.storage(value, lower=low, **KINDS[kind]) for value, low in zip(values, lows)
@@ -393,16 +397,13 @@ def test_points_of_one_index_are_paired(kind: str) -> None:
             end = min(low[0] + value.shape[0] for low, value in zip(lows, values))
             parts = [value[first - low[0] : end - low[0]] for value, low in zip(values, lows)]
             total = one - other
-            assert total.lower == (
-                first,
-                1 if lows != [(lows[0][0], None), (lows[1][0], None)] else None,
-            )
-            np.testing.assert_array_equal(total.to_numpy(), parts[0] - parts[1])
+            assert total.lower == (first, None if lows[0][1] is lows[1][1] is None else 1)
+            np.testing.assert_array_equal(on_host(total), parts[0] - parts[1])
             total[...] = one
-            np.testing.assert_array_equal(total.to_numpy(), parts[0])
+            np.testing.assert_array_equal(on_host(total), parts[0])
             np.multiply(one, other, out=total, where=other > 0.5)
             expected = np.where(parts[1] > 0.5, parts[0] * parts[1], parts[0])
-            np.testing.assert_array_equal(total.to_numpy(), expected)
+            np.testing.assert_array_equal(on_host(total), expected)
 
 
 def test_a_declared_half_is_refused_beside_its_dimension() -> None:

@@ -8,8 +8,11 @@ is valid if and only if it has the value that its owner's domain has now. `valid
 from __future__ import annotations
 
 import copy
+import inspect
 import itertools
 import pickle
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import gridbuf
@@ -281,3 +284,90 @@ def live(kind: str, steps: settings) -> None:
     points, stale = machine.counts["points"], machine.counts["stale"]
     print(f"{stale} of {points} valid points were called stale")
     assert points > 1000 and stale < points
+
+
+# ---- What others may write. ----
+
+EXPORTS: dict[str, Callable[[Any], Any]] = {
+    "to_numpy": lambda field: field.to_numpy(),
+    "numpy.asarray": np.asarray,
+    "buffer protocol": memoryview,
+    "DLPack": np.from_dlpack,
+    "array interface": lambda field: field.__array_interface__,
+    "data interface": lambda field: field.__gt_data_interface__,
+    "as_numpy": gridbuf.as_numpy,
+    "as_buffer": gridbuf.as_buffer,
+    "to_c": gridbuf.storage.to_c,
+    "other names": lambda field: gridbuf.storage.as_storage(field, dims="AB"),
+}
+
+
+def made(**keywords: Any) -> Any:
+    return gridbuf.storage.zeros((6, 6), halo=(1, 1), **keywords)
+
+
+@pytest.mark.parametrize("name", EXPORTS)
+def test_whoever_may_write_is_remembered(name: str) -> None:
+    field = made()
+    assert not field._was_exported
+    keep = EXPORTS[name](field)
+    # A handle of gridbuf.h is of the storage itself, whose writes are seen.
+    assert field._was_exported == (name != "to_c")
+    del keep
+    assert gridbuf.storage.as_storage(np.zeros((6, 6)), halo=(1, 1))._was_exported
+    assert not gridbuf.storage.storage(np.zeros((6, 6)), halo=(1, 1))._was_exported
+
+
+def test_what_is_read_only_cannot_be_written() -> None:
+    field = made()
+    text = repr(field), field.sum(), field + 1, field.copy(), pickle.dumps(field), field[1, 1]
+    assert text and not field._was_exported
+
+
+def test_another_halo_has_no_valid_point() -> None:
+    field = made()
+    field.halo = (2, 2)
+    assert field.valid_halo == ((0, 0), (0, 0)) and field[1:].valid_halo == ((0, 0), (0, 0))
+    field.halo = (1, 1)
+    assert field.valid_halo == ((1, 1), (1, 1))
+    field.halo = (2, 0)
+    field.mark_halo_valid((1, 0))
+    assert field.valid_halo == ((1, 1), (0, 0))
+    field.halo = (1, 1)
+    assert field.valid_halo == ((0, 0), (0, 0))
+
+
+def test_fields_like_one_of_a_decomposition_belong_to_it() -> None:
+    field = made()
+    field._close_halo([(0, 0), (1, 1)], 6)
+    field[...] = 1.0
+    closed = ((1, 0), (0, 1))
+    assert field.valid_halo == closed
+    for like in (
+        field.copy(),
+        copy.copy(field),
+        copy.deepcopy(field),
+        gridbuf.storage.storage(field),
+    ):
+        assert like._halo_check == 6 and like.valid_halo == closed
+    for like in (gridbuf.storage.zeros_like(field), gridbuf.storage.full_like(field, 2)):
+        assert like._halo_check == 6 and like.valid_halo == ((1, 1), (1, 1))
+        like[...] = 0.0
+        assert like.valid_halo == closed
+    assert gridbuf.storage.empty_like(field).valid_halo == closed
+    for other in (gridbuf.storage.zeros_like(field, halo=(0, 1)), field[1:].copy(), made()):
+        assert other._halo_check == -1
+
+
+def test_a_stencils_write_is_named_by_the_line_that_calls_it() -> None:
+    @gridbuf.stencil(writes="out", extents={"out": 1})
+    def add(out: gridbuf.Field[np.float64, gridbuf.IJ]) -> None:
+        out[1:-1, 1:-1] += 1.0
+
+    field = made()
+    add(field)
+    assert Path(field._stale_place.rpartition(":")[0]).name == Path(__file__).name
+    with pytest.warns(gridbuf.StaleHaloWarning, match="reads 1 point of the lower halo") as warned:
+        add(field, halo_check="warn")
+    assert {Path(one.filename).name for one in warned} == {Path(__file__).name}
+    assert "halo_check" in str(inspect.signature(add))
