@@ -86,7 +86,11 @@ void HaloDepth::set(const Halo& depth) noexcept {
 
 void HaloDepth::expect(const Halo& depth) noexcept {
   for (int axis = 0; axis < shape_.size(); ++axis) {
-    for (const int end : {0, 1}) axes_[axis][end].coming = depth[axis].at(end);
+    for (const int end : {0, 1}) {
+      End& one = axes_[axis][end];
+      one.coming = depth[axis].at(end);
+      if (!one.is_closed) lessen(one.depth, one.coming);
+    }
   }
 }
 

@@ -24,6 +24,7 @@ module;
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 #include "modules/base/fork.h"
 #include "modules/base/process_wide.h"
@@ -218,7 +219,12 @@ std::string to_string(Dim dim) {
 std::strong_ordering Dim::compare_named(Dim a, Dim b) noexcept {
   if (a.kind() != b.kind()) return a.kind() <=> b.kind();
   if (a.is_number() != b.is_number()) return b.is_number() <=> a.is_number();
-  return table().name(a.name_index()) <=> table().name(b.name_index());
+  // A half of GT4Py's is next to its dimension, as there.
+  std::string_view name = table().name(a.name_index());
+  std::string_view other = table().name(b.name_index());
+  const bool is_half = absl::ConsumePrefix(&name, kHalfPrefix);
+  const bool other_is_half = absl::ConsumePrefix(&other, kHalfPrefix);
+  return name == other ? is_half <=> other_is_half : name <=> other;
 }
 
 absl::Status different_kinds(Dim a, Dim b) {

@@ -118,6 +118,9 @@ TEST(Dims, AStaggeredHalfHasGT4PysNameOrADeclaredOne) {
   EXPECT_TRUE(are_halves(half, level));
   EXPECT_FALSE(are_halves(half, half));
   EXPECT_FALSE(are_halves(kDimI, kDimJ));
+  const Dim half_of_i = *half_of(kDimI);
+  EXPECT_TRUE(kDimI < half_of_i && half_of_i < kDimJ && half_of_i < *half_of(kDimJ));
+  EXPECT_TRUE(level < half && half < *make_dim("HalfTestLevels", DimKind::kVertical));
 
   const Dim named = *parse_dim("HalfTestInterface");
   EXPECT_FALSE(are_halves(named, level));

@@ -299,18 +299,20 @@ class BoundStencil {
     stale.clear();
     each([&](std::size_t i) {
       PassedField& field = passed_[i];
+      field.halo_before = {};
       if (!rule(i).is_read || field.storage == nullptr || !field.storage->tracks_halo()) return;
-      field.halo_before = field.storage->valid_halo();
       const int chosen = mode_of(*field.storage);
-      if (chosen == 0) return;
       const bool joins = chosen == kExchange && (reads_around(i) || chooses_points());
       for (int j = 0; j < rule(i).dims.size(); ++j) {
         if (!rule(i).dims[j].is_grid()) continue;
         for (const int end : {0, 1}) {
           const std::int64_t needed = computed_outside(i, j, end) + rule(i).reach[j].at(end);
+          if (needed <= 0 && !joins) continue;
+          if (field.halo_before.empty()) field.halo_before = field.storage->valid_halo();
           const int axis = call_.fields[i].axes[j];
           const std::int64_t valid = field.halo_before[axis].at(end);
-          if (joins || needed > valid) stale.emplace_back(i, axis, end, needed, valid);
+          const bool is_stale = chosen > 0 && needed > valid;
+          if (joins || is_stale) stale.emplace_back(i, axis, end, needed, valid);
         }
       }
     });
@@ -476,6 +478,7 @@ class BoundStencil {
       box.upper[axis] = box.lower[axis] + call_.domain[grid_position(dim)];
       for (const int end : {0, 1}) {
         std::int64_t points = computed_outside(i, j, end);
+        if (points <= 0) continue;
         each([&](std::size_t input) {
           const Dims& dims = rule(input).dims;
           const auto at = static_cast<int>(std::ranges::find(dims, dim) - dims.begin());

@@ -81,7 +81,7 @@ class Dim(str):
 
 
 def half(dim: object) -> Dim:
-    """Return the staggered half of a dimension, whose points lie between those of the dimension.
+    """Return the staggered half of a dimension, whose points are between those of the dimension.
 
     A dimension and its half are never in one operation (docs/spec.md 11.38).
 

@@ -356,56 +356,76 @@ void close_halo(const StorageObject& object, const py::list& ends, int number) {
   check(object.storage().close_halo(closed, number));
 }
 
-/// Lines of Python that made points of halos invalid: a code object, which is kept, and a line.
-std::vector<std::pair<py::object, int>>& stale_places() {
-  static auto& places = *new std::vector<std::pair<py::object, int>>{{}};
+// Where Python's code made points of halos invalid: a code object, which is kept, and a place in
+// it. The line is found when it is asked for, because each write of a field may come here.
+struct StalePlace {
+  py::object code;
+  int at = 0;
+};
+#if PY_VERSION_HEX >= 0x030B0000
+int place_in(PyFrameObject* frame) { return PyFrame_GetLasti(frame); }
+int line_of(const StalePlace& place) {
+  return PyCode_Addr2Line(reinterpret_cast<PyCodeObject*>(place.code.ptr()), place.at);
+}
+#else
+int place_in(PyFrameObject* frame) { return PyFrame_GetLineNumber(frame); }
+int line_of(const StalePlace& place) { return place.at; }
+#endif
+
+struct StalePlaces {
+  PythonMutex mutex;
+  std::vector<StalePlace> all{{}};
+  std::map<std::pair<PyObject*, int>, int> numbers;
+  std::map<PyObject*, bool> is_own;  // of gridbuf's package, and not of its user
+};
+StalePlaces& stale_places() {
+  static auto& places = *new StalePlaces;
   return places;
 }
-PythonMutex stale_places_mutex;
 
-py::object caller_of(const py::object& frame) {
-  auto* const back = PyFrame_GetBack(reinterpret_cast<PyFrameObject*>(frame.ptr()));
-  return steal_or_none(reinterpret_cast<PyObject*>(back));
+const std::string& own_folder() {
+  static const std::string folder = [] {
+    const auto file = py::cast<std::string>(py::module_::import("gridbuf._core").attr("__file__"));
+    return file.substr(0, file.rfind('/') + 1);
+  }();
+  return folder;
 }
 
-/// Whether the code is of gridbuf's package, and not of its user.
-bool is_own_code(const py::object& code) {
-  static const py::object folder = steal(PyObject_CallMethod(
-      steal(PyImport_ImportModule("os.path")).ptr(), "dirname", "O",
-      steal(PyObject_GetAttrString(steal(PyImport_ImportModule("gridbuf._core")).ptr(), "__file__"))
-          .ptr()));
-  const py::object file = steal(PyObject_GetAttrString(code.ptr(), "co_filename"));
-  return PyUnicode_Tailmatch(file.ptr(), folder.ptr(), 0, PY_SSIZE_T_MAX, -1) == 1;
-}
-
-/// Where Python is, as an index into `stale_places`: called with or without the GIL.
+/// An index into `stale_places`: called with or without the GIL.
 int note_stale_place() {
-  static auto& known = *new std::map<std::pair<PyObject*, int>, int>;
   const py::gil_scoped_acquire gil;
+  StalePlaces& places = stale_places();
+  const std::string& folder = own_folder();
+  const PythonLock lock(places.mutex);
   py::object frame = share(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
-  py::object code;
-  int line = 0;
-  for (; frame && (!code || is_own_code(code)); frame = caller_of(frame)) {
+  while (frame) {
     auto* const current = reinterpret_cast<PyFrameObject*>(frame.ptr());
-    code = steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(current)));
-    line = PyFrame_GetLineNumber(current);
+    py::object code = steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(current)));
+    const auto [own, is_unseen] = places.is_own.try_emplace(code.ptr(), false);
+    if (is_unseen) {
+      own->second = py::cast<std::string>(code.attr("co_filename")).starts_with(folder);
+      places.all.push_back({code});  // keeps the code, so that its address stays its own
+    }
+    if (!own->second) {
+      const auto [known, is_new] = places.numbers.try_emplace({code.ptr(), place_in(current)},
+                                                              static_cast<int>(places.all.size()));
+      if (is_new) places.all.push_back({std::move(code), known->first.second});
+      return known->second;
+    }
+    auto* const back = PyFrame_GetBack(current);
+    frame = steal_or_none(reinterpret_cast<PyObject*>(back));
   }
-  if (!code) return 0;
-  const PythonLock lock(stale_places_mutex);
-  auto& places = stale_places();
-  const auto [found, is_new] =
-      known.try_emplace({code.ptr(), line}, static_cast<int>(places.size()));
-  if (is_new) places.emplace_back(std::move(code), line);
-  return found->second;
+  return 0;
 }
 
 py::object stale_place(const StorageObject& object) {
-  std::unique_lock lock(stale_places_mutex);
-  const auto [code, line] = stale_places()[object.storage().stale_place()];
+  StalePlaces& places = stale_places();
+  std::unique_lock lock(places.mutex);
+  const StalePlace place = places.all[object.storage().stale_place()];
   lock.unlock();
-  if (!code) return make_text("");
-  const auto file = py::cast<std::string>(code.attr("co_filename"));
-  return make_text(file + ":" + std::to_string(line));
+  if (!place.code) return make_text("");
+  const auto file = py::cast<std::string>(place.code.attr("co_filename"));
+  return make_text(file + ":" + std::to_string(line_of(place)));
 }
 
 void add_properties(Attributes& type) {

@@ -306,7 +306,7 @@ py::object wrap(const Arguments& given) {
     }
     // The storage under other names keeps the two sides in step with this one's state.
     parts.sync = storage.sync_state();
-    storage.note_exported();  // to one that has a depth of its own
+    storage.note_exported();  // to a storage with a separate depth
   }
   if (sides.host) parts.host = value_of(Array::from(memory_of(sides.host), wanted.host));
   if (sides.device) parts.device = value_of(Array::from(memory_of(sides.device), wanted.device));

@@ -89,7 +89,8 @@ def agreed(
 
     def range_of(dim: str) -> tuple[int, int]:
         first, last = next(both)
-        return (min(first, last), last) if dim in grid.extents else (0, 0)
+        # What is valid takes part, because points of corners are of two dimensions.
+        return (first, max(first, last)) if dim in grid.extents else (0, 0)
 
     return tuple(tuple((range_of(d), range_of(d)) for d in spec.dims) for spec in specs)
 
@@ -97,22 +98,28 @@ def agreed(
 def expect(grid: Decomposition, field: Any, spec: Spec, depths: Depths, corners: bool) -> None:
     """Notes the depth that the field has when the exchange arrives.
 
-    Without its corners a halo along several dimensions is not valid.
+    Along several dimensions it is the agreed one, because of the corners; without these it stays.
     """
-    cut = [dim for dim, ends in zip(spec.dims, depths, strict=True) if any(end[1] for end in ends)]
-    is_whole = corners or len(cut) < 2
-    pairs = []
-    for dim, widths, found, ends in zip(
-        spec.dims, spec.halo, field.valid_halo, depths, strict=True
-    ):
-        # The end of the grid stays as the program fills it.
-        is_cut = dim in grid.extents
-        pairs.append(
-            tuple(
-                widths[end]
-                if is_cut and not has_neighbour(grid, dim, end)
-                else max(found[end], ends[end][1] if is_whole else 0)
-                for end in (0, 1)
-            )
-        )
-    field._expect_halo(pairs)
+    before = field.valid_halo
+    valid = [
+        (max(found, last) for found, (_, last) in zip(both, ends, strict=True))
+        for dim, both, ends in zip(spec.dims, before, depths, strict=True)
+        if dim in grid.extents
+    ]
+    several = sum(map(any, valid)) > 1
+
+    def after(dim: str, end: int, width: int, found: int, last: int) -> int:
+        if dim not in grid.extents:
+            return found
+        if not has_neighbour(grid, dim, end):  # it stays as the program fills it
+            return width
+        if not several:
+            return max(found, last)
+        return last if corners else found
+
+    field._expect_halo(
+        [
+            tuple(after(d, end, width[end], found[end], ends[end][1]) for end in (0, 1))
+            for d, width, found, ends in zip(spec.dims, spec.halo, before, depths, strict=True)
+        ]
+    )

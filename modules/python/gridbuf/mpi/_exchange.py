@@ -221,8 +221,8 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
             messages, sent_bytes = self._sent(depths)
             self.traffic = self.traffic[0] + messages, self.traffic[1] + sent_bytes
             finish = self._engine(depths).start(fields)
-        for field, spec, ends in zip(fields, self._specs, depths, strict=True):
-            _depths.expect(self._grid, field, spec, ends, self._corners)
+            for field, spec, ends in zip(fields, self._specs, depths, strict=True):
+                _depths.expect(self._grid, field, spec, ends, self._corners)
         self._pending = PendingExchange(self, fields, finish)
         return self._pending
 
@@ -316,9 +316,10 @@ class PendingExchange:
         self._is_over = True
         self._exchange._pending = None
         _under_way.discard(self)
+        if self._finish is None:
+            return
         expected = [field._expected_halo() for field in self._fields]
-        if self._finish is not None:
-            self._finish(self._fields)
+        self._finish(self._fields)
         for field, depth in zip(self._fields, expected, strict=True):
             field._halo_arrives(depth)
 

@@ -357,6 +357,7 @@ def test_another_halo_is_exchanged_whole() -> None:
 @on_ranks(4)
 def test_on_demand_all_ranks_exchange_whatever_they_miss() -> None:
     """Ranks at an end of the grid miss nothing; one field is read by two rules; fields are of two decompositions."""
+
     @gridbuf.stencil(writes="out", extents={"a": [(2, 0)], "b": [(0, 1)]})
     def compute(a: LINE, b: LINE, out: LINE) -> None:
         out[2:-2] = a[:-4] + b[3:-1]
@@ -402,3 +403,38 @@ def test_a_rank_that_is_its_own_neighbour_has_a_valid_halo() -> None:
                 5.0,
                 0.0,
             ]
+
+
+@on_ranks(4)
+def test_depths_of_two_dimensions_have_their_corners() -> None:
+    """Valid points have the values of the whole grid, whatever was exchanged, with and without corners."""
+    draw = random.Random("corners")
+    size, part = 8, 4
+    grid = gridbuf.mpi.Decomposition({"I": size, "J": size}, periodic="IJ")
+    field = grid.zeros((size, size), dims="IJ", halo=(2, 2))
+    without = gridbuf.mpi.HaloExchange(grid, field, corners=False, engine="mpi4py")
+    whole = np.zeros((size, size))
+    seen = set()
+    for step in range(400):
+        depth = [[[draw.randint(0, 2) for _ in range(2)] for _ in "IJ"]]
+        box = tuple(slice(*sorted(draw.sample(range(part + 1), 2))) for _ in "IJ")
+        rank = draw.randrange(grid.comm.size)
+        what = draw.choice(["write", "stale", "exchange", "exchange", "without corners"])
+        if what == "write":
+            for other in range(grid.comm.size):
+                whole[grid.slices("IJ", other)][box] = step + other / 8
+            field.domain_view[box] = step + grid.rank / 8
+        elif what == "exchange":
+            grid.exchange(field, depth=depth)
+        elif what == "without corners":
+            without(field, depth=depth)
+        elif rank == grid.rank:
+            field.mark_halo_stale()
+        (top, bottom), (left, right) = field.valid_halo
+        i, j = (np.arange(one.start, one.stop) for one in grid.slices("IJ"))
+        i = np.arange(i[0] - top, i[-1] + 1 + bottom) % size
+        j = np.arange(j[0] - left, j[-1] + 1 + right) % size
+        valid = field[2 - top : 2 + part + bottom, 2 - left : 2 + part + right]
+        np.testing.assert_array_equal((valid + 0).to_numpy(), whole[np.ix_(i, j)])
+        seen.add(field.valid_halo)
+    assert len(seen) > 20
