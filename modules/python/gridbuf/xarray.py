@@ -207,8 +207,7 @@ def _kept(array: Any) -> Any:
     """The object that a DataArray holds for an array. xarray copies other types, or makes object arrays from them."""
     if isinstance(array, storages.Storage):
         # xarray pairs points by its labels, else by position.
-        unknown = (None,) * array.ndim
-        return array if array.lower == unknown else storages.as_storage(array, lower=unknown)
+        return array if not any(n is not None for n in array.lower) else array._by_position()
     try:
         return as_numpy(array)
     except GTNoSuchBufferError:

@@ -521,6 +521,7 @@ void add_methods(Attributes& type) {
       .def("mark_halo_valid", mark_halo<&Storage::mark_halo_valid>, py::arg("depth") = py::none(),
            doc("StorageBase.mark_halo_valid"))
       .def("mark_halo_stale", value<&Storage::mark_halo_stale>, doc("StorageBase.mark_halo_stale"))
+      .def("_by_position", by_position)
       .def("_close_halo", close_halo)
       .def("_expect_halo", mark_halo<&Storage::expect_halo>)
       .def("_expected_halo",

@@ -259,9 +259,19 @@ py::object array_in_kernel(PyObject* array, KernelMemory& memory) {
 
 }  // namespace
 
+py::object by_position(const StorageObject& object) {
+  Dims dims = object.storage().dims();
+  for (Dim& dim : dims) dim = dim.has_start() ? dim.plain() : dim;
+  return make_view(object, [&] {
+    Storage view = object.storage();
+    view.set_starts(dims);
+    return view;
+  });
+}
+
 py::object own_memory(const StorageObject& object) {
   const Storage& storage = object.storage();
-  if (storage.kind() == StorageKind::kSoftwareManaged) return share(object.self());
+  if (storage.kind() == StorageKind::kSoftwareManaged) return by_position(object);
   const Side side = reading_side(storage);
   up_to_date(storage, side);
   py::object buffer = own_buffer(storage, object.dtype, side);

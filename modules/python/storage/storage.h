@@ -260,6 +260,8 @@ py::object to_numpy(const StorageObject& object);
 py::object to_cupy(const StorageObject& object);
 py::object make_storage_exchange_capsule();
 py::object own_memory(const StorageObject& object);
+/// The storage without the first indices of its dimensions.
+py::object by_position(const StorageObject& object);
 py::object run_kernel(const py::args& arguments);
 
 // creation.cc

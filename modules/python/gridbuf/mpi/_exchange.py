@@ -30,6 +30,14 @@ class _Offer(NamedTuple):
     without_ghex: str | None
 
 
+class _Made(NamedTuple):
+    """An engine, and what one exchange of it sends to other ranks."""
+
+    engine: PackedEngine | _ghex.GhexEngine
+    messages: int
+    sent_bytes: int
+
+
 class HaloExchange(AbstractContextManager["HaloExchange"]):
     """Fill the halos of fields from the neighbours of a decomposition, as often as you call it.
 
@@ -108,8 +116,8 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
         self._pinned = not all(map(_fields.is_on_host, fields))
         self._alone = self._check_ghex(offers)
         # One for each depth that was exchanged, made on all ranks in the same order.
-        self._engines: dict[tuple[Depths, ...], PackedEngine | _ghex.GhexEngine] = {}
-        self._engine(tuple(full))
+        self._engines: dict[tuple[Depths, ...], _Made] = {}
+        self._made(tuple(full))
         self._pending: PendingExchange | None = None
         self._closed = False
 
@@ -129,20 +137,21 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
             return None
         return [any(1 in o.specs[n].shape for o in offers) for n in range(len(specs))]
 
-    def _engine(self, depths: tuple[Depths, ...]) -> PackedEngine | _ghex.GhexEngine:
+    def _made(self, depths: tuple[Depths, ...]) -> _Made:
         """What exchanges from and to these depths."""
         made = self._engines.get(depths)
         if made is None:
             if len(self._engines) == _MOST_ENGINES:  # on all ranks the same one
-                self._engines.pop(next(iter(self._engines))).close()
+                self._engines.pop(next(iter(self._engines))).engine.close()
             grid, specs = self._grid, self._specs
+            engine: PackedEngine | _ghex.GhexEngine
             if self._alone is not None:
                 widths = [tuple((lo[1], up[1]) for lo, up in ends) for ends in depths]
-                made = _ghex.GhexEngine(grid, specs, widths, self._alone)
+                engine = _ghex.GhexEngine(grid, specs, widths, self._alone)
             else:
                 found = neighbours(grid, specs, depths, corners=self._corners)
-                made = PackedEngine(grid, specs, self._orders, found, pinned=self._pinned)
-            self._engines[depths] = made
+                engine = PackedEngine(grid, specs, self._orders, found, pinned=self._pinned)
+            made = self._engines[depths] = _Made(engine, *self._sent(depths))
         return made
 
     def _sent(self, depths: Sequence[Depths]) -> tuple[int, int]:
@@ -218,9 +227,9 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
                 depths = tuple(
                     tuple(((0, lower[1]), (0, upper[1])) for lower, upper in e) for e in depths
                 )
-            messages, sent_bytes = self._sent(depths)
-            self.traffic = self.traffic[0] + messages, self.traffic[1] + sent_bytes
-            finish = self._engine(depths).start(fields)
+            made = self._made(depths)
+            self.traffic = self.traffic[0] + made.messages, self.traffic[1] + made.sent_bytes
+            finish = made.engine.start(fields)
             for field, spec, ends in zip(fields, self._specs, depths, strict=True):
                 _depths.expect(self._grid, field, spec, ends, self._corners)
         self._pending = PendingExchange(self, fields, finish)
@@ -239,8 +248,8 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
         if not self._closed:
             self._refuse_if_unusable()
             self._closed = True
-            for engine in self._engines.values():
-                engine.close()
+            for made in self._engines.values():
+                made.engine.close()
 
     def __exit__(self, *error: object) -> None:
         self.close()

@@ -162,12 +162,11 @@ def _kept(value: Any, first: Any, owner: Any, side: Side) -> Any:
     return stored(value, field._resized(value.shape), first.dims, side)
 
 
-def _moved(made: Any, axis: int) -> Any:
-    """`made` without the first index of an axis along which a function has moved points."""
-    if made.lower[axis] is None:
-        return made
-    lower = [None if i == axis else start for i, start in enumerate(made.lower)]
-    return _core._storage_as_storage(made, lower=lower)
+def _moved(made: Any, axis: Any) -> Any:
+    """`made` without the first index of an axis along which a function has moved points; None: all."""
+    moved = made.dims if axis is None else [made.dims[axis_of(axis, made.dims)]]
+    lower = [None if dim in moved else start for dim, start in zip(made.dims, made.lower)]
+    return made if lower == [*made.lower] else _core._storage_as_storage(made, lower=lower)
 
 
 def _of_kind(field: _core.Parameters, call: Call, target: Operand) -> _core.Parameters:
@@ -301,7 +300,7 @@ def _along(call: Call) -> Any:
             return _placed(value, call.out, target, side)
         made = _kept(value, first, decider([*call.arrays, target]), side)
         if call.row.rule == "along" and "cum" not in call.name and is_storage(made):
-            made = _moved(made, axis_of(call.argument("axis"), first.dims))
+            made = _moved(made, call.argument("axis"))
         return delivered(made, call.out, target, side)
 
 

@@ -55,6 +55,7 @@ def fill_halo(field: Any, how: str | object, dims: str | Sequence[str] | None = 
         )
     is_name = isinstance(dims, str) and dims in field.dims
     names: Sequence[str] = field.dims if dims is None else [str(dims)] if is_name else [*dims]
+    field = field._by_position()
     for name in names:
         if name not in field.dims:
             raise ValueError(

@@ -161,7 +161,8 @@ def test_what_is_written_has_the_points_of_the_target(write: str, is_field: bool
     value = wide if is_field and write in ("assignment", "copyto") else gs.as_storage(wide)
     WRITES[write](small, value)
     assert pointwise(small) == pointwise(wide, small)
-    for start in ((-3, 0), (0, 6), (5, 0)):
+    # The points below 0 are the halo, of which domain_view has none.
+    for start in ((0, 6), (5, 0), *([] if write == "domain_view" else [(-3, 0)])):
         target = gs.as_storage(ranged(*start))
         before = target.to_numpy().copy()
         with pytest.raises(
@@ -243,7 +244,9 @@ def test_random_pairs_of_fields_are_gt4pys() -> None:
         except Exception:
             expected = None
             assert is_mixed and knows_halves
-        if expected is None or is_mixed:  # GT4Py 1.1 does not know halves
+        if not knows_halves and names & {"_StaggeredI"} and not is_mixed:
+            continue  # GT4Py 1.1 has another order of dimensions
+        if expected is None or is_mixed:
             refused += 1
             with pytest.raises(ValueError, match="staggered half"):
                 gs.storage(fields[0]) + gs.storage(fields[1])

@@ -387,7 +387,7 @@ def test_a_rank_that_is_its_own_neighbour_has_a_valid_halo() -> None:
     with gridbuf.testing.emulated_device():
         for kind in ({}, {"device": "gpu", "managed": "gt4py"}, {"device": "gpu", "managed": None}):
             grid = gridbuf.mpi.Decomposition({"I": 6}, periodic="I")
-            field = grid.zeros((6,), dims="I", halo=((2, 1),), **kind)
+            field = grid.zeros((6,), dims="I", halo=((2, 1),), lower=(-2,), **kind)
             field.domain_view[...] = np.arange(6.0)
             assert field.valid_halo == ((0, 0),)
             grid.exchange(field)

@@ -360,6 +360,14 @@ def test_a_storage_knows_its_lower_bounds(kind: str) -> None:
             (gs.as_storage(field, lower=(None, 4, 5)), (None, 4, 5)),
         ):
             assert view.lower == lower
+        assert "lower=(1, None, -2)" in repr(field) and "lower" not in repr(field[::2, :, ::2])
+        line = gs.storage([1.0, 2.0, 3.0], lower=(5,), **KINDS[kind])
+        assert np.insert(line, 0, 1.5).lower == (None,) and np.append(line, line[:1]).lower == (
+            None,
+        )
+        wide = gs.storage(np.arange(12.0).reshape(4, 3), halo=(1, 0), lower=(-1, 7), **KINDS[kind])
+        gs.fill_halo(wide, "periodic")
+        assert on_host(wide)[:, 0].tolist() == [6.0, 3.0, 6.0, 3.0] and wide.lower == (-1, 7)
         again = gs.as_storage(field, lower=(None, 4, 5))
         again[...] = 3
         assert float(field.sum()) == 3 * field.size  # one memory, on all sides
