@@ -5,6 +5,7 @@ Ranks can differ, because one of them wrote to its part alone. A point is then s
 
 from __future__ import annotations
 
+import itertools
 import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, SupportsIndex
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 
 Depth = SupportsIndex | Sequence[Sequence[Sequence[SupportsIndex]]] | None
 """One number for all fields, or pairs per dimension of each field; None: whole halos."""
+Pairs = tuple[tuple[int, int], ...]
+_MOST_KEPT = 64
 
 
 def wanted(spec: Spec, depth: Depth) -> tuple[tuple[int, int], ...]:
@@ -50,76 +53,111 @@ def has_neighbour(grid: Decomposition, dim: str, end: int) -> bool:
     return dim in grid.extents and grid.neighbour({dim: 2 * end - 1}) is not None
 
 
-def agreed(
-    grid: Decomposition, specs: Sequence[Spec], check: Callable[[], Sequence[Any]], depth: Depth
-) -> tuple[Depths, ...]:
-    """The depths from which and to which all ranks exchange the fields that `check` returns. Collective.
+class Agreement:
+    """How deep the halos of some fields are valid before an exchange and after it, on all ranks.
 
-    Raises:
-      Exception: what `check` raised on this rank, or a depth that is not one.
-      HaloExchangeError: another rank raised it.
+    Numbers are in the order of fields, dimensions and ends. A call before each exchange costs as little as it can: what
+    follows from the numbers that the ranks agree on is kept.
     """
-    error = None
-    count = sum(2 * len(spec.dims) for spec in specs)
-    numbers = np.zeros(1 + 2 * count, np.int64)
-    try:
-        valid: list[int] = []
-        asked: list[int] = []
-        for spec, field in zip(specs, check(), strict=True):
-            for dim, widths, found, pair in zip(
-                spec.dims, spec.halo, field.valid_halo, wanted(spec, depth), strict=True
-            ):
-                for end in (0, 1):
-                    # Writes through an export are not seen: nothing may be left out then.
-                    known = 0 if field._was_exported else found[end]
-                    valid.append(known if has_neighbour(grid, dim, end) else widths[end])
-                asked += pair
-        numbers[1:] = [*valid, *(-n for n in asked)]
-    except Exception as caught:
-        error, numbers[0] = caught, -1 - grid.rank
-    MPI = mpi_module()  # noqa: N806 (its name)
-    grid.comm.Allreduce(MPI.IN_PLACE, numbers, MPI.MIN)
-    if error is not None:
-        raise error
-    if numbers[0] < 0:
-        raise HaloExchangeError(
-            f"rank {-1 - numbers[0]} failed before it sent; no halo has changed"
-        )
-    both = iter(zip(numbers[1 : 1 + count].tolist(), (-numbers[1 + count :]).tolist(), strict=True))
 
-    def range_of(dim: str) -> tuple[int, int]:
-        first, last = next(both)
+    def __init__(self, grid: Decomposition, specs: Sequence[Spec]) -> None:
+        ends = [(dim, end) for spec in specs for dim in spec.dims for end in (0, 1)]
+        self._comm, self._rank, self._specs = grid.comm, grid.rank, specs
+        self._is_cut = [dim in grid.extents for dim, _ in ends]
+        self._is_filled = [has_neighbour(grid, dim, end) for dim, end in ends]
+        self._widths = [points for spec in specs for pair in spec.halo for points in pair]
+        self._whole = [-points for points in self._widths]
+        self._numbers = np.zeros(1 + 2 * len(ends), np.int64)
+        mpi = mpi_module()
+        self._reduction = mpi.IN_PLACE, self._numbers, mpi.MIN
+        self._expected: dict[tuple[tuple[int, ...], ...], list[Pairs]] = {}
+
+    def agreed(
+        self, check: Callable[[], Sequence[Any]], depth: Depth
+    ) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """What all ranks agree on, and what is valid on this one, of the fields that `check` returns. Collective.
+
+        Raises:
+          Exception: what `check` raised on this rank, or a depth that is not one.
+          HaloExchangeError: another rank raised it.
+        """
+        error = None
+        numbers = self._numbers
+        found: list[int] = []
+        try:
+            valid: list[int] = []
+            for field in check():
+                ends = [points for pair in field.valid_halo for points in pair]
+                found += ends
+                # Writes through an export are not seen: nothing may be left out then.
+                valid += [0] * len(ends) if field._was_exported else ends
+            asked = self._whole
+            if depth is not None:
+                pairs = [pair for spec in self._specs for pair in wanted(spec, depth)]
+                asked = [-points for pair in pairs for points in pair]
+            known = zip(valid, self._is_filled, self._widths, strict=True)
+            numbers[:] = [0, *(points if one else width for points, one, width in known), *asked]
+        except Exception as caught:
+            error, numbers[:] = caught, 0
+            numbers[0] = -1 - self._rank
+        self._comm.Allreduce(*self._reduction)
+        if error is not None:
+            raise error
+        first, *others = numbers.tolist()
+        if first < 0:
+            raise HaloExchangeError(f"rank {-1 - first} failed before it sent; no halo has changed")
+        return tuple(others), tuple(found)
+
+    def depths(self, agreed: tuple[int, ...]) -> tuple[Depths, ...]:
+        """The agreed numbers by field, dimension and end."""
+        count = len(self._widths)
         # What is valid takes part, because points of corners are of two dimensions.
-        return (first, max(first, last)) if dim in grid.extents else (0, 0)
+        ends = iter(
+            (first, max(first, -asked)) if is_cut else (0, 0)
+            for first, asked, is_cut in zip(
+                agreed[:count], agreed[count:], self._is_cut, strict=True
+            )
+        )
+        return tuple(tuple((next(ends), next(ends)) for _ in spec.dims) for spec in self._specs)
 
-    return tuple(tuple((range_of(d), range_of(d)) for d in spec.dims) for spec in specs)
+    def expected(
+        self, agreed: tuple[int, ...], found: tuple[int, ...], corners: bool
+    ) -> list[Pairs]:
+        """The depth of each field when the exchange has arrived.
 
+        Along several dimensions it is the agreed one, because of the corners; without these it stays.
+        """
+        made = self._expected.get((agreed, found))
+        if made is None:
+            if len(self._expected) == _MOST_KEPT:
+                self._expected.clear()
+            places = itertools.count()
+            made = [
+                self._after(ends, [(next(places), next(places)) for _ in ends], found, corners)
+                for ends in self.depths(agreed)
+            ]
+            self._expected[agreed, found] = made
+        return made
 
-def expect(grid: Decomposition, field: Any, spec: Spec, depths: Depths, corners: bool) -> None:
-    """Notes the depth that the field has when the exchange arrives.
-
-    Along several dimensions it is the agreed one, because of the corners; without these it stays.
-    """
-    before = field.valid_halo
-    valid = [
-        (max(found, last) for found, (_, last) in zip(both, ends, strict=True))
-        for dim, both, ends in zip(spec.dims, before, depths, strict=True)
-        if dim in grid.extents
-    ]
-    several = sum(map(any, valid)) > 1
-
-    def after(dim: str, end: int, width: int, found: int, last: int) -> int:
-        if dim not in grid.extents:
-            return found
-        if not has_neighbour(grid, dim, end):  # it stays as the program fills it
-            return width
-        if not several:
-            return max(found, last)
-        return last if corners else found
-
-    field._expect_halo(
-        [
-            tuple(after(d, end, width[end], found[end], ends[end][1]) for end in (0, 1))
-            for d, width, found, ends in zip(spec.dims, spec.halo, before, depths, strict=True)
+    def _after(
+        self,
+        ends: Depths,
+        places: Sequence[tuple[int, int]],
+        found: tuple[int, ...],
+        corners: bool,
+    ) -> Pairs:
+        last = {place: one[1] for both, pair in zip(ends, places) for one, place in zip(both, pair)}
+        valid = [
+            any(max(found[n], last[n]) for n in pair) for pair in places if self._is_cut[pair[0]]
         ]
-    )
+
+        def after(n: int) -> int:
+            if not self._is_cut[n]:
+                return found[n]
+            if not self._is_filled[n]:  # it stays as the program fills it
+                return self._widths[n]
+            if sum(valid) < 2:
+                return max(found[n], last[n])
+            return last[n] if corners else found[n]
+
+        return tuple((after(lower), after(upper)) for lower, upper in places)

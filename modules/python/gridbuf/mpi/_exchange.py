@@ -117,6 +117,8 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
         self._alone = self._check_ghex(offers)
         # One for each depth that was exchanged, made on all ranks in the same order.
         self._engines: dict[tuple[Depths, ...], _Made] = {}
+        self._agreement = _depths.Agreement(grid, self._specs)
+        self._steps: dict[tuple[int, ...], _Made | None] = {}
         self._made(tuple(full))
         self._pending: PendingExchange | None = None
         self._closed = False
@@ -137,12 +139,22 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
             return None
         return [any(1 in o.specs[n].shape for o in offers) for n in range(len(specs))]
 
+    def _step(self, depths: tuple[Depths, ...]) -> _Made | None:
+        """What exchanges from and to these depths; None if all points are valid."""
+        if all(first == last for ends in depths for end in ends for first, last in end):
+            return None
+        if self._alone is not None:  # GHEX sends all points up to a depth
+            depths = tuple(
+                tuple(((0, lower[1]), (0, upper[1])) for lower, upper in ends) for ends in depths
+            )
+        return self._made(depths)
+
     def _made(self, depths: tuple[Depths, ...]) -> _Made:
         """What exchanges from and to these depths."""
         made = self._engines.get(depths)
         if made is None:
-            if len(self._engines) == _MOST_ENGINES:  # on all ranks the same one
-                self._engines.pop(next(iter(self._engines))).engine.close()
+            if len(self._engines) == _MOST_ENGINES:  # at the same time on all ranks
+                self._close_engines()
             grid, specs = self._grid, self._specs
             engine: PackedEngine | _ghex.GhexEngine
             if self._alone is not None:
@@ -219,19 +231,19 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
             self._check(fields)
             return fields
 
-        depths = _depths.agreed(self._grid, self._specs, checked, depth)
-        is_valid = all(first == last for ends in depths for end in ends for first, last in end)
-        finish = None
-        if not is_valid:
-            if self._alone is not None:  # GHEX sends all points up to a depth
-                depths = tuple(
-                    tuple(((0, lower[1]), (0, upper[1])) for lower, upper in e) for e in depths
-                )
-            made = self._made(depths)
+        agreed, found = self._agreement.agreed(checked, depth)
+        if agreed not in self._steps:
+            made = self._step(self._agreement.depths(agreed))
+            if len(self._steps) == _MOST_ENGINES:
+                self._steps.clear()
+            self._steps[agreed] = made
+        made, finish = self._steps[agreed], None
+        if made is not None:
             self.traffic = self.traffic[0] + made.messages, self.traffic[1] + made.sent_bytes
             finish = made.engine.start(fields)
-            for field, spec, ends in zip(fields, self._specs, depths, strict=True):
-                _depths.expect(self._grid, field, spec, ends, self._corners)
+            expected = self._agreement.expected(agreed, found, self._corners)
+            for field, pairs in zip(fields, expected, strict=True):
+                field._expect_halo(pairs)
         self._pending = PendingExchange(self, fields, finish)
         return self._pending
 
@@ -248,8 +260,13 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
         if not self._closed:
             self._refuse_if_unusable()
             self._closed = True
-            for made in self._engines.values():
-                made.engine.close()
+            self._close_engines()
+
+    def _close_engines(self) -> None:
+        for made in self._engines.values():
+            made.engine.close()
+        self._engines.clear()
+        self._steps.clear()
 
     def __exit__(self, *error: object) -> None:
         self.close()
