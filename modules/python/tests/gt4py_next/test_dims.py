@@ -239,13 +239,13 @@ def test_random_pairs_of_fields_are_gt4pys() -> None:
             fields.append(gtx.as_field(domain, np.random.default_rng(len(dims)).random(extents)))
         names = {d.value for field in fields for d in field.domain.dims}
         is_mixed = {"I", "_StaggeredI"} <= names
+        if not knows_halves and "_StaggeredI" in names and not is_mixed:
+            continue  # GT4Py 1.1 has another order of dimensions
         try:
             expected = fields[0] + fields[1]
         except Exception:
             expected = None
-            assert is_mixed and knows_halves
-        if not knows_halves and names & {"_StaggeredI"} and not is_mixed:
-            continue  # GT4Py 1.1 has another order of dimensions
+            assert is_mixed
         if expected is None or is_mixed:
             refused += 1
             with pytest.raises(ValueError, match="staggered half"):
