@@ -2330,7 +2330,7 @@ def _storage_full(
     ----------
     shape, fill_value, dtype : as in `full`
     backend, device, layout, alignment_size, aligned_index, dims, populate : as in `_storage_empty`
-    halo, managed, defaults : as in `_storage_empty`
+    halo, lower, managed, defaults : as in `_storage_empty`
     device_layout, device_alignment_size, device_defaults : as in `_storage_empty`
 
     Returns
@@ -2414,7 +2414,7 @@ def _storage_zeros_like(
     Parameters
     ----------
     data, dtype, backend, device, layout, alignment_size : as in `_storage_empty_like`
-    aligned_index, dims, populate, halo, managed, defaults : as in `_storage_empty_like`
+    aligned_index, dims, populate, halo, lower, managed, defaults : as in `_storage_empty_like`
     device_layout, device_alignment_size, device_defaults : as in `_storage_empty_like`
 
     Returns
@@ -2447,7 +2447,7 @@ def _storage_ones_like(
     Parameters
     ----------
     data, dtype, backend, device, layout, alignment_size : as in `_storage_empty_like`
-    aligned_index, dims, populate, halo, managed, defaults : as in `_storage_empty_like`
+    aligned_index, dims, populate, halo, lower, managed, defaults : as in `_storage_empty_like`
     device_layout, device_alignment_size, device_defaults : as in `_storage_empty_like`
 
     Returns
@@ -2485,7 +2485,7 @@ def _storage_full_like(
     data : as in `_storage_empty_like`
     fill_value, dtype : as in `full_like`
     backend, device, layout, alignment_size, aligned_index, dims : as in `_storage_empty_like`
-    populate, halo, managed, defaults : as in `_storage_empty_like`
+    populate, halo, lower, managed, defaults : as in `_storage_empty_like`
     device_layout, device_alignment_size, device_defaults : as in `_storage_empty_like`
 
     Returns
@@ -2528,7 +2528,7 @@ def _storage_as_storage(
         Which of two buffers is current. For both buffers of one storage, pass the `sync_state` of
         that storage.
     backend, device, layout, alignment_size, aligned_index, dims : as in `_storage_empty_like`
-    populate, halo, managed, defaults : as in `_storage_empty_like`
+    populate, halo, lower, managed, defaults : as in `_storage_empty_like`
     device_layout, device_alignment_size, device_defaults : as in `_storage_empty_like`
 
     Returns
@@ -2657,7 +2657,7 @@ def _storage_storage(
     shape : int or sequence of int, optional
         Extents in elements, each 0 or more; at most 64. Only with `copy=False` and without data.
     backend, device, layout, alignment_size, aligned_index, dims : as in `_storage_empty_like`
-    populate, halo, managed, defaults : as in `_storage_empty_like`
+    populate, halo, lower, managed, defaults : as in `_storage_empty_like`
     device_layout, device_alignment_size, device_defaults : as in `_storage_empty_like`
 
     Returns
