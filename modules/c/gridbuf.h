@@ -297,8 +297,8 @@ gridbuf_status gridbuf_storage_set_halo(gridbuf_storage* storage, const int64_t*
 /* How deep the halo is valid: 2 × ndim numbers of points next to the domain that have the values of
  * the neighbours' domains, in the order of the halo. Writes through gridbuf lessen them. */
 gridbuf_status gridbuf_storage_valid_halo(const gridbuf_storage* storage, int64_t* depths);
-/* Says that the program has filled the halo so deep; NULL: all of it; zeros: that it has written the
- * domain. Errors: VALUE for more points than the halo has, or a view of a part. */
+/* Says that the program has filled the halo so deep; NULL: all of it; zeros: that it has written
+ * the domain. Errors: VALUE for more points than the halo has, or a view of a part. */
 gridbuf_status gridbuf_storage_mark_halo(const gridbuf_storage* storage, const int64_t* depths);
 
 /* Makes the elements of this view current on the side, unless the mode is WRITE, and gives the
