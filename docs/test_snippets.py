@@ -107,10 +107,11 @@ def test_an_exception_that_code_shows_must_occur():
             exec(checked(re.sub("int.*\\)|assert False|  x", "  1", line).lstrip()), {})
 
 
-def run(program, tmp_path, allowed=(0,), timeout=240):
+def run(program, tmp_path, allowed=(0,), timeout=240, ranks=None):
     """Runs it as a user does: a fresh interpreter in an empty folder (compiled stencils and pictures go there)."""
     code = program.read_text()
-    ranks = RANKS.search(code)
+    found = RANKS.search(code)
+    ranks = ranks or (found and int(found[1]))
     copy = tmp_path / program.name
     copy.write_text(checked(code))
     # `-m mpi4py` ends all ranks when one of them raises, where the others would wait for it.
@@ -120,7 +121,7 @@ def run(program, tmp_path, allowed=(0,), timeout=240):
     path = os.pathsep.join(str(pathlib.Path(entry).resolve()) for entry in folders)
     environ = {**os.environ, "PYTHONPATH": path, "MPLBACKEND": "agg", "HOME": str(tmp_path)}
     done = subprocess.run(
-        [*(launcher(int(ranks[1])) if ranks else ()), sys.executable, *options, str(copy)],
+        [*(launcher(ranks) if ranks else ()), sys.executable, *options, str(copy)],
         cwd=tmp_path,
         env={**environ, "GT_CACHE_ROOT": str(tmp_path)},
         capture_output=True,
@@ -142,6 +143,26 @@ def test_the_front_page_prints_what_it_shows(document, tmp_path):
         r"<!-- output: (\S+) -->\n```text\n(.*?)```", (ROOT / document).read_text(), re.DOTALL
     )
     assert run(ROOT / found[0], tmp_path) == found[1]
+
+
+OUTPUT = re.compile(
+    r"<!-- output: (examples/python/\S+\.py) on (\d+) ranks -->\n+```text\n(.*?)```", re.DOTALL
+)
+
+
+@pytest.mark.parametrize(
+    "example, ranks, text",
+    [
+        pytest.param(*found, id=f"{d.stem}, {pathlib.Path(found[0]).stem} on {found[1]}")
+        for d in DOCUMENTS
+        for found in OUTPUT.findall(d.read_text())
+    ],
+)
+def test_a_page_shows_what_the_ranks_print(example, ranks, text, tmp_path):
+    """As a part of what they print. `checked` adds lines, so numbers of lines are not compared."""
+    printed = run(ROOT / example, tmp_path, ranks=int(ranks)).replace(f"{tmp_path}/", "")
+    without_lines = [re.sub(r"\.py:\d+", ".py", words) for words in (text, printed)]
+    assert without_lines[0] in without_lines[1]
 
 
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda p: p.stem)

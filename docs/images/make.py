@@ -291,6 +291,66 @@ def sync() -> Picture:
     return picture
 
 
+def halo_depth() -> Picture:
+    """A loop of examples/python/deep_halo.py along one dimension: one exchange for four steps."""
+    depth, inner, cell, row = 4, 8, 24, 44
+    left, top = 196, 118
+    after = left + (2 * depth + inner) * cell
+    exchange = ("exchange(u)", f"{depth} points deep", depth)
+    steps = [
+        (f"step {n + 1}", f"domain, {outside} outside" if outside else "domain", outside)
+        for n, outside in enumerate(reversed(range(depth)))
+    ]
+    moments = [("domain written", "halo from before", 0), exchange, *steps, exchange]
+    bottom = top + row * len(moments)
+    picture = Picture(
+        "The depth of a halo that is valid",
+        "Seven moments of a loop, from top to bottom, of a rank with a halo of four points at both ends. After a write of the"
+        " domain no point of the halo is valid. An exchange makes four valid. Four steps of a stencil of radius 1 compute"
+        " three, two, one and no points outside of the domain, which are valid, while the points farther out are stale. Then"
+        " the halo is exchanged again.",
+        bottom + 92,
+        "One rank along I, from top to bottom. The stencil reads one point to each side.",
+    )
+    parts = [
+        ("lower halo", 0, depth),
+        ("domain", depth, inner),
+        ("upper halo", depth + inner, depth),
+    ]
+    for words, first, count in parts:
+        middle = left + (first + count / 2) * cell
+        picture.text(middle, top - 12, words, size=SMALL, text_anchor="middle", fill=GREY)
+    picture.text(after + 24, top - 26, "valid_halo", size=13, font_family=MONO)
+    picture.text(after + 24, top - 10, "afterwards", size=SMALL, fill=GREY)
+    for n, (what, how, valid) in enumerate(moments):
+        y = top + row * n
+        is_step = what.startswith("step")
+        picture.text(MARGIN, y + 14, what, size=13, bold=True)
+        picture.text(MARGIN, y + 29, how, size=SMALL, fill=GREY)
+        for i in range(2 * depth + inner):
+            outside = max(depth - i, i + 1 - depth - inner, 0)
+            halo = PALE_GREEN if is_step else SAND
+            fill = BLUE if not outside else halo if outside <= valid else "url(#old)"
+            picture.box(left + i * cell, y, cell, cell, fill, stroke=PAPER, stroke_width=2)
+        if is_step:
+            x, width = left + (depth - valid) * cell, (inner + 2 * valid) * cell
+            picture.box(x, y, width, cell, stroke=INK, stroke_width=3)
+        picture.text(after + 24, y + 17, f"({valid}, {valid})", size=13, font_family=MONO)
+    for n, (fill, outline, words) in enumerate(
+        [
+            (SAND, {}, "valid: received from the neighbour"),
+            (PALE_GREEN, {}, "valid: computed here, as the neighbour does"),
+            (BLUE, {}, "domain of this rank"),
+            ("url(#old)", {}, "stale: old values"),
+            ("none", {"stroke": INK, "stroke_width": 3}, "points that the step writes"),
+        ]
+    ):
+        x, y = MARGIN + (n % 2) * 340, bottom + 6 + 26 * (n // 2)
+        picture.box(x + 1, y, 20, 16, fill, **outline)
+        picture.text(x + 30, y + 13, words, size=SMALL)
+    return picture
+
+
 def calls() -> Picture:
     steps = [
         ("acquire", "Each field becomes current: a storage", "is synchronised, others are acquired."),
@@ -515,8 +575,8 @@ def memory_loops() -> Picture:
 
 
 PICTURES = {
-    "field.svg": field, "unstructured.svg": unstructured, "sync.svg": sync, "calls.svg": calls, "survey.svg": survey,
-    "numpy-allocator.svg": numpy_allocator, "memory-loops.svg": memory_loops,
+    "field.svg": field, "unstructured.svg": unstructured, "sync.svg": sync, "halo-depth.svg": halo_depth, "calls.svg": calls,
+    "survey.svg": survey, "numpy-allocator.svg": numpy_allocator, "memory-loops.svg": memory_loops,
 }  # fmt: skip
 
 

@@ -33,7 +33,7 @@ def shifted(field, origin, domain, i=0, j=0):
     ]
 
 
-@gridbuf.stencil(writes="out")
+@gridbuf.stencil(writes="out", extents={"phi": (1, 1, 0)})
 def diffuse(
     phi: Field[np.float64], out: Field[np.float64], rate: float, *, origin: dict, domain: tuple
 ):
@@ -67,24 +67,40 @@ expected = phi.domain_view.to_numpy().copy()
 import gridbuf.mpi  # noqa: E402
 
 grid = gridbuf.mpi.Decomposition({"I": 64, "J": 48}, periodic=("I", "J"))
-local_shape = grid.local_shape(shape, dims="IJK", halo=halo)  # with four ranks (34, 26, 8)
-
-phi = gridbuf.storage.zeros(local_shape, backend="gt:cpu_ifirst", halo=halo)
-out = gridbuf.storage.zeros_like(phi)
+phi = grid.zeros(shape, backend="gt:cpu_ifirst", halo=halo)  # with four ranks (34, 26, 8)
+out = grid.zeros(shape, backend="gt:cpu_ifirst", halo=halo)
 phi.domain_view[...] = start[grid.slices(phi.dims)]  # this rank's part
 # [/decompose]
+
+# [forgotten]
+try:
+    diffuse(phi, out, 0.1)
+except gridbuf.StaleHaloError as error:
+    if grid.rank == 0:
+        print(error)
+# [/forgotten]
 
 # [exchange]
 exchange = gridbuf.mpi.HaloExchange(grid, phi)
 
 for _ in range(10):
-    exchange(phi)  # instead of wrap(phi)
+    exchange(phi)  # instead of fill_halo
     diffuse(phi, out, 0.1)
     phi, out = out, phi
 
 whole = grid.gather(phi)  # on rank 0, None on the others
 assert grid.rank != 0 or np.array_equal(whole, expected)  # bit for bit
 # [/exchange]
+
+# [on_demand]
+phi.domain_view[...] = start[grid.slices(phi.dims)]
+for _ in range(10):
+    diffuse(phi, out, 0.1, halo_check="exchange")
+    phi, out = out, phi
+
+whole = grid.gather(phi)
+assert grid.rank != 0 or np.array_equal(whole, expected)
+# [/on_demand]
 
 # [overlap]
 ni, nj, nk = phi.domain_view.shape
@@ -115,8 +131,8 @@ import gridbuf.testing  # noqa: E402
 gridbuf.testing.emulated_device()  # leave this line out where there is a GPU
 
 on_device = gridbuf.stencil(diffuse.__wrapped__, backend="gt:gpu", writes="out")
-phi = gridbuf.storage.zeros(local_shape, backend="gt:gpu", halo=halo)
-out = gridbuf.storage.zeros_like(phi)
+phi = grid.zeros(shape, backend="gt:gpu", halo=halo)
+out = grid.zeros(shape, backend="gt:gpu", halo=halo)
 phi.domain_view[...] = start[grid.slices(phi.dims)]
 exchange = gridbuf.mpi.HaloExchange(grid, phi)
 

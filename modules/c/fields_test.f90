@@ -141,6 +141,30 @@ contains
     call check(field%is_current(side_host), 'an empty field is current')
   end subroutine
 
+  subroutine a_halo_knows_how_deep_it_is_valid
+    type(storage) :: field
+    real(real64), pointer :: p(:, :)
+    integer :: depths(2, 2), stat
+    call field%create([8, 9], 'float64', halo=reshape([2, 1, 0, 3], [2, 2]))
+    call field%valid_halo(depths)
+    call check(all(depths == 0), 'no point of new memory is valid')
+    call field%mark_halo()
+    call field%valid_halo(depths)
+    call check(all(depths == reshape([2, 1, 0, 3], [2, 2])), 'all points are valid')
+    call field%host(p, mode_read_write)
+    call field%valid_halo(depths)
+    call check(all(depths == 0), 'a write makes them stale')
+    call field%mark_halo(reshape([1, 1, 0, 2], [2, 2]))
+    call field%valid_halo(depths)
+    call check(all(depths == reshape([1, 1, 0, 2], [2, 2])), 'so many points are valid')
+    call field%mark_halo(reshape([3, 1, 0, 2], [2, 2]), stat)
+    call check(stat == 1, 'more than the halo has')
+    call field%mark_halo(reshape([1, 1], [2, 1]), stat)
+    call check(stat == 1, 'of a dimension too few')
+    call field%valid_halo(depths(:1, :), stat)
+    call check(stat == 1, 'a shape that is not that of depths')
+  end subroutine
+
   subroutine an_owner_is_made_again_with_another_size
     type(storage) :: field
     real(real64), pointer :: p(:, :)
@@ -394,6 +418,7 @@ program fields_test
   call an_owner_has_an_initial_value
   call a_delayed_owner_allocates_at_its_first_use
   call an_empty_owner_goes_to_the_device_and_back
+  call a_halo_knows_how_deep_it_is_valid
   call an_owner_is_made_again_with_another_size
   call an_end_twice_and_of_nothing_is_fine
   call a_clone_is_independent

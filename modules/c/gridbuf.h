@@ -294,6 +294,13 @@ gridbuf_status gridbuf_storage_domain(const gridbuf_storage* storage, gridbuf_st
  * for a halo that does not fit. */
 gridbuf_status gridbuf_storage_set_halo(gridbuf_storage* storage, const int64_t* halo);
 
+/* How deep the halo is valid: 2 × ndim numbers of points next to the domain that have the values of
+ * the neighbours' domains, in the order of the halo. Writes through gridbuf lessen them. */
+gridbuf_status gridbuf_storage_valid_halo(const gridbuf_storage* storage, int64_t* depths);
+/* Says that the program has filled the halo so deep; NULL: all of it; zeros: that it has written
+ * the domain. Errors: VALUE for more points than the halo has, or a view of a part. */
+gridbuf_status gridbuf_storage_mark_halo(const gridbuf_storage* storage, const int64_t* depths);
+
 /* Makes the elements of this view current on the side, unless the mode is WRITE, and gives the
  * address of element (0, …, 0). Writing modes mark the elements as modified. The address is valid
  * until the handle is released. Its elements may be used as the mode says until the next access or

@@ -429,6 +429,20 @@ class storage {
   }
   void synchronize() const { check(gridbuf_storage_synchronize(get())); }
 
+  /// How many points of the halo, next to the domain, are valid: lower and upper of each dimension.
+  std::vector<std::int64_t> valid_halo() const {
+    std::vector<std::int64_t> depths(2 * static_cast<std::size_t>(info().ndim));
+    check(gridbuf_storage_valid_halo(get(), depths.data()));
+    return depths;
+  }
+  /// Says that the program has filled the halo, so deep or all of it.
+  void mark_halo(const std::vector<std::int64_t>& depths) const {
+    if (depths.size() != 2 * static_cast<std::size_t>(info().ndim))
+      throw error(GRIDBUF_VALUE, "mark_halo() takes two depths for each dimension");
+    check(gridbuf_storage_mark_halo(get(), depths.data()));
+  }
+  void mark_halo() const { check(gridbuf_storage_mark_halo(get(), nullptr)); }
+
   storage operator[](const std::vector<item>& items) const {
     const std::vector<gridbuf_item> plain(items.begin(), items.end());
     return of(gridbuf_storage_view, plain.data(), static_cast<std::int32_t>(plain.size()));

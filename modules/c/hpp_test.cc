@@ -219,7 +219,13 @@ TEST(Storage, CopiesWhatHasChanged) {
   wanted.halo = {{1, 1}, {0, 0}};
   wanted.backend = "gt:gpu";
   const storage<double> field(wanted);
+  field.mark_halo();
+  EXPECT_EQ(field.valid_halo(), (std::vector<std::int64_t>{1, 1, 0, 0}));
+  EXPECT_THROW(field.mark_halo({1, 1}), gridbuf::error);
   const auto f = field.write(side::host);
+  EXPECT_EQ(field.valid_halo(), std::vector<std::int64_t>(4));
+  field.mark_halo({0, 1, 0, 0});
+  EXPECT_EQ(field.valid_halo()[1], 1);
   for (int i = 0; i < 4; ++i) {
     for (int j = 0; j < 5; ++j) f(i, j) = 10 * i + j;
   }

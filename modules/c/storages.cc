@@ -172,6 +172,25 @@ gridbuf_status gridbuf_storage_set_halo(gridbuf_storage* storage, const int64_t*
   });
 }
 
+gridbuf_status gridbuf_storage_valid_halo(const gridbuf_storage* storage, int64_t* depths) {
+  return with(storage, [&](const Storage& asked) -> absl::Status {
+    GRIDBUF_RETURN_IF_ERROR(require(depths, "depths"));
+    for (const gridbuf::HaloWidth depth : asked.valid_halo()) {
+      *depths++ = depth.lower;
+      *depths++ = depth.upper;
+    }
+    return absl::OkStatus();
+  });
+}
+
+gridbuf_status gridbuf_storage_mark_halo(const gridbuf_storage* storage, const int64_t* depths) {
+  return with(storage, [&](const Storage& marked) -> absl::Status {
+    if (depths == nullptr) return marked.mark_halo_valid(marked.halo());
+    GRIDBUF_ASSIGN_OR_RETURN(const auto& points, read_halo(depths, marked.ndim()));
+    return marked.mark_halo_valid(points);
+  });
+}
+
 gridbuf_status gridbuf_storage_access(const gridbuf_storage* storage, int32_t side, int32_t mode,
                                       void** data) {
   const Handle<Storage>* handle = inside(storage);

@@ -346,6 +346,23 @@ def test_a_storage_copies_what_has_changed(emulated: None) -> None:
     np.testing.assert_array_equal(access(storage, c.HOST, c.READ), expected)
     call("storage_set_halo", storage, (ctypes.c_int64 * 4)(0, 0, 2, 1))
     assert info("storage", storage, c.HOST).lower_halo[1] == 2
+    depths = (ctypes.c_int64 * 4)()
+    call("storage_mark_halo", storage, None)
+    call("storage_valid_halo", storage, depths)
+    assert list(depths) == [0, 0, 2, 1]
+    access(storage, c.HOST, c.READ_WRITE)
+    call("storage_valid_halo", storage, depths)
+    assert list(depths) == [0, 0, 0, 0]
+    call("storage_mark_halo", storage, (ctypes.c_int64 * 4)(0, 0, 1, 1))
+    call("storage_valid_halo", storage, depths)
+    assert list(depths) == [0, 0, 1, 1]
+    for handle, wrong in ((storage, (0, 0, 3, 0)), (storage, (0, 0, -1, 0)), (domain, (0,) * 4)):
+        with pytest.raises(CError) as error:
+            call("storage_mark_halo", handle, (ctypes.c_int64 * 4)(*wrong))
+        assert error.value.status == c.VALUE
+    with pytest.raises(CError) as error:
+        call("storage_valid_halo", storage, None)
+    assert error.value.status == c.VALUE
     copy = make("storage_copy", storage)
     access(copy, c.HOST, c.READ_WRITE)[...] += 1
     call("storage_copy_from", storage, copy)
@@ -588,7 +605,7 @@ def test_the_library_shows_the_functions_of_its_header_only() -> None:
     assert {line.split()[-1] for line in listed.splitlines()} == declared | {
         "gridbuf_private_object"
     }
-    assert len(declared) == 46
+    assert len(declared) == 48
     needed = subprocess.run(
         ["readelf", "-d", c.LIBRARY], check=True, capture_output=True, text=True
     ).stdout

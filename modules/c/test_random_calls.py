@@ -111,6 +111,10 @@ class Calls:
             )
         if name in ("halo",):
             return self.list_of_numbers()
+        if name == "depths":
+            return choose(
+                [None, (ctypes.c_int64 * 256)(*[choose([0, 0, 1, -1]) for _ in range(9)])]
+            )
         if name == "items":
             return choose(
                 [
@@ -222,7 +226,7 @@ def declarations() -> dict[str, list[tuple[str, str]]]:
 @pytest.mark.parametrize("seed", range(4))
 def test_random_calls(seed: int) -> None:
     calls, functions = Calls(seed), declarations()
-    assert len(functions) == 42
+    assert len(functions) == 44
     c_lib.gridbuf_set_memory_limit(ctypes.c_int64(64 << 20))
     names = [*functions, *["gridbuf_array_create", "gridbuf_storage_create"] * 4]
     for _ in range(CALLS // 4):

@@ -68,6 +68,7 @@ struct FieldRule {
   MemoryRule relied_on = {};  // other memory is an error
   MemoryRule preferred = {};  // other memory is slow
   bool is_written = true;     // the stencil may write it, unless the memory is read-only
+  bool is_read = false;       // the stencil reads it, with `reach`
 };
 
 /// The argument for a field, in its state at the begin of the call.

@@ -109,6 +109,10 @@ struct HaloWidth {
   std::int64_t lower = 0;
   std::int64_t upper = 0;
 
+  /// At the lower end (0), or at the upper end (1).
+  constexpr std::int64_t& at(int end) noexcept { return end == 0 ? lower : upper; }
+  constexpr std::int64_t at(int end) const noexcept { return end == 0 ? lower : upper; }
+
   /// The short form: `width` points at both ends.
   static constexpr HaloWidth symmetric(std::int64_t width) noexcept { return {width, width}; }
 

@@ -80,13 +80,14 @@ absl::Status Storage::read(Side side) const {
   return prepare(side);
 }
 
-absl::Status Storage::begin_write(Side side, Coverage coverage) const {
+absl::Status Storage::begin_write(Side side, Coverage coverage, bool is_noted) const {
   GRIDBUF_RETURN_IF_ERROR(check_side(side));
   const StorageBase& base = *base_;
   if (base.of(side).readonly) {
     return make_error(ErrorClass::kValue, {"the " + std::string(to_string(side)) + "'s buffer",
                                            "read-only", "writable", "write to a copy()"});
   }
+  if (!is_noted) note_written();
   if (base.sync == nullptr) return read(side);
   const Box box = hull();
   if (is_empty(box)) return absl::OkStatus();
@@ -143,6 +144,7 @@ class Storage::ExportShare {
 
 // Most exports are of host storages, which do not count them.
 void Storage::add_export(Side side) const noexcept {
+  note_exported();
   if (base_->kind != StorageKind::kCpu) base_->add_export(side, hull());
 }
 
@@ -151,6 +153,7 @@ void Storage::drop_export(Side side) const noexcept {
 }
 
 void Storage::note_unknown_export(Side side) const noexcept {
+  note_exported();
   if (base_->sync != nullptr) base_->sync->keep_export(side, hull());
   if (base_->kind == StorageKind::kCudaManaged && side == Side::kDevice) {
     ++base_->order->device_exports;
@@ -159,6 +162,7 @@ void Storage::note_unknown_export(Side side) const noexcept {
 
 absl::StatusOr<Owner> Storage::export_side(Side side, bool writable) const {
   GRIDBUF_RETURN_IF_ERROR(read(side));
+  if (writable) note_exported();
   const bool has_one_side = base_->kind == StorageKind::kCpu || base_->kind == StorageKind::kGpu;
   if (has_one_side || !writable || base_->of(side).readonly) return base_->of(side).owner;
   try {
@@ -192,6 +196,7 @@ absl::Status Storage::synchronize() const {
 }
 
 absl::Status Storage::mark(Side side) const {
+  note_written();
   // The caller may have used any stream. Managed memory does not record more.
   if (side == Side::kDevice && base_->order != nullptr) base_->order->foreign_work = true;
   if (base_->sync == nullptr) return absl::OkStatus();
@@ -226,6 +231,7 @@ absl::StatusOr<Storage> Storage::copy() const {
   }
   GRIDBUF_ASSIGN_OR_RETURN(auto& made, allocate(request));
   GRIDBUF_RETURN_IF_ERROR(made.copy_from(*this));
+  GRIDBUF_RETURN_IF_ERROR(made.copy_halo_depth(*this, /*valid=*/true));
   return std::move(made);
 }
 

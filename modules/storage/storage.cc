@@ -242,6 +242,7 @@ absl::StatusOr<Storage> Storage::wrap(const StorageParts& given) {
                            with_meaning(first.layout(), named.dims(), named.halo()));
   base->sync = parts.sync;
   base->first = first;
+  base->was_exported = true;  // others have the memory, too
   if (parts.kind == StorageKind::kSoftwareManaged) {
     base->second = std::make_unique<Array>(*parts.device);
     base->two_layouts = differ(first.layout(), parts.device->layout());
@@ -290,7 +291,7 @@ namespace {
 // A side of a whole storage keeps the strides of its plan, as the other side does.
 template <class V>
 V seen_through(const IndexMap& map, const V& whole) {
-  return map == IndexMap(map.source_shape()) ? whole : apply(map, whole);
+  return map.is_identity() ? whole : apply(map, whole);
 }
 
 }  // namespace

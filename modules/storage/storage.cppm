@@ -32,6 +32,7 @@
 module;
 
 #include <array>
+#include <atomic>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
@@ -40,6 +41,7 @@ module;
 #include <string_view>
 #include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -57,6 +59,7 @@ export import gridbuf.storage.sync;
 namespace gridbuf {
 
 struct StorageBase;
+class HaloDepth;
 
 }  // namespace gridbuf
 
@@ -75,6 +78,18 @@ std::string_view to_string(StorageKind kind);
 
 /// Whether a write sets every element of its view.
 enum class Coverage : std::uint8_t { kAll, kPart };
+
+/// An end of a dimension of a halo: 0 is the lower, 1 the upper end.
+struct HaloEnd {
+  int axis = 0;
+  int end = 0;
+};
+
+/// Called where a write makes points of a halo invalid, on the thread that writes; its result is
+/// `Storage::stale_place`.
+using StaleHook = int (*)();
+/// Sets it for the process; null: none.
+void set_stale_hook(StaleHook hook);
 
 /// Parameters of new memory. Default names and a halo of (0, 0) complete the layout.
 struct StorageRequest {
@@ -148,6 +163,8 @@ class Storage {
 
   /// Changes only this handle, and not the alignment. kValue if the halo does not fit.
   absl::Status set_halo(const Halo& halo);
+  /// Changes only this handle. Requires its own dims, with other starts.
+  void set_starts(const Dims& dims) { seen_ = Layout(seen_, dims, halo()); }
 
   /// The view that `map`, made for this shape, describes.
   Storage view(const IndexMap& map) const;
@@ -179,9 +196,9 @@ class Storage {
   /// read them. Errors: kNoSuchBuffer; those of the device, after which state and elements are
   /// unchanged.
   absl::Status read(Side side) const;
-  /// Marks the elements; from now on they may be written on the side. Errors as read, and kValue
-  /// for read-only memory.
-  absl::Status begin_write(Side side, Coverage coverage) const;
+  /// Marks the elements; from now on they may be written on the side. With `is_noted` the caller
+  /// says by `note_written` which of them were. Errors as read, and kValue for read-only memory.
+  absl::Status begin_write(Side side, Coverage coverage, bool is_noted = false) const;
   /// Ends a write: the elements are written, or the work that writes them is enqueued on the
   /// current stream. Never waits.
   void end_write(Side side) const noexcept;
@@ -194,6 +211,48 @@ class Storage {
   /// Begin and end of a writable export whose holder keeps the storage alive.
   void add_export(Side side) const noexcept;
   void drop_export(Side side) const noexcept;
+
+  // --- The depth to which the halo is valid ------------------------------------------------------
+  //
+  // Points of the halo are valid if they have the values of the neighbours' domains. Of new memory
+  // none is. `begin_write` and marks of a side make those invalid that the write changes here, or,
+  // since all ranks write such a box, in a neighbour's domain. The state is that of the base.
+
+  /// The number of valid points next to the domain, per dimension and end; at most the halo.
+  Halo valid_halo() const;
+  /// Says that so many are valid. Errors: kValue if it is more than the halo, or if this is a view
+  /// of a part; kMemory.
+  absl::Status mark_halo_valid(const Halo& depth) const;
+  /// An exchange begins: if it ended now, so many points would be valid, and until then no more are.
+  /// Writes lessen that, too.
+  /// It and `halo_arrives` have no effect on a view of a part. Errors as above.
+  absl::Status expect_halo(const Halo& depth) const;
+  /// What is left of it before the halo is written, and then for `halo_arrives`.
+  Halo expected_halo() const;
+  void halo_arrives(const Halo& depth) const noexcept;
+  /// Says that none is, except at closed ends.
+  void mark_halo_stale() const noexcept;
+  /// Says at which ends there is no neighbour, so that the whole halo stays valid; and what reading
+  /// an invalid point means (`check`, a number of the caller). Errors as above.
+  absl::Status close_halo(const std::vector<HaloEnd>& closed, int check) const;
+  /// Whether a depth was ever declared; else no point is valid.
+  bool tracks_halo() const noexcept;
+  /// Whether others have the memory, too, because it was wrapped or exported writable: there may be
+  /// writes that are not declared.
+  bool was_exported() const noexcept;
+  void note_exported() const noexcept;
+  /// Takes over from `other`, if it has this shape and halo, what close_halo said and, with
+  /// `valid`, which points are valid. kMemory.
+  absl::Status copy_halo_depth(const Storage& other, bool valid) const;
+  /// The number that close_halo had; -1 without one.
+  int halo_check() const noexcept;
+  /// What the hook said of the write that made points invalid; 0 without one.
+  int stale_place() const noexcept;
+  /// A write of which `begin_write` was told that this follows: only `box` of this storage was
+  /// written, and outside of the domain `depth` points have the values that the neighbours compute.
+  void note_written(const Box& box, const Halo& depth) const noexcept;
+  /// The same, of every element.
+  void note_written() const noexcept;
 
   // --- The whole base of a software-managed storage; no effect on other kinds --------------------
 
@@ -229,6 +288,7 @@ class Storage {
   absl::Status take_over(Side side, const Box& box) const;
   absl::Status transfer(Side target, bool force) const;
   absl::Status mark(Side side) const;
+  absl::StatusOr<HaloDepth*> made_depth() const;
 
   std::shared_ptr<const StorageBase> base_;
   IndexMap map_;  // from the base to this view
@@ -305,6 +365,44 @@ class WriteAccess : public Elements<T> {
 
 namespace gridbuf {
 
+/// How deep the halo of a base is valid. Without locks: writes only lessen the depths.
+class HaloDepth {
+ public:
+  /// None of it is valid. Throws std::bad_alloc.
+  HaloDepth(const Extents& shape, const Halo& halo);
+
+  Halo halo() const;
+  /// How many points of the halo are not valid.
+  Halo stale() const;
+  void set_halo(const Halo& halo) noexcept;
+  void set(const Halo& depth) noexcept;
+  void expect(const Halo& depth) noexcept;
+  Halo expected() const;
+  void close(const std::vector<HaloEnd>& ends) noexcept;
+  std::vector<HaloEnd> closed() const;
+  /// `left`, if not null, are the points that are valid after a write of the whole domain.
+  void note_write(const Box& box, const Halo* left = nullptr) noexcept;
+
+  std::atomic<int> check = -1;
+  std::atomic<int> place = 0;
+
+ private:
+  struct End {
+    std::atomic<std::int64_t> width = 0;
+    std::atomic<std::int64_t> depth = 0;
+    std::atomic<std::int64_t> coming = 0;  // the depth that an exchange under way gives
+    std::atomic<bool> is_closed = false;
+  };
+  using Axis = std::array<End, 2>;
+
+  /// `of(end)` for each end.
+  template <class Of>
+  Halo each(const Of& of) const;
+
+  Extents shape_;
+  std::vector<Axis> axes_;
+};
+
 /// The memory that all views of a storage share, and how its two buffers are kept equal. Only the
 /// state and the order of device work change after construction.
 struct StorageBase {
@@ -315,10 +413,13 @@ struct StorageBase {
   bool owns_gaps = false;         // gridbuf made both, so no value is between fields of elements
   std::int64_t common_bytes = 0;  // of two buffers with one layout, including padding; else 0
   DeviceDriver* driver = nullptr;
-  std::shared_ptr<SyncState> sync;     // software-managed
-  std::shared_ptr<DeviceOrder> order;  // with a device
+  std::shared_ptr<SyncState> sync;                  // software-managed
+  std::shared_ptr<DeviceOrder> order;               // with a device
+  mutable std::atomic<HaloDepth*> depth = nullptr;  // made by the first mark
+  mutable std::atomic<bool> was_exported = false;   // writable
 
   explicit StorageBase(StorageKind storage_kind) : kind(storage_kind) {}
+  ~StorageBase() { delete depth.load(); }
   StorageBase(const StorageBase&) = delete;
   StorageBase& operator=(const StorageBase&) = delete;
 

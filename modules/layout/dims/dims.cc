@@ -24,6 +24,7 @@ module;
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 
 #include "modules/base/fork.h"
 #include "modules/base/process_wide.h"
@@ -37,6 +38,7 @@ namespace {
 
 constexpr std::array<std::string_view, 4> kKindNames{"horizontal", "local", "vertical", "data"};
 constexpr std::string_view kSpatialNames = "IJK";
+constexpr std::string_view kHalfPrefix = "_Staggered";
 constexpr std::size_t kShownBytes = 40;  // Keeps messages short for any text.
 
 // The characters of UTF-8 text. Stray continuation bytes stay with the byte before them.
@@ -130,11 +132,26 @@ class Names {
     return std::nullopt;
   }
 
+  // GT4Py's name of `dim`: of a declared half, and of the half itself, "_Staggered...".
+  std::string name_with_half(Dim dim) const {
+    const std::shared_lock lock(mutex_);
+    const std::string& name = names_[static_cast<std::size_t>(dim.name_index())];
+    const auto found = halves_.find(name);
+    return found == halves_.end() ? name : found->second;
+  }
+
+  // Whether `half` now is this one; not if it is declared as another.
+  bool declare_half(std::string half, std::string name) {
+    const std::unique_lock lock(mutex_);
+    return halves_.try_emplace(std::move(half), name).first->second == name;
+  }
+
  private:
   mutable ForkSafe<std::shared_mutex> mutex_;
   std::deque<std::string> names_{"I", "J", "K"};  // Their addresses stay.
   std::map<std::string_view, int> places_{{"I", 0}, {"J", 1}, {"K", 2}};
   std::map<std::string, DimKind, std::less<>> kinds_;
+  std::map<std::string, std::string, std::less<>> halves_;  // GT4Py's names of declared halves
 };
 
 // Never destroyed: threads may still name dimensions while the process exits.
@@ -202,7 +219,12 @@ std::string to_string(Dim dim) {
 std::strong_ordering Dim::compare_named(Dim a, Dim b) noexcept {
   if (a.kind() != b.kind()) return a.kind() <=> b.kind();
   if (a.is_number() != b.is_number()) return b.is_number() <=> a.is_number();
-  return table().name(a.name_index()) <=> table().name(b.name_index());
+  // A half of GT4Py's is next to its dimension, as there.
+  std::string_view name = table().name(a.name_index());
+  std::string_view other = table().name(b.name_index());
+  const bool is_half = absl::ConsumePrefix(&name, kHalfPrefix);
+  const bool other_is_half = absl::ConsumePrefix(&other, kHalfPrefix);
+  return name == other ? is_half <=> other_is_half : name <=> other;
 }
 
 absl::Status different_kinds(Dim a, Dim b) {
@@ -251,6 +273,50 @@ absl::StatusOr<Dim> parse_dim(std::string_view name) {
 absl::Status declare_dims(std::span<const Dim> dims) {
   const auto different = table().declare(dims);
   return different ? different_kinds(different->first, different->second) : absl::OkStatus();
+}
+
+absl::StatusOr<Dim> half_of(Dim dim) {
+  if (dim.is_number()) {
+    return make_error(ErrorClass::kValue, {.name = "a dimension with a staggered half",
+                                           .found = absl::StrCat("the number ", dim.number()),
+                                           .bound = "I, J, K or another name",
+                                           .advice = "name the dimension"});
+  }
+  const std::string name = table().name_with_half(dim);
+  if (name.starts_with(kHalfPrefix)) return make_dim(name.substr(kHalfPrefix.size()), dim.kind());
+  return make_dim(absl::StrCat(kHalfPrefix, name), dim.kind());
+}
+
+bool are_halves(Dim a, Dim b) {
+  if (a.is_number() || b.is_number() || (!a.is_named() && !b.is_named())) return false;
+  const std::string name = table().name_with_half(a);
+  const std::string other = table().name_with_half(b);
+  if (name == other) return !have_one_name(a, b);
+  return name == absl::StrCat(kHalfPrefix, other) || other == absl::StrCat(kHalfPrefix, name);
+}
+
+absl::Status declare_half(Dim name, Dim half) {
+  std::string found = half.is_named() ? table().name_with_half(half) : to_string(half);
+  if (!found.starts_with(kHalfPrefix)) {
+    return make_error(
+        ErrorClass::kValue,
+        {.name = absl::StrCat("the dimension as which \"", to_string(name), "\" is declared"),
+         .found = quoted_name(found),
+         .bound = "the staggered half of one",
+         .advice = absl::StrCat("pass half(\"", found, "\") if it is meant to be its half")});
+  }
+  std::string known = "that of I, J, K or a number";
+  if (name.is_named()) {
+    const Dim declared = Dim::named(name.name_index(), half.kind());
+    if (absl::Status status = declare_dims({&declared, 1}); !status.ok()) return status;
+    if (table().declare_half(to_string(name), found)) return absl::OkStatus();
+    known = absl::StrCat(table().name_with_half(name), ", as declared");
+  }
+  return make_error(ErrorClass::kValue,
+                    {.name = absl::StrCat("the meaning of dimension \"", to_string(name), "\""),
+                     .found = quoted_name(found),
+                     .bound = known,
+                     .advice = "declare another name as the half"});
 }
 
 absl::StatusOr<Dims> parse_dims(std::string_view one_character_names, int ndim) {

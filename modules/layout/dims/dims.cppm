@@ -47,8 +47,10 @@ absl::StatusOr<DimKind> parse_dim_kind(std::string_view text);
 /// free.
 ///
 /// A dimension also knows how it came about, because arithmetic depends on it: one of extent 1 that
-/// a reduction has kept, or that `None` has added, stretches to the other operands' extent. Views,
-/// copies and results pass this on with the dimension. Comparisons are of the name and kind alone.
+/// a reduction has kept, or that `None` has added, stretches to the other operands' extent. Or it
+/// knows the index of its first point, as a Fortran array its lower bound: then points of one index
+/// are paired, not of one position. Views, copies and results pass this on with the dimension.
+/// Comparisons are of the name and kind alone.
 class Dim {
  public:
   constexpr Dim() noexcept = default;
@@ -88,20 +90,35 @@ class Dim {
     return kind() == DimKind::kHorizontal || kind() == DimKind::kVertical;
   }
   /// A number that differs for different dimensions of one process.
-  constexpr std::int32_t code() const noexcept { return static_cast<std::int32_t>(bits_ >> 2); }
+  constexpr std::int32_t code() const noexcept { return static_cast<std::int32_t>(bits_ >> 32); }
 
   /// Whether its extent of 1 stretches to the other operands' extent.
-  constexpr bool is_stretchable() const noexcept { return (bits_ & kStretchable) != 0; }
+  constexpr bool is_stretchable() const noexcept { return !has_start() && property() != 0; }
   /// Whether it is stretchable and called by a number only for lack of a name. It pairs by place.
-  constexpr bool is_unnamed() const noexcept { return (bits_ & kUnnamed) != 0; }
+  constexpr bool is_unnamed() const noexcept { return property() == kUnnamed; }
   /// The dimension, stretchable. Requires an extent of 1.
   constexpr Dim stretchable() const noexcept {
-    return Dim(code(), kStretchable | (bits_ & kUnnamed));
+    return Dim(code(), is_unnamed() ? kUnnamed : kStretchable);
   }
   /// The dimension, stretchable and without a name. Requires an extent of 1.
-  constexpr Dim unnamed() const noexcept { return Dim(code(), kStretchable | kUnnamed); }
-  /// The dimension, neither stretchable nor without a name.
+  constexpr Dim unnamed() const noexcept { return Dim(code(), kUnnamed); }
+  /// The dimension, neither stretchable nor without a name, with an unknown start.
   constexpr Dim plain() const noexcept { return Dim(code(), 0); }
+
+  /// Bounds of a start.
+  static constexpr std::int64_t kMinStart = std::numeric_limits<std::int32_t>::min() + 4;
+  static constexpr std::int64_t kMaxStart = std::numeric_limits<std::int32_t>::max();
+  /// Whether the index of its first point is known.
+  constexpr bool has_start() const noexcept { return property() >= kStarts; }
+  /// That index. Requires has_start().
+  constexpr std::int64_t start() const noexcept { return property() - kStarts + kMinStart; }
+  /// The dimension with this start; beyond the bounds it is unknown.
+  constexpr Dim starting_at(std::int64_t start) const noexcept {
+    if (start < kMinStart || start > kMaxStart) return plain();
+    return Dim(code(), start - kMinStart + kStarts);
+  }
+  /// Whether they are equal in all of this.
+  constexpr bool is_identical(Dim other) const noexcept { return bits_ == other.bits_; }
 
   friend constexpr bool operator==(const Dim& a, const Dim& b) noexcept {
     return a.code() == b.code();
@@ -116,12 +133,15 @@ class Dim {
 
   static constexpr std::int64_t kStretchable = 1;
   static constexpr std::int64_t kUnnamed = 2;
+  static constexpr std::int64_t kStarts = 4;
 
-  constexpr Dim(std::int32_t code, std::int64_t properties) noexcept
-      : bits_(std::int64_t{code} * 4 + properties) {}
-  // Above the two properties the code: -3, -2, -1 for I, J, K; the number for numbers; below, the
-  // place of a name and its kind. Without an initialiser, so that a list of dimensions costs
-  // nothing to make; `Dim{}` is the number 0.
+  constexpr Dim(std::int32_t code, std::int64_t property) noexcept
+      : bits_((std::int64_t{code} << 32) + property) {}
+  constexpr std::int64_t property() const noexcept { return bits_ & 0xFFFFFFFF; }
+
+  // In the upper half the code: -3, -2, -1 for I, J, K; the number for numbers; below, the place of
+  // a name and its kind. In the lower half a property, or a start from kStarts on. Without an
+  // initialiser, so that a list of dimensions costs nothing to make; `Dim{}` is the number 0.
   std::int64_t bits_;
 };
 
@@ -174,6 +194,20 @@ absl::StatusOr<Dim> make_dim(std::string_view name, DimKind kind);
 
 /// As above, of the kind that was declared for the name; without a declaration, horizontal.
 absl::StatusOr<Dim> parse_dim(std::string_view name);
+
+/// The staggered half of a dimension, whose points are between its own, under GT4Py's name:
+/// "_StaggeredI" of "I". Of a half, its dimension. InvalidArgument for a number, and for a name
+/// that is too long.
+absl::StatusOr<Dim> half_of(Dim dim);
+
+/// Whether one is the staggered half of the other, or both are the half of one dimension: by
+/// GT4Py's name, or declared.
+bool are_halves(Dim a, Dim b);
+
+/// Makes `name` a name of `half`, which is a staggered half, with its kind, in the whole process.
+/// InvalidArgument if it is none, and for a name that is fixed, or was declared with another kind
+/// or as another half.
+absl::Status declare_half(Dim name, Dim half);
 
 /// Makes the kinds of all `dims` those of their names in `parse_dim` and `parse_dims`, in the whole
 /// process. InvalidArgument, and no declaration, if a name has two kinds, by an earlier declaration

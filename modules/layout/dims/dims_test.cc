@@ -108,6 +108,62 @@ TEST(Dims, ADeclarationIsOfAllNamesOrOfNone) {
   }
 }
 
+TEST(Dims, AStaggeredHalfHasGT4PysNameOrADeclaredOne) {
+  const Dim level = *make_dim("HalfTestLevel", DimKind::kVertical);
+  const Dim half = *half_of(level);
+  EXPECT_EQ(to_string(half), "_StaggeredHalfTestLevel");
+  EXPECT_EQ(half.kind(), DimKind::kVertical);
+  EXPECT_EQ(*half_of(half), level);
+  EXPECT_EQ(*half_of(*half_of(kDimI)), kDimI);
+  EXPECT_TRUE(are_halves(half, level));
+  EXPECT_FALSE(are_halves(half, half));
+  EXPECT_FALSE(are_halves(kDimI, kDimJ));
+  const Dim half_of_i = *half_of(kDimI);
+  EXPECT_TRUE(kDimI < half_of_i && half_of_i < kDimJ && half_of_i < *half_of(kDimJ));
+  EXPECT_TRUE(level < half && half < *make_dim("HalfTestLevels", DimKind::kVertical));
+
+  const Dim named = *parse_dim("HalfTestInterface");
+  EXPECT_FALSE(are_halves(named, level));
+  EXPECT_TRUE(declare_half(named, half).ok());
+  EXPECT_TRUE(declare_half(named, half).ok());
+  EXPECT_EQ(parse_dim("HalfTestInterface")->kind(), DimKind::kVertical);
+  EXPECT_TRUE(are_halves(*parse_dim("HalfTestInterface"), level));
+  EXPECT_TRUE(are_halves(half, *parse_dim("HalfTestInterface")));  // two names of one half
+  EXPECT_EQ(*half_of(*parse_dim("HalfTestInterface")), level);
+  const Dim other = *half_of(*make_dim("HalfTestOther", DimKind::kVertical));
+  expect_value_error(
+      declare_half(named, other),
+      "the meaning of dimension \"HalfTestInterface\" is "
+      "\"_StaggeredHalfTestOther\", but must be _StaggeredHalfTestLevel, as declared");
+  expect_value_error(declare_half(named, *half_of(kDimI)), "must be vertical");
+  expect_value_error(declare_half(kDimJ, *half_of(kDimI)), "that of I, J, K or a number");
+  expect_value_error(declare_half(named, level), "but must be the staggered half of one");
+  expect_value_error(half_of(Dim::data(1)).status(), "the number 1");
+}
+
+TEST(Dims, KnowTheirFirstIndex) {
+  for (const Dim dim : {kDimI, kDimK, Dim::data(7), Dim::data(kMaxDataDim), *parse_dim("Cell")}) {
+    EXPECT_FALSE(dim.has_start());
+    for (const std::int64_t start :
+         {Dim::kMinStart, std::int64_t{-1}, std::int64_t{0}, std::int64_t{1}, Dim::kMaxStart}) {
+      const Dim known = dim.starting_at(start);
+      EXPECT_TRUE(known.has_start());
+      EXPECT_EQ(known.start(), start);
+      EXPECT_EQ(known, dim);
+      EXPECT_EQ(known.code(), dim.code());
+      EXPECT_FALSE(known.is_identical(dim));
+      EXPECT_FALSE(known.is_stretchable() || known.is_unnamed());
+      EXPECT_TRUE(known.plain().is_identical(dim));
+      EXPECT_FALSE(known.stretchable().has_start());
+      EXPECT_TRUE(known.stretchable().is_stretchable());
+    }
+    EXPECT_FALSE(dim.starting_at(Dim::kMinStart - 1).has_start());
+    EXPECT_FALSE(dim.starting_at(Dim::kMaxStart + 1).has_start());
+    EXPECT_TRUE(dim.unnamed().is_unnamed() && dim.unnamed().is_stretchable());
+    EXPECT_TRUE(dim.unnamed().stretchable().is_unnamed());
+  }
+}
+
 TEST(Dims, AreOrderedByKindThenByName) {
   const std::vector<Dim> in_order{*parse_dim("Cell"),
                                   *parse_dim("Edge"),

@@ -48,18 +48,6 @@ absl::Status too_many_dims() {
                                          .advice = "give dimensions with one meaning one name"});
 }
 
-// Whether one is the staggered half of the other, as GT4Py names it: its points are between.
-bool are_halves(Dim a, Dim b) {
-  if (!a.is_named() && !b.is_named()) return false;
-  static constexpr std::string_view kPrefix = "_Staggered";
-  const std::string name = to_string(a);
-  const std::string other = to_string(b);
-  const std::string& longer = name.size() > other.size() ? name : other;
-  const std::string& shorter = name.size() > other.size() ? other : name;
-  return longer.size() == kPrefix.size() + shorter.size() && longer.starts_with(kPrefix) &&
-         longer.ends_with(shorter);
-}
-
 // InvalidArgument if `dims` has the name of `dim` with another kind, or its staggered half.
 absl::Status check_meaning(Dim dim, const Dims& dims) {
   for (const Dim other : dims) {
@@ -79,6 +67,33 @@ absl::Status check_meaning(Dim dim, const Dims& dims) {
 
 bool stretches(Dim dim, std::int64_t extent) { return dim.is_stretchable() && extent == 1; }
 
+// Leaves the points of `all` that the dimension has, too; without any, it begins at 0 as GT4Py's.
+void keep_common(Dim dim, std::int64_t extent, Dim& all, std::int64_t& all_extent) {
+  const std::int64_t first = std::max(dim.start(), all.start());
+  const std::int64_t end = std::min(dim.start() + extent, all.start() + all_extent);
+  all = all.starting_at(first < end ? first : 0);
+  all_extent = std::max<std::int64_t>(end - first, 0);
+}
+
+std::string range_of(Dim dim, std::int64_t extent) {
+  return absl::StrCat(dim.start(), ":", dim.start() + extent);
+}
+
+// The points of `dim` that `target` has.
+absl::StatusOr<SlicePoints> common_points(Dim dim, std::int64_t extent, Dim target,
+                                          std::int64_t target_extent) {
+  if (target_extent == 0) return SlicePoints{};
+  const std::int64_t first = target.start() - dim.start();
+  if (first >= 0 && target_extent <= extent - first) return SlicePoints{first, 1, target_extent};
+  return make_error(
+      ErrorClass::kValue,
+      {.name = absl::StrCat("the range of dimension \"", to_string(dim), "\" of what is written"),
+       .found = range_of(target, target_extent),
+       .bound = absl::StrCat("within that of the value, ", range_of(dim, extent)),
+       .advice = "write to the points that both have, or pass a value without ranges, such as a "
+                 "field's ndarray"});
+}
+
 // Adds the names of `array` to those of `all`.
 absl::Status add_names(const Dims& dims, const Extents& shape, NamedShape& all) {
   for (int axis = 0; axis < dims.size(); ++axis) {
@@ -91,8 +106,12 @@ absl::Status add_names(const Dims& dims, const Extents& shape, NamedShape& all) 
     } else if (stretches(all.dims[known], all.shape[known])) {
       all.dims[known] = dims[axis];
       all.shape[known] = shape[axis];
+    } else if (all.dims[known].has_start() && dims[axis].has_start()) {
+      keep_common(dims[axis], shape[axis], all.dims[known], all.shape[known]);
     } else if (all.shape[known] != shape[axis] && !stretches(dims[axis], shape[axis])) {
       return different_extents(dims[axis], shape[axis], all.shape[known]);
+    } else if (dims[axis].has_start()) {
+      all.dims[known] = dims[axis];
     }
   }
   return absl::OkStatus();
@@ -131,6 +150,7 @@ absl::Status check_order(const Dims& order, const Dims& dims) {
 }
 
 // Appends extent, halo and aligned index of the result's dimension `dim`.
+// Of a field that has more points than the result, the halo and aligned index of those.
 void join_dimension(std::span<const LayoutRequest> fields, Dim dim, std::int64_t extent,
                     LayoutRequest& result) {
   std::optional<HaloWidth> first_halo;
@@ -138,11 +158,17 @@ void join_dimension(std::span<const LayoutRequest> fields, Dim dim, std::int64_t
   std::int64_t aligned = 0;
   for (const LayoutRequest& field : fields) {
     const int axis = position_of(dim, field.dims);
-    if (axis < 0 || field.shape[axis] != extent) continue;  // It does not have it, or stretches.
-    if (!first_halo) first_halo = field.halo[axis];
-    halo.lower = std::max(halo.lower, field.halo[axis].lower);
-    halo.upper = std::max(halo.upper, field.halo[axis].upper);
-    aligned = std::max(aligned, field.aligned_index[axis]);
+    if (axis < 0) continue;
+    const bool is_ranged = dim.has_start() && field.dims[axis].has_start() && extent > 0;
+    if (field.shape[axis] != extent && !is_ranged) continue;  // It stretches.
+    const std::int64_t first = is_ranged ? dim.start() - field.dims[axis].start() : 0;
+    const HaloWidth own =
+        halo_of_slice(field.halo[axis], field.shape[axis], first, /*step=*/1, extent);
+    if (!first_halo) first_halo = own;
+    halo.lower = std::max(halo.lower, own.lower);
+    halo.upper = std::max(halo.upper, own.upper);
+    aligned = std::max(aligned, std::clamp<std::int64_t>(field.aligned_index[axis] - first, 0,
+                                                         std::max<std::int64_t>(extent - 1, 0)));
   }
   const bool fits = halo.lower <= extent - halo.upper;
   result.shape.push_back(extent);
@@ -263,7 +289,7 @@ absl::StatusOr<LayoutRequest> join(std::span<const LayoutRequest> fields,
   for (const Dim dim : order.empty() ? joined_order(all->dims, fields) : order) {
     const int position = position_of(dim, all->dims);
     result.dims.push_back(all->dims[position]);
-    join_dimension(fields, dim, all->shape[position], result);
+    join_dimension(fields, all->dims[position], all->shape[position], result);
   }
   result.layout = fields.empty() ? extended_layout({}, {}, result.dims)
                                  : extended_layout(fields[0].dims, fields[0].layout, result.dims);
@@ -289,8 +315,22 @@ absl::StatusOr<IndexMap> named_map(const NamedShape& array, const Dims& target) 
   return map;
 }
 
+absl::StatusOr<IndexMap> common_points_map(const NamedShape& array, const NamedShape& target) {
+  IndexMap map(array.shape);
+  for (int axis = 0; axis < array.dims.size(); ++axis) {
+    const Dim dim = array.dims[axis];
+    const int position = position_of(dim, target.dims);
+    if (position < 0 || !dim.has_start() || !target.dims[position].has_start()) continue;
+    GRIDBUF_ASSIGN_OR_RETURN(
+        const SlicePoints points,
+        common_points(dim, array.shape[axis], target.dims[position], target.shape[position]));
+    map.keep(axis, points);
+  }
+  return map;
+}
+
 absl::StatusOr<IndexMap> named_broadcast_map(const NamedShape& array, const NamedShape& target) {
-  IndexMap named(array.shape);
+  GRIDBUF_ASSIGN_OR_RETURN(IndexMap named, common_points_map(array, target));
   for (int axis = array.dims.size() - 1; axis >= 0; --axis) {
     if (array.dims[axis].is_unnamed() && array.shape[axis] == 1) named.fix(axis, 0);
   }

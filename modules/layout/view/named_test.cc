@@ -274,6 +274,67 @@ TEST(Join, ADimensionAndItsStaggeredHalfAreNotInOneResult) {
   EXPECT_TRUE(join_of({plain({own}, {2}), plain({half}, {2})}).ok());
 }
 
+TEST(Join, KnownStartsGiveTheCommonPoints) {
+  const auto ranged = [](Dim dim, std::int64_t start, std::int64_t extent) {
+    return plain({dim.starting_at(start)}, {extent});
+  };
+  const LayoutRequest both = *join_of({ranged(kDimI, 0, 4), ranged(kDimI, 1, 4)});
+  EXPECT_EQ(both.shape, (Extents{3}));
+  EXPECT_EQ(both.dims[0].start(), 1);
+  const LayoutRequest none = *join_of({ranged(kDimI, 0, 4), ranged(kDimI, 6, 4)});
+  EXPECT_EQ(none.shape, (Extents{0}));
+  EXPECT_EQ(none.dims[0].start(), 0);
+  // An operand that does not know its start has the extent of the others.
+  const LayoutRequest known = *join_of({plain({kDimI}, {4}), ranged(kDimI, 7, 4)});
+  EXPECT_EQ(known.dims[0].start(), 7);
+  expect_value_error(
+      join_of({ranged(kDimI, 0, 4), ranged(kDimI, 1, 4), plain({kDimI}, {4})}).status(),
+      "the extent of dimension \"I\"");
+  // A stretchable one does not know it either.
+  EXPECT_EQ(join_of({plain({kDimI.stretchable()}, {1}), ranged(kDimI, 7, 4)})->dims[0].start(), 7);
+
+  LayoutRequest wide = ranged(kDimI, -3, 10);  // the points -3 to 6, the halo is -3, -2, -1 and 6
+  wide.halo = {{3, 1}};
+  wide.aligned_index = {3};
+  const LayoutRequest part = *join_of({wide, ranged(kDimI, -1, 20)});
+  EXPECT_EQ(part.shape, (Extents{8}));
+  EXPECT_EQ(part.halo, (Halo{{1, 1}}));
+  EXPECT_EQ(part.aligned_index, (Extents{1}));
+}
+
+TEST(NamedBroadcastMap, ReadsTheTargetsPointsByTheirIndices) {
+  const NamedShape value{{kDimI.starting_at(-2), kDimJ}, {10, 3}};
+  const auto map_to = [&value](std::int64_t start, std::int64_t extent) {
+    return named_broadcast_map(value, {{kDimJ, kDimI.starting_at(start)}, {3, extent}});
+  };
+  const IndexMap map = *map_to(1, 4);
+  EXPECT_EQ(map.shape(), (Extents{3, 4}));
+  EXPECT_EQ(map.start(), (Extents{3, 0}));
+  EXPECT_TRUE(map_to(-2, 10).ok());
+  EXPECT_TRUE(map_to(30, 0).ok());
+  expect_value_error(map_to(5, 4).status(),
+                     "the range of dimension \"I\" of what is written is 5:9, but must be within "
+                     "that of the value, -2:8");
+  expect_value_error(map_to(-3, 4).status(), "is -3:1,");
+  EXPECT_TRUE(common_points_map(value, {{kDimI, kDimJ.starting_at(5)}, {4, 2}})->is_identity());
+}
+
+TEST(LayoutView, ASliceBeginsAtTheIndexOfItsFirstPoint) {
+  const Dims dims{kDimI.starting_at(5), kDimJ};
+  IndexMap map({8, 3});
+  map.keep(0, slice_points({.start = 2, .stop = 6}, 8));
+  EXPECT_EQ(apply(map, dims)[0].start(), 7);
+  EXPECT_FALSE(apply(map, dims)[1].has_start());
+  map.keep(0, slice_points({.step = 2}, 4));
+  EXPECT_FALSE(apply(map, dims)[0].has_start());
+  IndexMap point({8, 3});
+  point.keep(0, slice_points({.start = 4, .stop = 3, .step = -1}, 8));
+  EXPECT_EQ(apply(point, dims)[0].start(), 9);
+  IndexMap backwards({8, 3});
+  backwards.keep(0, slice_points({.step = -1}, 8));
+  EXPECT_FALSE(apply(backwards, dims)[0].has_start());
+}
+
 TEST(ReducedLayout, DropsOrKeepsWhatIsReduced) {
   const LayoutRequest field = *join_of({kSurface, kProfile});
   const LayoutRequest dropped = reduced_layout(field, {0, 2}, /*keep=*/false);

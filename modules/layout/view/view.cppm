@@ -22,7 +22,8 @@
 //
 // Names. NumPy pairs dimensions by position, counted from the last one. `join` pairs them by name:
 // (I, J) with extents (2, 3) and (K) with extent 4 join to (I, J, K) with extents (2, 3, 4).
-// Extents of one name must be equal. An extent of 1 stretches only if the dimension is stretchable:
+// Extents of one name must be equal, unless both know the index of their first point: then they
+// join to the points that both have. An extent of 1 stretches only if the dimension is stretchable:
 // a new axis, or one that a reduction has kept. Any other field that does not depend on I does not
 // have the dimension I. The result has the largest halo and aligned index of the
 // operands, the least common multiple of their alignments, and the layout of the first operand.
@@ -145,6 +146,15 @@ class IndexMap {
     Extents shape;
     for (const ViewAxis& axis : axes_) shape.push_back(axis.extent);
     return shape;
+  }
+
+  /// Whether every element shows itself.
+  constexpr bool is_identity() const noexcept {
+    if (ndim() != source_shape_.size()) return false;
+    for (int axis = 0; axis < ndim(); ++axis) {
+      if (axes_[axis] != ViewAxis{axis, 1, source_shape_[axis]}) return false;
+    }
+    return true;
   }
 
   /// Fixes `axis` at `index` and drops it. Requires 0 <= index < extent.
@@ -396,13 +406,17 @@ constexpr Halo apply(const IndexMap& map, const Halo& halo) {
 }
 
 /// `names` seen through `map`. New axes are unnamed. What has another extent than 1 is not
-/// stretchable.
+/// stretchable. A start is that of the first point; it is unknown where points are left out.
 constexpr Dims apply(const IndexMap& map, const Dims& names) {
   Dims kept;
   for (const ViewAxis& axis : map.axes()) {
     if (!axis.has_source()) continue;
     const Dim dim = names[axis.source];
-    kept.push_back(axis.extent == 1 ? dim : dim.plain());
+    if (dim.has_start() && (axis.extent == 1 || axis.step == 1)) {
+      kept.push_back(dim.starting_at(dim.start() + map.start()[axis.source]));
+    } else {
+      kept.push_back(axis.extent == 1 ? dim : dim.plain());
+    }
   }
   Dims used = kept;
   Dims result;
@@ -525,6 +539,7 @@ constexpr int position_of(Dim dim, const Dims& dims) noexcept {
 /// valid entry per dimension. The dimensions of the result have the given order or, without one,
 /// that of the first field that has all of them, else that of Dim: I, J, K and then data dimensions
 /// by number. A dimension is stretchable in the result if it is so in all operands that have it.
+/// Along one whose start several operands know it has the points that all of these have.
 /// InvalidArgument, with the dimension and what differs, if two operands disagree about its extent
 /// or its kind, for an order of other names, or for more than kMaxNdim names.
 absl::StatusOr<LayoutRequest> join(std::span<const LayoutRequest> fields,
@@ -534,9 +549,13 @@ absl::StatusOr<LayoutRequest> join(std::span<const LayoutRequest> fields,
 /// extent 1. InvalidArgument, with the name, if it has a dimension that `target` lacks.
 absl::StatusOr<IndexMap> named_map(const NamedShape& array, const Dims& target);
 
+/// `array` at the points of `target` along the dimensions whose start both know. InvalidArgument,
+/// with the name and both ranges, if it lacks some.
+absl::StatusOr<IndexMap> common_points_map(const NamedShape& array, const NamedShape& target);
+
 /// `array` repeated to all of `target`, as an assignment to `target` reads it. Unnamed axes are
-/// left out, stretchable ones are repeated. InvalidArgument, with the name, if it has another
-/// dimension that `target` lacks, or if an extent differs.
+/// left out, stretchable ones are repeated. Errors as common_points_map; InvalidArgument, with the
+/// name, if it has another dimension that `target` lacks, or if an extent differs.
 absl::StatusOr<IndexMap> named_broadcast_map(const NamedShape& array, const NamedShape& target);
 
 /// `field` after a reduction of `axes`: without them or, with `keep`, stretchable with extents of 1

@@ -470,6 +470,36 @@ Dims to_dims(PyObject* object, int ndim) {
   return dims;
 }
 
+Dims starting_at(PyObject* starts, const Dims& dims) {
+  const py::object entries = by_position(starts, dims, "lower", share(Py_None));
+  if (!is_sequence(entries.ptr())) {
+    raise_kind({"lower"}, starts, "a sequence with an integer or None for each dimension",
+               "pass (1, 1, None), for example");
+  }
+  Dims found;
+  for_each_entry(entries.ptr(), "lower", [&](PyObject* item, Py_ssize_t position) {
+    const Dim dim = found.size() < dims.size() ? dims[found.size()] : Dim();
+    if (item == Py_None) return found.push_back(dim.has_start() ? dim.plain() : dim);
+    const Dim starting = dim.starting_at(read_int64(item, {"lower", position}));
+    if (starting.has_start()) return found.push_back(starting);
+    raise(ErrorClass::kValue,
+          Problem{"lower[" + std::to_string(position) + "]", describe(item),
+                  std::to_string(Dim::kMinStart) + " to " + std::to_string(Dim::kMaxStart),
+                  "count from a nearer point"});
+  });
+  if (found.size() == dims.size()) return found;
+  raise(ErrorClass::kValue,
+        Problem{"lower", describe(starts), "one index or None for each of " + to_string(dims),
+                "pass an entry per dimension"});
+}
+
+py::object starts_of(const Dims& dims) {
+  return tuple_of(dims.size(), [&dims](Py_ssize_t axis) {
+    const Dim dim = dims[static_cast<int>(axis)];
+    return dim.has_start() ? steal(PyLong_FromLongLong(dim.start())) : share(Py_None);
+  });
+}
+
 DimKind to_dim_kind(PyObject* object) {
   if (PyUnicode_Check(object) != 0) return value_of(parse_dim_kind(utf8(object)));
   raise_kind({"the kind of a dimension"}, object, "a str", "pass \"vertical\", for example");

@@ -353,6 +353,13 @@ Extents to_shape(PyObject* object, std::string_view dtype);
 /// objects with a kind: `gridbuf.Dim`, and Dimensions of gt4py.next, whose name is their `value`.
 Dims to_dims(PyObject* object, int ndim);
 
+/// `dims` that begin at these indices: an integer or None, for unknown, per dimension, or a dict
+/// from names. TypeError or ValueError for others, and for indices that a Dim cannot have.
+Dims starting_at(PyObject* starts, const Dims& dims);
+
+/// The starts of `dims`, a tuple with None for unknown ones.
+py::object starts_of(const Dims& dims);
+
 /// The kind of a dimension: "horizontal", "local", "vertical" or "data".
 DimKind to_dim_kind(PyObject* object);
 

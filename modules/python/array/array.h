@@ -369,6 +369,7 @@ struct Arguments {
   PyObject* populate = nullptr;
   PyObject* memory = nullptr;  // of plain arrays and buffers alone
   PyObject* halo = nullptr;    // of storages alone, and what follows
+  PyObject* lower = nullptr;
   PyObject* managed = nullptr;
   PyObject* device_data = nullptr;
   PyObject* device_layout = nullptr;
@@ -405,6 +406,7 @@ inline constexpr ArrayParameter kKeywords[] = {{"backend", &Arguments::backend},
 inline constexpr auto kArrayKeywords = joined(kKeywords, {{"memory", &Arguments::memory}});
 inline constexpr auto kStorageKeywords =
     joined(kKeywords, {{"halo", &Arguments::halo},
+                       {"lower", &Arguments::lower},
                        {"managed", &Arguments::managed},
                        {"defaults", &Arguments::backend},  // an alias
                        {"device_layout", &Arguments::device_layout},

@@ -62,8 +62,16 @@ Extents to_aligned_index(PyObject* object, const Dims& dims) {
 void override_request(const Arguments& given, const std::optional<Preset>& preset,
                       LayoutRequest& wanted) {
   const int ndim = wanted.shape.size();
-  if (is_given(given.dims)) wanted.dims = to_dims(given.dims, ndim);
+  if (is_given(given.dims)) {
+    const Dims before = std::exchange(wanted.dims, to_dims(given.dims, ndim));
+    for (int axis = 0; axis < before.size() && axis < ndim; ++axis) {  // only the names are others
+      if (before[axis].has_start()) {
+        wanted.dims[axis] = wanted.dims[axis].starting_at(before[axis].start());
+      }
+    }
+  }
   if (wanted.dims.empty()) wanted.dims = default_dims(ndim);
+  if (is_given(given.lower)) wanted.dims = starting_at(given.lower, wanted.dims);
   if (is_given(given.halo)) wanted.halo = to_halo(given.halo, wanted.dims, wanted.shape);
   if (is_given(given.layout)) {
     wanted.layout = to_layout(given.layout, wanted.dims);

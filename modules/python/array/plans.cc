@@ -212,10 +212,14 @@ py::object get_dims(py::handle obj, py::handle annotation) {
   return from_dims(to_dims(annotation.ptr(), ndim));
 }
 
+Dim to_dim(py::handle object) {
+  const py::tuple one = py::make_tuple(object);
+  return to_dims(one.ptr(), 1)[0];
+}
+
 /// _dim(dim, kind): the name and the kind of a dimension; `kind` None: as declared.
 py::tuple name_and_kind(py::handle dim, py::handle kind) {
-  const py::tuple one = py::make_tuple(dim);
-  Dim found = to_dims(one.ptr(), 1)[0];
+  Dim found = to_dim(dim);
   if (!kind.is_none()) {
     found = value_of(make_dim(to_string(found), to_dim_kind(kind.ptr())));
   }
@@ -225,9 +229,12 @@ py::tuple name_and_kind(py::handle dim, py::handle kind) {
 void declare_dims(const py::kwargs& kinds) {
   std::vector<Dim> dims;
   for (const auto& [name, kind] : kinds) {
-    const py::tuple one = py::make_tuple(name);
-    const Dim dim = to_dims(one.ptr(), 1)[0];
-    dims.push_back(value_of(make_dim(to_string(dim), to_dim_kind(kind.ptr()))));
+    const Dim dim = to_dim(name);
+    if (PyUnicode_CheckExact(kind.ptr()) == 0 && PyUnicode_Check(kind.ptr()) != 0) {
+      check(declare_half(dim, to_dim(kind)));  // a Dim, not the name of a kind
+    } else {
+      dims.push_back(value_of(make_dim(to_string(dim), to_dim_kind(kind.ptr()))));
+    }
   }
   check(gridbuf::declare_dims(dims));
 }
@@ -262,6 +269,8 @@ void add_name_functions(PyObject* module) {
       .def("get_dims", get_dims, py::arg("obj"), py::arg("annotation") = py::none(),
            doc("get_dims"))
       .def("_dim", name_and_kind, py::arg("dim"), py::arg("kind"))
+      .def("_half",
+           [](py::handle dim) { return from_dims(Dims(1, value_of(half_of(to_dim(dim))))); })
       .def("declare_dims", declare_dims, doc("declare_dims"));
 }
 

@@ -12,6 +12,7 @@ module;
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
@@ -19,6 +20,7 @@ module;
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -32,6 +34,11 @@ namespace gridbuf::python {
 namespace {
 
 using namespace pybind11::literals;
+
+/// "off", "warn", "raise" and "exchange" by number, and of fields that belong to no decomposition.
+constexpr int kHaloChecks = 4;
+constexpr int kExchange = 3;
+std::atomic<int> halo_check = 0;
 
 // ---- What was declared. ----
 
@@ -48,8 +55,10 @@ struct StencilRules {
   Side side = Side::kHost;
   bool writes_are_declared = false;
   bool allow_alias = false;
+  bool knows_reach = false;  // of every field
   std::vector<FieldRule> rules = {};
   std::vector<FieldSpec> fields = {};
+  Dims grid = {};  // the dimensions of the domain
 };
 
 /// `layout` is a layout map or None.
@@ -69,12 +78,13 @@ MemoryRule to_memory_rule(py::handle layout, py::handle alignment, const Dims& d
 void add_field(StencilRules& stencil, const std::string& name, py::handle dims, py::handle dtype,
                py::handle data_shape, py::handle layout, py::handle alignment,
                py::handle preferred_layout, py::handle preferred_alignment, py::handle reach,
-               bool is_written, bool is_optional) {
+               bool is_read, bool is_written, bool is_optional) {
   FieldRule rule{.name = name};
   rule.dims = to_dims(dims.ptr(), static_cast<int>(py::len(dims)));
   check(check_annotation_order(rule.dims));
   FieldSpec field{py::str(name), to_dtype(dtype.ptr()).record, is_optional};
   rule.dtype = field.dtype->type;
+  rule.is_read = is_read;
   rule.is_written = is_written;
   rule.data_extents = to_integers(data_shape.ptr(), "data_shape");
   if (rule.data_extents.size() > rule.dims.size()) {
@@ -88,6 +98,7 @@ void add_field(StencilRules& stencil, const std::string& name, py::handle dims, 
   }
   stencil.rules.push_back(std::move(rule));
   stencil.fields.push_back(std::move(field));
+  stencil.grid = domain_dims(stencil.rules);
 }
 
 py::object item(py::handle sequence, std::size_t i) {
@@ -127,6 +138,8 @@ struct PassedField {
   bool is_foreign = false;           // of another library, which does not know gridbuf's stream
   bool is_acquired = false;
   bool is_open = false;   // marked as being written
+  Halo halo_before;       // of a storage: how deep it was valid before the call
+  bool is_noted = false;  // which of its points were written
   bool is_ended = false;  // `end` was called
   py::object memory;      // a Buffer in the object's own order; none: an ndarray, read in place
   py::object touch;       // to be called after the memory was written; mostly none
@@ -188,11 +201,18 @@ void shielded(const Body& body) {
   }
 }
 
+/// Field, axis, end, needed and valid depth.
+using StaleEnd = std::tuple<std::size_t, int, int, std::int64_t, std::int64_t>;
+
 /// `BoundStencil`: a call, whose fields are bound once.
 class BoundStencil {
  public:
-  BoundStencil(std::shared_ptr<StencilRules> rules, py::handle fields, CallRequest request)
-      : rules_(std::move(rules)), request_(std::move(request)), passed_(rules_->rules.size()) {
+  BoundStencil(std::shared_ptr<StencilRules> rules, py::handle fields, CallRequest request,
+               int halo_check)
+      : mode(halo_check),
+        rules_(std::move(rules)),
+        request_(std::move(request)),
+        passed_(rules_->rules.size()) {
     if (py::len(fields) != passed_.size()) {
       raise(ErrorClass::kType, "bind() takes an object for each field");
     }
@@ -225,6 +245,7 @@ class BoundStencil {
     });
     call_ = value_of(bind_call(rules_->rules, arguments, request_));
     each([&](std::size_t i) { check_memory_of(i, arguments[i].memory); });
+    if (rules_->knows_reach) check_halos();
     for (std::size_t i = 0; i < passed_.size(); ++i) {
       arrays.append(passed_[i].object ? make_array(i) : py::none());
     }
@@ -236,7 +257,7 @@ class BoundStencil {
     is_foreign = std::ranges::any_of(passed_, &PassedField::is_foreign);
     if (is_foreign) return;
     bind();
-    is_plain = slow.empty() && wrong.empty();
+    is_plain = slow.empty() && wrong.empty() && stale.empty();
     for (std::size_t i = 0; is_plain && i < written.size(); ++i) begin_write(written[i]);
   }
 
@@ -257,16 +278,44 @@ class BoundStencil {
     PassedField& field = passed_.at(i);
     if (!is_written(i) || field.storage == nullptr || field.storage->readonly()) return;
     const Coverage coverage = is_wrong(field) ? Coverage::kAll : Coverage::kPart;
-    check(run_without_gil([&] { return field.storage->begin_write(field.side, coverage); }));
+    check(run_without_gil(
+        [&] { return field.storage->begin_write(field.side, coverage, /*is_noted=*/true); }));
     field.is_open = true;
   }
 
   /// Ends the write of a field, once. If the function has been called, its producer is told.
   void end(std::size_t i, bool was_called) {
     PassedField& field = passed_.at(i);
+    const bool is_noted = field.is_open && !has_failed && rules_->knows_reach;
+    if (is_noted && field.storage->tracks_halo()) note_written(i);
     end_write(field);
     const bool is_touched = was_called && is_written(i) && !std::exchange(field.is_ended, true);
     if (is_touched) noted(i, "touch", [&] { touch(field); });
+  }
+
+  /// Compares what the stencil reads of halos with what is valid, and keeps the depths. Where ranks
+  /// exchange what is missing, all of them do at every such call: they do not miss the same points.
+  void check_halos() {
+    stale.clear();
+    each([&](std::size_t i) {
+      PassedField& field = passed_[i];
+      field.halo_before = {};
+      if (!rule(i).is_read || field.storage == nullptr || !field.storage->tracks_halo()) return;
+      const int chosen = mode_of(*field.storage);
+      const bool joins = chosen == kExchange && (reads_around(i) || chooses_points());
+      for (int j = 0; j < rule(i).dims.size(); ++j) {
+        if (!rule(i).dims[j].is_grid()) continue;
+        for (const int end : {0, 1}) {
+          const std::int64_t needed = computed_outside(i, j, end) + rule(i).reach[j].at(end);
+          if (needed <= 0 && !joins) continue;
+          if (field.halo_before.empty()) field.halo_before = field.storage->valid_halo();
+          const int axis = call_.fields[i].axes[j];
+          const std::int64_t valid = field.halo_before[axis].at(end);
+          const bool is_stale = chosen > 0 && needed > valid;
+          if (joins || is_stale) stale.emplace_back(i, axis, end, needed, valid);
+        }
+      }
+    });
   }
 
   /// By the names of the fields that were passed.
@@ -282,9 +331,12 @@ class BoundStencil {
   py::list arrays;                   // what the function gets; a Buffer for those in `wrong`
   std::vector<std::size_t> wrong;    // fields whose memory only the other side has
   std::vector<std::string> slow;     // a text for each field that is slow
+  std::vector<StaleEnd> stale;       // ends of halos that are read too deep, or to be exchanged
   std::vector<std::size_t> written;  // fields for which `end` may have something to do
   bool is_foreign = false;           // fields of other libraries take part
   bool is_plain = false;
+  int mode;                 // what invalid points of halos mean; -1: the field's own
+  bool has_failed = false;  // the function, so that anything may have been written
 
  private:
   template <class Step>
@@ -395,6 +447,66 @@ class BoundStencil {
     if (!text.empty()) slow.push_back(std::move(text));
   }
 
+  // --- The depth of halos (docs/spec.md 9.81) ---
+
+  /// The points that are computed outside of the domain of field `i`, at an end of dimension `j`;
+  /// negative if the stencil leaves out points of the domain.
+  std::int64_t computed_outside(std::size_t i, int j, int end) const {
+    const BoundField& field = call_.fields[i];
+    const Storage& storage = *passed_[i].storage;
+    const int axis = field.axes[j];
+    const HaloWidth& halo = storage.halo()[axis];
+    if (end == 0) return halo.lower - field.origin[j];
+    const std::int64_t points = storage.shape()[axis] - halo.upper;
+    return field.origin[j] + call_.domain[grid_position(rule(i).dims[j])] - points;
+  }
+  int grid_position(Dim dim) const {
+    return static_cast<int>(std::ranges::find(rules_->grid, dim) - rules_->grid.begin());
+  }
+
+  /// The points outside of the domain are what the neighbours compute as far as the inputs are.
+  void note_written(std::size_t i) {
+    const Storage& storage = *passed_[i].storage;
+    passed_[i].is_noted = true;
+    Halo depth = no_halo(storage.ndim());
+    Box box = whole_box(storage.shape());
+    for (int j = 0; j < rule(i).dims.size(); ++j) {
+      const Dim dim = rule(i).dims[j];
+      if (!dim.is_grid()) continue;
+      const int axis = call_.fields[i].axes[j];
+      box.lower[axis] = call_.fields[i].origin[j];
+      box.upper[axis] = box.lower[axis] + call_.domain[grid_position(dim)];
+      for (const int end : {0, 1}) {
+        std::int64_t points = computed_outside(i, j, end);
+        if (points <= 0) continue;
+        each([&](std::size_t input) {
+          const Dims& dims = rule(input).dims;
+          const auto at = static_cast<int>(std::ranges::find(dims, dim) - dims.begin());
+          if (!rule(input).is_read || at == dims.size()) return;
+          const Halo& valid = passed_[input].halo_before;
+          const std::int64_t known =
+              valid.empty() ? 0 : valid[call_.fields[input].axes[at]].at(end);
+          points = std::min(points, known - rule(input).reach[at].at(end));
+        });
+        depth[axis].at(end) = std::max<std::int64_t>(points, 0);
+      }
+    }
+    storage.note_written(box, depth);
+  }
+
+  int mode_of(const Storage& storage) const {
+    if (mode >= 0) return mode;
+    const int own = storage.halo_check();
+    return own < 0 ? halo_check.load() : own % kHaloChecks;
+  }
+  bool reads_around(std::size_t i) const {
+    return std::ranges::any_of(rule(i).reach.span(),
+                               [](const HaloWidth& width) { return width != HaloWidth{}; });
+  }
+  bool chooses_points() const {
+    return !request_.origins.empty() || request_.origin || request_.domain;
+  }
+
   /// With its dimensions in the annotation's order.
   py::object make_array(std::size_t i) const {
     const PassedField& field = passed_[i];
@@ -414,7 +526,9 @@ class BoundStencil {
   }
 
   static void end_write(PassedField& field) {
-    if (std::exchange(field.is_open, false)) field.storage->end_write(field.side);
+    if (!std::exchange(field.is_open, false)) return;
+    if (!std::exchange(field.is_noted, false)) field.storage->note_written();
+    field.storage->end_write(field.side);
   }
 
   std::shared_ptr<StencilRules> rules_;
@@ -425,16 +539,17 @@ class BoundStencil {
 
 /// The call, bound unless its fields have to be acquired first.
 std::unique_ptr<BoundStencil> started(const std::shared_ptr<StencilRules>& rules, py::handle fields,
-                                      CallRequest request) {
+                                      CallRequest request, int mode = -1) {
   if (rules->side == Side::kDevice) value_of(device_driver());
-  auto call = std::make_unique<BoundStencil>(rules, fields, std::move(request));
+  auto call = std::make_unique<BoundStencil>(rules, fields, std::move(request), mode);
   shielded([&] { call->start(); });
   return call;
 }
 
 std::unique_ptr<BoundStencil> bind(const std::shared_ptr<StencilRules>& rules, py::handle fields,
-                                   py::handle origins, py::handle origin, py::handle domain) {
-  return started(rules, fields, to_request(*rules, origins, origin, domain));
+                                   py::handle origins, py::handle origin, py::handle domain,
+                                   int mode) {
+  return started(rules, fields, to_request(*rules, origins, origin, domain), mode);
 }
 
 /// bind_plain(fields): the arrays if the call needs nothing else, also not after it; else the call.
@@ -455,9 +570,10 @@ std::optional<UseHooks> hooks_of(const py::object& field, bool on_device) {
 }
 
 std::shared_ptr<StencilRules> make_rules(std::string name, bool on_device, bool writes_are_declared,
-                                         bool allow_alias) {
+                                         bool allow_alias, bool knows_reach) {
   const Side side = on_device ? Side::kDevice : Side::kHost;
-  return std::make_shared<StencilRules>(std::move(name), side, writes_are_declared, allow_alias);
+  return std::make_shared<StencilRules>(std::move(name), side, writes_are_declared, allow_alias,
+                                        knows_reach);
 }
 
 py::object refuse_call(PyObject*, PyObject*) {
@@ -475,20 +591,26 @@ void add_call_functions(PyObject* module) {
   rules
       .def("add_field", add_field, py::kw_only(), "name"_a, "dims"_a, "dtype"_a, "data_shape"_a,
            "layout"_a, "alignment_size"_a, "preferred_layout"_a, "preferred_alignment_size"_a,
-           "reach"_a, "is_written"_a, "is_optional"_a, doc("StencilRules.add_field"))
+           "reach"_a, "is_read"_a = false, "is_written"_a, "is_optional"_a,
+           doc("StencilRules.add_field"))
       .def("bind_plain", bind_plain, doc("StencilRules.bind_plain"))
-      .def("bind", bind, "fields"_a, "origins"_a, "origin"_a, "domain"_a, doc("StencilRules.bind"));
+      .def("bind", bind, "fields"_a, "origins"_a, "origin"_a, "domain"_a, py::kw_only(),
+           "mode"_a = -1, doc("StencilRules.bind"));
   close_class<refuse_call>(rules, "gridbuf._core");
   py::class_<BoundStencil> bound(core, "BoundStencil", py::module_local(), py::is_final(),
                                  doc("BoundStencil"));
   bound.def_readonly("arrays", &BoundStencil::arrays, doc("BoundStencil.arrays"))
       .def_readonly("wrong", &BoundStencil::wrong, doc("BoundStencil.wrong"))
       .def_readonly("slow", &BoundStencil::slow, doc("BoundStencil.slow"))
+      .def_readonly("stale", &BoundStencil::stale, doc("BoundStencil.stale"))
+      .def_readwrite("has_failed", &BoundStencil::has_failed)
       .def_readonly("written", &BoundStencil::written, doc("BoundStencil.written"))
       .def_property_readonly("origins", &BoundStencil::origins, doc("BoundStencil.origins"))
       .def_property_readonly("domain", &BoundStencil::domain, doc("BoundStencil.domain"))
       .def_readonly("is_foreign", &BoundStencil::is_foreign, doc("BoundStencil.is_foreign"))
       .def_readonly("is_plain", &BoundStencil::is_plain, doc("BoundStencil.is_plain"))
+      .def_readonly("mode", &BoundStencil::mode, doc("BoundStencil.mode"))
+      .def("check_halos", &BoundStencil::check_halos, doc("BoundStencil.check_halos"))
       .def("bind_acquired", &BoundStencil::bind_acquired, doc("BoundStencil.bind_acquired"))
       .def("begin_write", &BoundStencil::begin_write, doc("BoundStencil.begin_write"))
       .def("end", &BoundStencil::end, doc("BoundStencil.end"));
@@ -499,7 +621,9 @@ void add_call_functions(PyObject* module) {
       .def_readonly("release", &UseHooks::release, doc("FieldHooks.release"));
   close_class<refuse_call>(hooks, "gridbuf._core");
   core.def("_make_rules", make_rules, py::kw_only(), "name"_a, "on_device"_a,
-           "writes_are_declared"_a, "allow_alias"_a)
+           "writes_are_declared"_a, "allow_alias"_a, "knows_reach"_a = false)
+      .def("_set_halo_check",
+           [](int mode) { return mode < 0 ? halo_check.load() : halo_check.exchange(mode); })
       .def("_field_hooks", hooks_of)
       .def("_array_of", array_of);
 }

@@ -51,7 +51,7 @@ from ._core import (
     zeros,
     zeros_like,
 )
-from ._dims import Dim
+from ._dims import Dim, half
 from ._owns import owns
 from ._stream import stream
 from ._version import __version__
@@ -72,7 +72,10 @@ from .call import (
     K,
     LayoutMap,
     SlowFieldWarning,
+    StaleHaloError,
+    StaleHaloWarning,
     Stencil,
+    set_halo_check,
     stencil,
 )
 from .memory import alloc_info, get_num_threads, set_num_threads
@@ -99,6 +102,8 @@ __all__ = [
     "LayoutMap",
     "LayoutPlan",
     "SlowFieldWarning",
+    "StaleHaloError",
+    "StaleHaloWarning",
     "Stencil",
     "SyncConflictError",
     "__version__",
@@ -118,12 +123,14 @@ __all__ = [
     "get_dims",
     "get_num_threads",
     "get_origin",
+    "half",
     "ones",
     "ones_like",
     "owns",
     "plan",
     "presets",
     "register_preset",
+    "set_halo_check",
     "set_num_threads",
     "show_config",
     "stencil",

@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import CapsuleType, Never, Self, disjoint_base
 
+from ._dims import Dim
 from .storage import Storage
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
@@ -1192,25 +1193,29 @@ def presets() -> dict[str, _Preset]:
     """
 
 def _dim(dim: object, kind: str | None) -> tuple[str, str]: ...
-def declare_dims(**kinds: Literal["horizontal", "vertical", "local", "data"]) -> None:
-    """Declare the kinds of names, for the whole process.
+def _half(dim: object) -> tuple[str]: ...
+def _common_points(array: Any, target: Any) -> tuple[slice, ...] | None: ...
+def declare_dims(**kinds: Literal["horizontal", "vertical", "local", "data"] | Dim) -> None:
+    """Declare the kinds of names, or staggered halves, for the whole process.
 
     Parameters
     ----------
-    **kinds : {"horizontal", "vertical", "local", "data"}
-        The kind of each name, which a plain str has from then on. A declaration can be repeated.
+    **kinds : {"horizontal", "vertical", "local", "data"} or Dim
+        The kind of each name, which a plain str has from then on; or what `gridbuf.half` returned:
+        the name is the staggered half of that dimension, and has its kind. A declaration can be
+        repeated.
 
     Raises
     ------
     TypeError
         A kind is not a str.
     ValueError
-        A name is not a name of a dimension or has another kind already, or a kind is not a kind. Then
-        none of the names is declared.
+        A name is not a name of a dimension or has another kind or half already, or a kind is not a
+        kind. Then none of the kinds is declared.
 
     Notes
     -----
-    Arrays that exist keep the kinds that they have. Rules: docs/spec.md 1.49.
+    Arrays that exist keep the kinds that they have. Rules: docs/spec.md 1.49 and 11.38.
 
     Examples
     --------
@@ -1544,6 +1549,7 @@ def _memory_set_threads(n: SupportsIndex, /) -> None: ...
 
 _Managed: TypeAlias = Literal["gt4py", "cuda"] | None
 _Width: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
+_Lower: TypeAlias = Sequence[SupportsIndex | None] | Mapping[Any, SupportsIndex | None]
 _Halo: TypeAlias = Sequence[_Width] | Mapping[Any, _Width]
 _Side: TypeAlias = Literal["host", "device"]
 
@@ -1688,6 +1694,24 @@ class StorageBase:
     def device_data(self) -> DevicePointer | None:
         """DevicePointer to the device's elements, brought up to date; None without a device
         buffer (docs/spec.md 9.25).
+        """
+    @property
+    def lower(self) -> tuple[int | None, ...]:
+        """Index of the first point of each dimension; None if it is not known.
+
+        It comes from `lower=`, from a field of `gt4py.next` or from other storages. A slice begins at
+        the index of its first point; with another step than 1 it is not known
+        (docs/spec.md 12.97).
+        """
+    @property
+    def valid_halo(self) -> tuple[tuple[int, int], ...]:
+        """Valid points of the halo, next to the domain, as (lower, upper) per dimension.
+
+        They have the values of the neighbours' domains. Of new memory none is valid, but of
+        `zeros`, `ones`, and `full` with a scalar all are. An exchange makes them valid; a write
+        that gridbuf sees makes those invalid that it overwrites, and, since all ranks write so,
+        those that a neighbour has overwritten in its domain. It does not see writes through an
+        exported array (docs/spec.md 9.81).
         """
     @property
     def domain_view(self) -> Self:
@@ -2079,6 +2103,58 @@ class StorageBase:
         >>> import gridbuf.storage
         >>> gridbuf.storage.ones((2, 3)).set_synchronized()
         """
+    def mark_halo_valid(self, depth: _Halo | None = None) -> None:
+        """Say that other code has filled the halo with the neighbours' values.
+
+        Parameters
+        ----------
+        depth : sequence of int or of pair, or dict, optional
+            Points next to the domain that are valid, as `halo`. Default: all of the halo.
+
+        Raises
+        ------
+        ValueError
+            The depth is more than the halo, or this is a view of a part of a storage.
+
+        Notes
+        -----
+        Rules: docs/spec.md 9.81.
+
+        Examples
+        --------
+        >>> import gridbuf.storage
+        >>> field = gridbuf.storage.empty((8, 8), halo=(2, 2))
+        >>> field.mark_halo_valid((1, 2))
+        >>> field.valid_halo
+        ((1, 1), (2, 2))
+        """
+    def mark_halo_stale(self) -> None:
+        """Say that other code has written the field, so that no point of the halo is valid.
+
+        Ends without a neighbour stay valid (`gridbuf.mpi.Decomposition.adopt`).
+
+        Notes
+        -----
+        Rules: docs/spec.md 9.81.
+
+        Examples
+        --------
+        >>> import gridbuf.storage
+        >>> field = gridbuf.storage.zeros((8, 8), halo=(2, 2))
+        >>> field.mark_halo_stale()
+        >>> field.valid_halo
+        ((0, 0), (0, 0))
+        """
+    def _close_halo(self, ends: list[tuple[int, int]], check: int, /) -> None: ...
+    def _expect_halo(self, depth: Any, /) -> None: ...
+    def _expected_halo(self) -> tuple[tuple[int, int], ...]: ...
+    def _halo_arrives(self, depth: Any, /) -> None: ...
+    @property
+    def _was_exported(self) -> bool: ...
+    @property
+    def _halo_check(self) -> int: ...
+    @property
+    def _stale_place(self) -> str: ...
     # For the array functions.
     @property
     def _parameters(self) -> Parameters: ...
@@ -2097,6 +2173,7 @@ class StorageBase:
     def _current_sides(self) -> tuple[_Side, ...]: ...
     # For gridbuf.mpi.
     def _own_memory(self) -> Any: ...
+    def _by_position(self) -> Self: ...
 
 def _set_storage_types(*classes: type[StorageBase]) -> None: ...
 def _run_kernel(function: Callable[..., _Result], *arrays: Any) -> _Result: ...
@@ -2110,6 +2187,7 @@ class _StorageKeywords(TypedDict, total=False):
     dims: _Dims | None  # = None
     populate: bool  # = False
     halo: _Halo | None  # = None
+    lower: _Lower | None  # = None
     managed: _Managed  # = ...
     defaults: str | None  # = None
     device_layout: _Layout | None  # = None
@@ -2135,6 +2213,10 @@ def _storage_empty(
         Points around the domain, in elements: per dimension an integer for both ends, or a pair
         (lower, upper). A dict has them by name; the other dimensions have no halo. Default: no
         halo.
+    lower : sequence of int or None, or dict, optional
+        Index of the first point of each dimension, as a Fortran array's lower bound; None if it is
+        not known. Arithmetic and assignments pair points of one index where both sides know it. A
+        dict has them by name. Default: none is known.
     managed : {None, "gt4py", "cuda"}, optional
         With `device="gpu"`: "gt4py" is a buffer on each side, which gridbuf keeps in step. "cuda"
         is one memory for both sides. None is memory of the device only. Default: "gt4py".
@@ -2179,7 +2261,7 @@ def _storage_zeros(
     Parameters
     ----------
     shape, dtype, backend, device, layout, alignment_size, aligned_index : as in `_storage_empty`
-    dims, populate, halo, managed, defaults : as in `_storage_empty`
+    dims, populate, halo, lower, managed, defaults : as in `_storage_empty`
     device_layout, device_alignment_size, device_defaults : as in `_storage_empty`
 
     Returns
@@ -2212,7 +2294,7 @@ def _storage_ones(
     Parameters
     ----------
     shape, dtype, backend, device, layout, alignment_size, aligned_index : as in `_storage_empty`
-    dims, populate, halo, managed, defaults : as in `_storage_empty`
+    dims, populate, halo, lower, managed, defaults : as in `_storage_empty`
     device_layout, device_alignment_size, device_defaults : as in `_storage_empty`
 
     Returns
@@ -2248,7 +2330,7 @@ def _storage_full(
     ----------
     shape, fill_value, dtype : as in `full`
     backend, device, layout, alignment_size, aligned_index, dims, populate : as in `_storage_empty`
-    halo, managed, defaults : as in `_storage_empty`
+    halo, lower, managed, defaults : as in `_storage_empty`
     device_layout, device_alignment_size, device_defaults : as in `_storage_empty`
 
     Returns
@@ -2291,6 +2373,8 @@ def _storage_empty_like(
     dims, populate : as in `empty_like`
     halo : as in `_storage_empty`
         Default: from `data`, else no halo.
+    lower : as in `_storage_empty`
+        Default: from `data`, else none is known.
     managed, defaults : as in `_storage_empty`
         Default: from `data`, else "gt4py".
     device_layout : as in `_storage_empty`
@@ -2330,7 +2414,7 @@ def _storage_zeros_like(
     Parameters
     ----------
     data, dtype, backend, device, layout, alignment_size : as in `_storage_empty_like`
-    aligned_index, dims, populate, halo, managed, defaults : as in `_storage_empty_like`
+    aligned_index, dims, populate, halo, lower, managed, defaults : as in `_storage_empty_like`
     device_layout, device_alignment_size, device_defaults : as in `_storage_empty_like`
 
     Returns
@@ -2363,7 +2447,7 @@ def _storage_ones_like(
     Parameters
     ----------
     data, dtype, backend, device, layout, alignment_size : as in `_storage_empty_like`
-    aligned_index, dims, populate, halo, managed, defaults : as in `_storage_empty_like`
+    aligned_index, dims, populate, halo, lower, managed, defaults : as in `_storage_empty_like`
     device_layout, device_alignment_size, device_defaults : as in `_storage_empty_like`
 
     Returns
@@ -2401,7 +2485,7 @@ def _storage_full_like(
     data : as in `_storage_empty_like`
     fill_value, dtype : as in `full_like`
     backend, device, layout, alignment_size, aligned_index, dims : as in `_storage_empty_like`
-    populate, halo, managed, defaults : as in `_storage_empty_like`
+    populate, halo, lower, managed, defaults : as in `_storage_empty_like`
     device_layout, device_alignment_size, device_defaults : as in `_storage_empty_like`
 
     Returns
@@ -2444,7 +2528,7 @@ def _storage_as_storage(
         Which of two buffers is current. For both buffers of one storage, pass the `sync_state` of
         that storage.
     backend, device, layout, alignment_size, aligned_index, dims : as in `_storage_empty_like`
-    populate, halo, managed, defaults : as in `_storage_empty_like`
+    populate, halo, lower, managed, defaults : as in `_storage_empty_like`
     device_layout, device_alignment_size, device_defaults : as in `_storage_empty_like`
 
     Returns
@@ -2573,7 +2657,7 @@ def _storage_storage(
     shape : int or sequence of int, optional
         Extents in elements, each 0 or more; at most 64. Only with `copy=False` and without data.
     backend, device, layout, alignment_size, aligned_index, dims : as in `_storage_empty_like`
-    populate, halo, managed, defaults : as in `_storage_empty_like`
+    populate, halo, lower, managed, defaults : as in `_storage_empty_like`
     device_layout, device_alignment_size, device_defaults : as in `_storage_empty_like`
 
     Returns
@@ -2613,6 +2697,9 @@ class Parameters:
     @property
     def dtype(self) -> np.dtype[Any]:
         """Element type."""
+    @property
+    def lower(self) -> tuple[int | None, ...]:
+        """Index of the first point of each dimension; None if it is not known."""
     @property
     def stretchable(self) -> tuple[int, ...]:
         """Axes of extent 1 that stretch to the other operands' extent, ascending."""
@@ -2687,6 +2774,7 @@ class StencilRules:
         preferred_layout: _Layout | None,
         preferred_alignment_size: int,
         reach: tuple[tuple[int, int], ...] | None,
+        is_read: bool = False,
         is_written: bool,
         is_optional: bool,
     ) -> None:
@@ -2712,6 +2800,8 @@ class StencilRules:
             Bytes that are fast.
         reach : tuple of pair of int, optional
             Points that the stencil reads around the domain, per dimension.
+        is_read : bool
+            Whether the stencil reads the field, as far as `reach`.
         is_written : bool
             Whether the stencil writes the field.
         is_optional : bool
@@ -2749,7 +2839,13 @@ class StencilRules:
         Rules: docs/spec.md 12.11 to 12.16.
         """
     def bind(
-        self, fields: Sequence[Any], origins: Sequence[Any] | None, origin: Any, domain: Any
+        self,
+        fields: Sequence[Any],
+        origins: Sequence[Any] | None,
+        origin: Any,
+        domain: Any,
+        *,
+        mode: int = -1,
     ) -> BoundStencil:
         """Check the fields of a call and find its origin and domain.
 
@@ -2762,6 +2858,8 @@ class StencilRules:
             The origin of all other fields, or None.
         domain : object
             The domain, or None.
+        mode : int, default -1
+            What invalid points of halos mean; -1: what the field says.
 
         Returns
         -------
@@ -2790,6 +2888,16 @@ class BoundStencil:
     @property
     def slow(self) -> list[str]:
         """Texts of warnings about slow memory."""
+    @property
+    def stale(self) -> list[tuple[int, int, int, int, int]]:
+        """Field, axis, end (0 or 1), needed and valid depth of each halo that is read too deep."""
+    @property
+    def mode(self) -> int:
+        """What invalid points of halos mean in this call; -1: what the field says."""
+    has_failed: bool
+    """Whether the function raised, so that any point may have been written."""
+    def check_halos(self) -> None:
+        """Compare again what is read of halos with what is valid: an exchange changes it."""
     @property
     def written(self) -> list[int]:
         """Positions of the fields that the stencil writes."""
@@ -2860,7 +2968,13 @@ class FieldHooks:
         """Hook to call after the stencil, or None."""
 
 def _make_rules(
-    *, name: str, on_device: bool, writes_are_declared: bool, allow_alias: bool
+    *,
+    name: str,
+    on_device: bool,
+    writes_are_declared: bool,
+    allow_alias: bool,
+    knows_reach: bool = False,
 ) -> StencilRules: ...
+def _set_halo_check(mode: int, /) -> int: ...
 def _field_hooks(field: object, on_device: bool, /) -> FieldHooks | None: ...
 def _array_of(buffer: Buffer, /) -> Any: ...

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import operator
+from collections.abc import Sequence
+from typing import Literal, SupportsIndex
 
 from . import _core
 
@@ -76,3 +78,56 @@ class Dim(str):
 
     def __reduce__(self) -> tuple[type[Dim], tuple[str, str]]:
         return Dim, (self.value, self._kind)
+
+
+def half(dim: object) -> Dim:
+    """Return the staggered half of a dimension, whose points are between those of the dimension.
+
+    A dimension and its half are never in one operation (docs/spec.md 11.38).
+
+    Parameters
+    ----------
+    dim : str or Dim
+        The dimension. Of a half it is the dimension of which it is the half.
+
+    Returns
+    -------
+    Dim
+        The half under the name that GT4Py gives it. `gridbuf.declare_dims` gives it another one.
+
+    Raises
+    ------
+    TypeError, ValueError
+        `dim` is not a name, or it is a number.
+
+    Examples
+    --------
+    >>> import gridbuf
+    >>> gridbuf.half("I")
+    '_StaggeredI'
+    >>> gridbuf.declare_dims(IHalf=gridbuf.half("I"))
+    """
+    return Dim(_core._half(dim)[0])
+
+
+def pairs_of(
+    given: Sequence[SupportsIndex | Sequence[SupportsIndex]] | None, ndim: int, name: str = "halo"
+) -> tuple[tuple[int, int], ...]:
+    """One number or two per dimension as pairs (lower, upper); zeros for None."""
+    if given is None:
+        return ((0, 0),) * ndim
+    if len(given) != ndim:
+        raise ValueError(f"{name} has {len(given)} entries for {ndim} dimensions")
+    pairs = []
+    for entry in given:
+        both = (
+            tuple(map(operator.index, entry))
+            if isinstance(entry, Sequence)
+            else (operator.index(entry),) * 2
+        )
+        if len(both) != 2 or min(both) < 0:
+            raise ValueError(
+                f"{name} has the entry {entry!r}, but each must be one number or two, none negative"
+            )
+        pairs.append((both[0], both[1]))
+    return tuple(pairs)

@@ -37,10 +37,14 @@ def restore_storage(
 
     `stretchable` are the stretchable axes, and those of them without a name.
     """
+    parameters = dict(parameters)
+    valid_halo = parameters.pop("valid_halo", None)
     storage = _core._storage_zeros(shape, dtype, **parameters)
     if stretchable:
         storage = _core._storage_zeros_like(storage._parameters._stretchable(*stretchable).empty())
     storage[...] = _elements(storage, storage.dtype, elements)
+    if valid_halo is not None:
+        storage.mark_halo_valid(valid_halo)
     return storage
 
 

@@ -206,7 +206,8 @@ def to_data_array(
 def _kept(array: Any) -> Any:
     """The object that a DataArray holds for an array. xarray copies other types, or makes object arrays from them."""
     if isinstance(array, storages.Storage):
-        return array
+        # xarray pairs points by its labels, else by position.
+        return array if not any(n is not None for n in array.lower) else array._by_position()
     try:
         return as_numpy(array)
     except GTNoSuchBufferError:

@@ -28,9 +28,12 @@ struct Value {
 /// The names that a foreign array declares for its dimensions, in its entry or itself; nothing if
 /// it declares none. ValueError for names that no storage has.
 std::optional<Dims> names_of(PyObject* object, const Meaning& meaning, int ndim) {
-  if (meaning.names.empty()) return declared_dims(object, ndim);
+  if (meaning.names.empty()) {
+    const std::optional<Dims> declared = declared_dims(object, ndim);
+    return declared ? std::optional(with_starts_of(object, *declared)) : std::nullopt;
+  }
   const absl::StatusOr<Dims> dims = dims_of(meaning, ndim);
-  if (dims.ok()) return *dims;
+  if (dims.ok()) return with_starts_of(object, *dims);
   raise(with_context(dims.status(),
                      "the value's names cannot be paired with the storage's; assign its elements"));
 }
@@ -190,11 +193,22 @@ Storage named_like(const Storage& source, const Storage& target) {
                                    {.dims = target.dims(), .shape = target.shape()})));
 }
 
-/// ValueError if the arrays begin at different indices of a dimension, where both say it.
+/// The attribute `_gridbuf_starts`, a tuple; none without it.
+py::object declared_starts(PyObject* array) {
+  if (is_exact_ndarray(array) || is_scalar(array)) return py::object();
+  static AttributeName name("_gridbuf_starts");
+  return optional_attribute(array, name);
+}
+
+/// ValueError if the arrays begin at different indices, where both say it.
 void check_starts(PyObject* target, PyObject* source) {
-  if (!starts_of(target) || !starts_of(source)) return;
-  const py::object module = steal(PyImport_ImportModule("gridbuf.storage._others"));
-  steal(PyObject_CallMethod(module.ptr(), "check_starts", "((OO))", source, target));
+  const py::object own = declared_starts(target);
+  const py::object other = declared_starts(source);
+  if (!own || !other || own.equal(other)) return;
+  raise(ErrorClass::kValue, Problem{"the start of src's ranges", describe(other.ptr()),
+                                    "that of dst's, " + describe(own.ptr()),
+                                    "restrict both fields to their common points, or pass "
+                                    "field.ndarray, which has no range"});
 }
 
 // ---- copyto. ----
@@ -320,17 +334,12 @@ py::object readable_on_host(PyObject* value) {
   return is_ndarray(value) ? as_ndarray(value) : on_host(open_value(value, Side::kHost, meaning));
 }
 
-py::object starts_of(PyObject* array) {
-  if (is_exact_ndarray(array) || is_scalar(array)) return py::object();
-  static AttributeName name("_gridbuf_starts");
-  py::object starts = optional_attribute(array, name);
-  return starts && !starts.is_none() ? std::move(starts) : py::object();
+Dims with_starts_of(PyObject* array, const Dims& dims) {
+  const py::object starts = declared_starts(array);
+  return starts && !dims.empty() ? starting_at(starts.ptr(), dims) : dims;
 }
 
 void assign(const StorageObject& object, const Storage& view, PyObject* value, bool by_name) {
-  if (by_name && object.starts && view.shape() == object.storage().shape()) {
-    check_starts(object.self(), value);
-  }
   Side side = target_side(view, value);
   Value found;
   if (is_storage(value)) {

@@ -7,9 +7,14 @@ module;
 #include <algorithm>
 #include <climits>
 #include <cstdint>
+#include <limits>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <type_traits>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -171,6 +176,8 @@ py::object entry_of(const StorageObject& object, Side side) {
   const StorageKind kind = object.storage().kind();
   // No data can be stale here, but the entry names a stream, which must be the right one.
   if (kind == StorageKind::kGpu) up_to_date(object.storage(), side);
+  // Nothing tells that memory of one side was written.
+  if (kind == StorageKind::kCpu) object.storage().add_export(side);
   const py::handle self = object.self();
   py::object acquire;
   py::object touch;
@@ -324,6 +331,103 @@ void set_halo(const StorageObject& object, py::handle value) {
   std::swap(parameters, changed.parameters);
 }
 
+// ---- The depth of the halo. ----
+
+template <auto mark>
+void mark_halo(const StorageObject& object, py::handle depth) {
+  const Storage storage = object.storage();
+  const Extents unbounded(storage.ndim(), std::numeric_limits<std::int64_t>::max());
+  const Halo points =
+      depth.is_none() ? storage.halo() : to_halo(depth.ptr(), storage.dims(), unbounded);
+  if constexpr (std::is_void_v<decltype((storage.*mark)(points))>) {
+    (storage.*mark)(points);
+  } else {
+    check((storage.*mark)(points));
+  }
+}
+
+/// _close_halo(ends, check): `ends` are pairs (axis, end).
+void close_halo(const StorageObject& object, const py::list& ends, int number) {
+  std::vector<HaloEnd> closed;
+  for (const py::handle pair : ends) {
+    const auto [axis, end] = py::cast<std::pair<int, int>>(pair);
+    closed.push_back({axis, end});
+  }
+  check(object.storage().close_halo(closed, number));
+}
+
+// Where Python's code made points of halos invalid: a code object, which is kept, and a place in
+// it. The line is found when it is asked for, because each write of a field may come here.
+struct StalePlace {
+  py::object code;
+  int at = 0;
+};
+#if PY_VERSION_HEX >= 0x030B0000
+int place_in(PyFrameObject* frame) { return PyFrame_GetLasti(frame); }
+int line_of(const StalePlace& place) {
+  return PyCode_Addr2Line(reinterpret_cast<PyCodeObject*>(place.code.ptr()), place.at);
+}
+#else
+int place_in(PyFrameObject* frame) { return PyFrame_GetLineNumber(frame); }
+int line_of(const StalePlace& place) { return place.at; }
+#endif
+
+struct StalePlaces {
+  PythonMutex mutex;
+  std::vector<StalePlace> all{{}};
+  std::map<std::pair<PyObject*, int>, int> numbers;
+  std::map<PyObject*, bool> is_own;  // of gridbuf's package, and not of its user
+};
+StalePlaces& stale_places() {
+  static auto& places = *new StalePlaces;
+  return places;
+}
+
+const std::string& own_folder() {
+  static const std::string folder = [] {
+    const auto file = py::cast<std::string>(py::module_::import("gridbuf._core").attr("__file__"));
+    return file.substr(0, file.rfind('/') + 1);
+  }();
+  return folder;
+}
+
+/// An index into `stale_places`: called with or without the GIL.
+int note_stale_place() {
+  const py::gil_scoped_acquire gil;
+  StalePlaces& places = stale_places();
+  const std::string& folder = own_folder();
+  const PythonLock lock(places.mutex);
+  py::object frame = share(reinterpret_cast<PyObject*>(PyEval_GetFrame()));
+  while (frame) {
+    auto* const current = reinterpret_cast<PyFrameObject*>(frame.ptr());
+    py::object code = steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(current)));
+    const auto [own, is_unseen] = places.is_own.try_emplace(code.ptr(), false);
+    if (is_unseen) {
+      own->second = py::cast<std::string>(code.attr("co_filename")).starts_with(folder);
+      places.all.push_back({code});  // keeps the code, so that its address stays its own
+    }
+    if (!own->second) {
+      const auto [known, is_new] = places.numbers.try_emplace({code.ptr(), place_in(current)},
+                                                              static_cast<int>(places.all.size()));
+      if (is_new) places.all.push_back({std::move(code), known->first.second});
+      return known->second;
+    }
+    auto* const back = PyFrame_GetBack(current);
+    frame = steal_or_none(reinterpret_cast<PyObject*>(back));
+  }
+  return 0;
+}
+
+py::object stale_place(const StorageObject& object) {
+  StalePlaces& places = stale_places();
+  std::unique_lock lock(places.mutex);
+  const StalePlace place = places.all[object.storage().stale_place()];
+  lock.unlock();
+  if (!place.code) return make_text("");
+  const auto file = py::cast<std::string>(place.code.attr("co_filename"));
+  return make_text(file + ":" + std::to_string(line_of(place)));
+}
+
 void add_properties(Attributes& type) {
   type.get("strides", numbers<&Storage::strides_bytes>, doc("StorageBase.strides"))
       .get("nbytes", value<&Storage::nbytes>, doc("StorageBase.nbytes"))
@@ -351,6 +455,14 @@ void add_properties(Attributes& type) {
           "halo", [](const StorageObject& object) { return from_halo(object.storage().halo()); },
           set_halo, doc("StorageBase.halo"))
       .get(
+          "valid_halo",
+          [](const StorageObject& object) { return from_halo(object.storage().valid_halo()); },
+          doc("StorageBase.valid_halo"))
+      .get("_was_exported", value<&Storage::was_exported>, "Whether it was ever exported writable.")
+      .get("_halo_check", value<&Storage::halo_check>, "What an invalid point of the halo means.")
+      .get("_stale_place", stale_place,
+           "The line of Python that made points of the halo invalid, or an empty text.")
+      .get(
           "managed", [](const StorageObject& object) { return managed_by(object.storage()); },
           doc("StorageBase.managed"))
       .get("device_data", device_data, doc("StorageBase.device_data"))
@@ -372,9 +484,8 @@ void add_properties(Attributes& type) {
       .get("__gt_origin__", origin, doc("StorageBase.__gt_origin__"))
       .get("default_origin", origin, doc("StorageBase.default_origin"))
       .get(
-          "_gridbuf_starts",
-          [](const StorageObject& object) { return object.starts ? object.starts : py::none(); },
-          "The indices of the first points, or None where they are not known.")
+          "lower", [](const StorageObject& object) { return starts_of(object.storage().dims()); },
+          doc("StorageBase.lower"))
       .get("_is_emulated", value<&Storage::is_emulated>, "Whether its device is the emulated one.")
       .get("_readonly", value<&Storage::readonly>, "Whether its elements cannot be written.");
 }
@@ -407,6 +518,15 @@ void add_methods(Attributes& type) {
             run_without_gil([&storage] { storage.set_synchronized(); });
           },
           doc("StorageBase.set_synchronized"))
+      .def("mark_halo_valid", mark_halo<&Storage::mark_halo_valid>, py::arg("depth") = py::none(),
+           doc("StorageBase.mark_halo_valid"))
+      .def("mark_halo_stale", value<&Storage::mark_halo_stale>, doc("StorageBase.mark_halo_stale"))
+      .def("_by_position", by_position)
+      .def("_close_halo", close_halo)
+      .def("_expect_halo", mark_halo<&Storage::expect_halo>)
+      .def("_expected_halo",
+           [](const StorageObject& object) { return from_halo(object.storage().expected_halo()); })
+      .def("_halo_arrives", mark_halo<&Storage::halo_arrives>)
       .def("_acquire_host",
            [](const StorageObject& object) { up_to_date(object.storage(), Side::kHost); })
       .def("_acquire_device",
@@ -442,6 +562,7 @@ void add_attributes(PyObject* base_type, PyObject* module) {
   Attributes type(base_type);
   add_properties(type);
   add_methods(type);
+  set_stale_hook(note_stale_place);
   core.def("_set_storage_types", set_storage_types).def("_run_kernel", run_kernel);
 }
 

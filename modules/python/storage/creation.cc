@@ -137,6 +137,7 @@ StorageSource storage_source_of(PyObject* data, PyObject* dims) {
         data, dims, {.sync = true, .allow_copied = true, .purpose = Purpose::kReading}, &meaning);
     source = {source_of(buffer ? buffer.ptr() : data)};
     source.like.halo = meaning.halo;
+    source.like.dims = with_starts_of(data, source.like.dims);
     source.like.aligned_index = {};  // A foreign array has none.
   }
   if (source.memory == MemoryKind::kManaged) source.managed = StorageKind::kCudaManaged;
@@ -169,9 +170,22 @@ StorageSource kept_side(StorageSource source, const Arguments& given) {
 
 namespace {
 
+/// A halo is valid where all ranks fill their fields with one value. A field like another one
+/// belongs to its decomposition.
+py::object with_depth(py::object made, const Arguments& given, bool is_equal_everywhere) {
+  const Storage& storage = storage_of(made.ptr());
+  if (storage.halo() == no_halo(storage.ndim())) return made;
+  if (given.data != nullptr && is_storage(given.data)) {
+    check(storage.copy_halo_depth(storage_of(given.data), /*valid=*/false));
+  }
+  if (is_equal_everywhere) check(storage.mark_halo_valid(storage.halo()));
+  return made;
+}
+
 template <Zeroed zeroed>
 py::object unfilled(const Arguments& given) {
-  return allocate_storage(resolve_storage(given), zeroed);
+  return with_depth(allocate_storage(resolve_storage(given), zeroed), given,
+                    zeroed == Zeroed::kAll);
 }
 
 /// Cast and broadcast as numpy.full does.
@@ -181,7 +195,7 @@ py::object filled(const Arguments& given, PyObject* value) {
       is_scalar(value) ? make_element(request.dtype->numpy.ptr(), value) : readable_on_host(value);
   py::object made = allocate_storage(std::move(request), Zeroed::kPadding);
   assign(*object_of(made.ptr()), storage_of(made.ptr()), elements.ptr());
-  return made;
+  return with_depth(std::move(made), given, is_scalar(value));
 }
 py::object ones(const Arguments& given) { return filled(given, steal(PyLong_FromLong(1)).ptr()); }
 py::object full(const Arguments& given) { return filled(given, given.fill_value); }

@@ -146,6 +146,7 @@ py::object shown_buffer(const StorageObject& object, Side side) {
   const Storage& storage = object.storage();
   // There is no other side that has to know.
   if (storage.kind() == StorageKind::kCpu && side == Side::kHost) {
+    if (!storage.readonly()) storage.add_export(side);
     return own_buffer(storage, object.dtype, side);
   }
   Owner share = value_of(
@@ -208,7 +209,10 @@ PyObject* dlpack_method(PyObject* self, PyObject* const* arguments, Py_ssize_t c
       // Nothing to watch and nothing to wait for: no Buffer is needed.
       const BufferDescriptor memory = storage.memory(side);
       const dlpack::ExportPlan plan = value_of(dlpack::negotiate(memory, request));
-      if (!plan.copy) return export_capsule(memory, plan);
+      if (!plan.copy) {
+        if (!storage.readonly()) storage.add_export(side);
+        return export_capsule(memory, plan);
+      }
     }
     // What DLPack has no word for must not count as an export.
     if (storage.sync_state() != nullptr) check(dlpack::check_exportable(storage.memory(side)));
@@ -255,9 +259,19 @@ py::object array_in_kernel(PyObject* array, KernelMemory& memory) {
 
 }  // namespace
 
+py::object by_position(const StorageObject& object) {
+  Dims dims = object.storage().dims();
+  for (Dim& dim : dims) dim = dim.has_start() ? dim.plain() : dim;
+  return make_view(object, [&] {
+    Storage view = object.storage();
+    view.set_starts(dims);
+    return view;
+  });
+}
+
 py::object own_memory(const StorageObject& object) {
   const Storage& storage = object.storage();
-  if (storage.kind() == StorageKind::kSoftwareManaged) return share(object.self());
+  if (storage.kind() == StorageKind::kSoftwareManaged) return by_position(object);
   const Side side = reading_side(storage);
   up_to_date(storage, side);
   py::object buffer = own_buffer(storage, object.dtype, side);

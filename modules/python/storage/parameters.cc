@@ -35,11 +35,8 @@ struct Parameters {
     return a.source.memory == b.source.memory && a.source.managed == b.source.managed &&
            a.source.on_device == b.source.on_device &&
            a.source.dtype->numpy.is(b.source.dtype->numpy) && a.source.like == b.source.like &&
-           std::ranges::equal(a.source.like.dims.span(), b.source.like.dims.span(), is_alike);
-  }
-  // Equal dimensions can differ in these.
-  static bool is_alike(Dim a, Dim b) {
-    return a.is_stretchable() == b.is_stretchable() && a.is_unnamed() == b.is_unnamed();
+           std::ranges::equal(a.source.like.dims.span(), b.source.like.dims.span(),
+                              [](Dim one, Dim other) { return one.is_identical(other); });
   }
 };
 
@@ -123,6 +120,34 @@ NamedShape to_named_shape(py::handle dims, py::handle shape) {
   return array;
 }
 
+/// Of a storage, Parameters, or an object with dims and shape and, if they are known, `lower`.
+NamedShape to_named_shape(py::handle array) {
+  if (is_storage(array.ptr())) {
+    const Storage& storage = storage_of(array.ptr());
+    return {.dims = storage.dims(), .shape = storage.shape()};
+  }
+  if (py::isinstance<Parameters>(array)) {
+    const LayoutRequest& like = py::cast<const Parameters&>(array).source.like;
+    return {.dims = like.dims, .shape = like.shape};
+  }
+  NamedShape found = to_named_shape(array.attr("dims"), array.attr("shape"));
+  static AttributeName name("lower");
+  const py::object lower = optional_attribute(array.ptr(), name);
+  if (lower && !lower.is_none()) found.dims = starting_at(lower.ptr(), found.dims);
+  return found;
+}
+
+/// _common_points(array, target): the subscript of the array's points that the target has, along
+/// dimensions whose start both know; None if these are all.
+py::object common_points(py::handle array, py::handle target) {
+  const IndexMap map = value_of(common_points_map(to_named_shape(array), to_named_shape(target)));
+  if (map.is_identity()) return share(Py_None);
+  return tuple_of(map.ndim(), [&map](Py_ssize_t axis) -> py::object {
+    const std::int64_t first = map.start()[static_cast<int>(axis)];
+    return py::slice(first, first + map.axis(static_cast<int>(axis)).extent, 1);
+  });
+}
+
 /// The parameters of what an operation on `fields` makes; `others`, which have dims and a shape,
 /// take part with their names and extents. Kind and dtype are those of `decider`. `order` is that
 /// of the dimensions, if it is not None.
@@ -143,12 +168,7 @@ py::object join_fields(const Parameters& decider, const py::list& fields, const 
   }
   std::vector<NamedShape> shapes;
   for (const py::handle other : others) {
-    if (is_storage(other.ptr())) {
-      const Storage& storage = storage_of(other.ptr());
-      shapes.push_back({.dims = storage.dims(), .shape = storage.shape()});
-    } else {
-      shapes.push_back(to_named_shape(other.attr("dims"), other.attr("shape")));
-    }
+    shapes.push_back(to_named_shape(other));
   }
   const Dims names =
       order.is_none() ? Dims() : to_dims(order.ptr(), static_cast<int>(py::len(order)));
@@ -261,6 +281,10 @@ void add_parameters_type(PyObject* module) {
       .def_property_readonly(
           "dtype", [](const Parameters& parameters) { return parameters.source.dtype->numpy; },
           doc("Parameters.dtype"))
+      .def_property_readonly(
+          "lower",
+          [](const Parameters& parameters) { return starts_of(parameters.source.like.dims); },
+          doc("Parameters.lower"))
       .def_property_readonly("stretchable", axes_with<&Dim::is_stretchable>,
                              doc("Parameters.stretchable"))
       .def_property_readonly("unnamed", axes_with<&Dim::is_unnamed>, doc("Parameters.unnamed"))
@@ -271,7 +295,8 @@ void add_parameters_type(PyObject* module) {
   close_class<refuse_call>(type, "gridbuf._core");
   core.def("_join", join_fields, py::arg("decider"), py::arg("fields"), py::arg("others"),
            py::arg("order") = py::none())
-      .def("_align", align_array);
+      .def("_align", align_array)
+      .def("_common_points", common_points);
 }
 
 }  // namespace gridbuf::python::storages

@@ -67,9 +67,6 @@ struct StorageObject {
   std::shared_ptr<const TouchHooks> touch;
   std::array<std::unique_ptr<ShownMemory>, 2> shown;  // by side; made when first asked for
   py::object parameters;  // `_parameters`, made when first asked for; none after the halo was set
-  // The index of the first point of each dimension, where the wrapped or copied array says it; else
-  // none. Views and results do not have it.
-  py::object starts;
 
   PyObject* self() const { return const_cast<PyObject*>(&head.ob_base); }
   const Storage& storage() const { return *current.load(std::memory_order_acquire); }
@@ -93,7 +90,6 @@ py::object make_object(StorageKind kind, const DTypePtr& dtype, const Make& make
     std::construct_at(&object->touch);
     std::construct_at(&object->shown);
     std::construct_at(&object->parameters);
-    std::construct_at(&object->starts);
   });
 }
 
@@ -171,8 +167,8 @@ py::object readable_on_host(PyObject* value);
 /// ndarray are not: their names are defaults more often than not.)
 void assign(const StorageObject& object, const Storage& view, PyObject* value, bool by_name = true);
 
-/// The attribute `_gridbuf_starts` of a storage or of another array, a tuple; none without it.
-py::object starts_of(PyObject* array);
+/// `dims` of an array of another library that begin where its attribute `_gridbuf_starts` says.
+Dims with_starts_of(PyObject* array, const Dims& dims);
 
 /// ValueError for a storage that is read-only.
 void check_writable(const StorageObject& object);
@@ -264,6 +260,8 @@ py::object to_numpy(const StorageObject& object);
 py::object to_cupy(const StorageObject& object);
 py::object make_storage_exchange_capsule();
 py::object own_memory(const StorageObject& object);
+/// The storage without the first indices of its dimensions.
+py::object by_position(const StorageObject& object);
 py::object run_kernel(const py::args& arguments);
 
 // creation.cc

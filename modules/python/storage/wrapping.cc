@@ -54,16 +54,6 @@ bool is_managed(const py::object& buffer) {
   return memory_kind(memory_of(buffer).device.type) == MemoryKind::kManaged;
 }
 
-/// The storage begins at the indices at which the array begins, if that says them.
-void keep_starts(PyObject* array, const py::object& made) {
-  const py::object starts = starts_of(array);
-  if (!starts) return;
-  const Extents found = to_integers(starts.ptr(), "_gridbuf_starts");
-  if (found.size() == storage_of(made.ptr()).ndim()) {
-    object_of(made.ptr())->starts = from_integers(found.span());
-  }
-}
-
 Sides import_sides(const Arguments& given) {
   Sides sides;
   PyObject* const dims = given.dims;
@@ -147,6 +137,7 @@ StorageSource source_of_memory(const Arguments& given, const Sides& sides) {
     return kept_side(storage_source_of(main, nullptr), given);
   }
   StorageSource source{source_of((sides.host ? sides.host : sides.device).ptr())};
+  source.like.dims = with_starts_of(main, source.like.dims);
   source.like.alignment_bytes = 1;
   source.like.aligned_index = {};
   source.like.halo = sides.halo;
@@ -309,11 +300,13 @@ py::object wrap(const Arguments& given) {
     }
     if (storage.dims() == meaning.dims && storage.aligned_index() == meaning.aligned_index) {
       Storage view = storage;
+      view.set_starts(meaning.dims);
       if (!meaning.halo.empty()) check(view.set_halo(meaning.halo));
       return make_view(*viewed, [&] { return std::move(view); });
     }
     // The storage under other names keeps the two sides in step with this one's state.
     parts.sync = storage.sync_state();
+    storage.note_exported();  // to a storage with a separate depth
   }
   if (sides.host) parts.host = value_of(Array::from(memory_of(sides.host), wanted.host));
   if (sides.device) parts.device = value_of(Array::from(memory_of(sides.device), wanted.device));
@@ -328,7 +321,6 @@ py::object wrap(const Arguments& given) {
   } else if (sides.touch.host || sides.touch.device) {
     touch = std::make_shared<const TouchHooks>(std::move(sides.touch));
   }
-  keep_starts(main_of(given), made);
   return made;
 }
 
@@ -357,7 +349,9 @@ py::object copied(const Arguments& given) {
   }
   py::object made = allocate_storage(resolve_storage_like(source, given), Zeroed::kPadding);
   assign(*object_of(made.ptr()), storage_of(made.ptr()), current, /*by_name=*/false);
-  keep_starts(current, made);
+  if (is_storage(current)) {
+    check(storage_of(made.ptr()).copy_halo_depth(storage_of(current), /*valid=*/true));
+  }
   return made;
 }
 

@@ -561,7 +561,9 @@ def test_other_arguments_and_results_are_the_functions_own_affair():
     assert function(1, a) == (1, (1, 2, 3), 2, (), None, 3, {})
     assert function(1, a, 5, a, b=b, q=7) == (1, (1, 2, 3), 5, (a,), (3, 2, 1), 3, {"q": 7})
     assert function(a=a, x=1, b=None) == (1, (1, 2, 3), 2, (), None, 3, {})
-    assert str(inspect.signature(function)).endswith("z=3, origin=None, domain=None, **others)")
+    assert str(inspect.signature(function)).endswith(
+        "z=3, origin=None, domain=None, halo_check=None, **others)"
+    )
 
 
 @pytest.mark.parametrize(

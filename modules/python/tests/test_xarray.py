@@ -671,3 +671,22 @@ def test_missing_values_of_every_type_are_those_over_an_ndarray(function: str, d
     plain = xarray.DataArray(array, dims=("I", "J"), name="t")
     found = MISSING[function](gx.to_data_array(gs.storage(array), name="t"))
     xarray.testing.assert_identical(found.as_numpy(), MISSING[function](plain))
+
+
+def test_xarray_pairs_by_its_labels_and_not_by_the_storages_ranges() -> None:
+    field = gs.storage(np.arange(6.0), lower=(3,), dims=("ranged",))
+    data = gx.to_data_array(field)
+    data[0] = 7.0
+    assert float(field[0]) == 7.0  # the same memory
+    np.testing.assert_array_equal((data[1:] + data[:-1]).to_numpy(), [8, 3, 5, 7, 9])
+
+
+def test_a_declared_half_is_refused_beside_its_dimension() -> None:
+    """xarray pairs by name alone, so that the sum of whole and half levels would have both dimensions."""
+    gridbuf.declare_dims(xarray_half=gridbuf.half("xarray_level"))
+    whole = gx.to_data_array(gs.ones((4,), dims=("xarray_level",)))
+    for name in ("xarray_half", gridbuf.half("xarray_level")):
+        half = gx.to_data_array(gs.ones((4,), dims=(name,)))
+        for call in (lambda half=half: whole + half, lambda half=half: half * whole):
+            with pytest.raises(ValueError, match="staggered half"):
+                call()

@@ -41,6 +41,7 @@ from ._annotations import (
     K,
     LayoutMap,
 )
+from ._halos import StaleHaloError, StaleHaloWarning, set_halo_check
 from ._stencil import ExpensiveCopyWarning, SlowFieldWarning, Stencil, stencil
 
 __all__ = [
@@ -60,7 +61,10 @@ __all__ = [
     "K",
     "LayoutMap",
     "SlowFieldWarning",
+    "StaleHaloError",
+    "StaleHaloWarning",
     "Stencil",
+    "set_halo_check",
     "stencil",
 ]
 

@@ -42,11 +42,12 @@ def declaration(compiled: Any) -> dict[str, Any]:
         "backend": compiled.backend if compiled.backend in _core.presets() else None,
         "device": _device(compiled),
         "writes": tuple(name for name, info in used.items() if _access(info) & _WRITE),
+        "reads": tuple(name for name, info in used.items() if _access(info) & _READ),
         "reach": {name: _reach(info) for name, info in used.items()},
     }
 
 
-_WRITE = 2  # Of gt4py.cartesian.definitions.AccessKind: READ is 1, WRITE is 2.
+_READ, _WRITE = 1, 2  # Of gt4py.cartesian.definitions.AccessKind.
 
 _ORIGIN_AND_DOMAIN = [
     inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in ("origin", "domain")

@@ -16,7 +16,9 @@ from types import MethodType
 from typing import Any, Literal, overload
 
 from .. import _core
+from .._dims import pairs_of
 from .._stream import run_on_device
+from . import _halos
 from ._annotations import FieldType, field_type_of
 from ._protocol import Step, finish, noted
 
@@ -45,14 +47,16 @@ class SlowFieldWarning(UserWarning):
 class Stencil:
     """A callable over fields; `stencil` makes it (docs/spec.md section 12).
 
-    Calls take the function's own arguments, and two keywords. They are passed to the function if
-    its signature names them.
+    Calls take the function's own arguments, and three keywords. The first two are passed to the
+    function if its signature names them.
 
     * `origin`: where the computation begins, in points: a dict of tuples by field (`"_all_"` for
       all others), or one tuple for all. Entries are in the annotation's order. Default: a field's
       own origin, else its lower halo, else 0.
     * `domain`: how many points to compute, along I, J and K as far as any field has them. Default:
       the most that all fields have, without upper halos.
+    * `halo_check`: what to do about points of halos that are read and not valid, as in
+      `set_halo_check`. Default: that of the field's decomposition, else of the process.
 
     Parameters
     ----------
@@ -76,6 +80,9 @@ class Stencil:
         Whether a field that is written may share elements with another field.
     reach : mapping of str to tuple, optional
         Points that the function reads around the domain, as (lower, upper) per dimension, by field.
+        Without the mapping halos are not checked.
+    reads : sequence of str, optional
+        Fields that the function reads. Default: those of `reach`.
 
     Attributes
     ----------
@@ -105,6 +112,7 @@ class Stencil:
         on_wrong_device: str,
         allow_alias: bool = False,
         reach: Mapping[str, tuple[tuple[int, int], ...]] | None = None,
+        reads: Sequence[str] | None = None,
     ) -> None:
         update_wrapper(self, function)
         self.backend = backend
@@ -133,6 +141,7 @@ class Stencil:
             on_device=device == "gpu",
             writes_are_declared=writes is not None,
             allow_alias=allow_alias,
+            knows_reach=reach is not None,
         )
         for key, kind in fields.items():
             self._rules.add_field(
@@ -142,6 +151,7 @@ class Stencil:
                 data_shape=kind.data_shape,
                 **self._memory[key],
                 reach=(reach or {}).get(key),
+                is_read=key in ((reach or {}) if reads is None else reads),
                 is_written=key in self.writes,
                 is_optional=signature.parameters[key].default is not inspect.Parameter.empty,
             )
@@ -155,14 +165,16 @@ class Stencil:
                 return self.__wrapped__(*call)
         else:
             origins = origin = domain = None
+            check = -1
             if kwargs:
                 origin, domain = kwargs.pop("origin", None), kwargs.pop("domain", None)
+                check = _halos.number_of(kwargs.pop("halo_check", None))
             if kwargs or count not in self._complete:
                 self._require_fit(args, kwargs)
             if isinstance(origin, dict):
                 origins, origin = self._by_field(origin)
             fields = [args[at] if at < count else kwargs.get(key) for key, at in self._places]
-            call = self._rules.bind(fields, origins, origin, domain)
+            call = self._rules.bind(fields, origins, origin, domain, mode=check)
         if not call.is_plain:
             return self._call_in_steps(call, fields, args, kwargs)
         try:
@@ -170,6 +182,7 @@ class Stencil:
             for i in call.written:
                 call.end(i, True)
         except BaseException as error:
+            call.has_failed = True
             finish(self._touches(call), error)
             raise
         return result
@@ -190,6 +203,8 @@ class Stencil:
                     with noted(self._names[i], "acquire"):
                         hooks[i] = self._acquire(field)
                 call.bind_acquired(hooks)
+            if call.stale:
+                _halos.handle(self._name, self._names, fields, call)
             self._warn(call)
             arrays = call.arrays
             copies = [(i, arrays[i], self._copy(call, i)) for i in call.wrong]
@@ -206,6 +221,7 @@ class Stencil:
                         call.begin_write(i)
                         _core.copyto(source, copy)
         except BaseException as error:
+            call.has_failed = True
             finish(self._touches(call, was_called) + self._releases(hooks), error)
             raise
         finish(self._touches(call) + self._releases(hooks))
@@ -332,6 +348,7 @@ def stencil(
     writes: str | Iterable[str] | None = None,
     on_wrong_device: Literal["copy", "raise"] = "copy",
     allow_alias: bool = False,
+    extents: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[..., Any]], Stencil]: ...
 @overload
 def stencil(
@@ -342,6 +359,7 @@ def stencil(
     writes: str | Iterable[str] | None = None,
     on_wrong_device: Literal["copy", "raise"] = "copy",
     allow_alias: bool = False,
+    extents: Mapping[str, Any] | None = None,
 ) -> Stencil: ...
 
 
@@ -353,6 +371,7 @@ def stencil(
     writes: str | Iterable[str] | None = None,
     on_wrong_device: Literal["copy", "raise"] = "copy",
     allow_alias: bool = False,
+    extents: Mapping[str, Any] | None = None,
 ) -> Stencil | Callable[[Callable[..., Any]], Stencil]:
     """Make a stencil of a function whose parameters are annotated with `Field[...]`.
 
@@ -378,6 +397,11 @@ def stencil(
         Whether a field that is written may share elements with another field of the call. Such a
         call is a ValueError, because a stencil that reads neighbours then reads values that it
         has just written. Allow it where the function is correct in place.
+    extents : mapping of str to int or sequence, optional
+        How many points around the domain the function reads of a field, by name: a number for all
+        dimensions, or a number or a pair (lower, upper) for each. Fields without an entry are read
+        in the domain only, or not at all if they are in `writes`. With extents each call checks
+        that the halos are valid so deep (docs/spec.md 9.81). GT4Py's stencils know theirs.
 
     Returns
     -------
@@ -389,7 +413,8 @@ def stencil(
     TypeError
         No parameter is a field, or `func` is a coroutine or a generator function.
     ValueError
-        The backend is unknown, or a name in `writes` is not a field.
+        The backend is unknown, a name in `writes` or `extents` is not a field, or an extent is
+        negative.
 
     Examples
     --------
@@ -409,13 +434,14 @@ def stencil(
             writes=writes,
             on_wrong_device=on_wrong_device,
             allow_alias=allow_alias,
+            extents=extents,
         )
     if on_wrong_device not in ("copy", "raise"):
         raise ValueError(
             f'on_wrong_device is {on_wrong_device!r}, but must be "copy" or "raise"; "copy" is the default'
         )
     if all(hasattr(func, name) for name in ("field_info", "parameter_info", "freeze")):
-        return _of_gt4py(func, backend, writes, on_wrong_device, allow_alias)
+        return _of_gt4py(func, backend, writes, on_wrong_device, allow_alias, extents)
     _require_plain(func)
     name = getattr(func, "__name__", type(func).__name__)
     signature, fields = _declaration(func, name)
@@ -426,9 +452,10 @@ def stencil(
         fields=fields,
         backend=backend,
         device=None if backend is None else device_of(backend),
-        writes=_checked_writes(writes, fields, name),
+        writes=(written := _checked_writes(writes, fields, name)),
         on_wrong_device=on_wrong_device,
         allow_alias=allow_alias,
+        reach=_checked_extents(extents, fields, written or tuple(fields), name),
     )
 
 
@@ -438,13 +465,14 @@ def _of_gt4py(
     writes: str | Iterable[str] | None,
     on_wrong_device: str,
     allow_alias: bool,
+    extents: Any,
 ) -> Stencil:
     from ._gt4py import declaration
 
-    if backend not in (None, func.backend) or writes is not None:
+    if backend not in (None, func.backend) or writes is not None or extents is not None:
         raise ValueError(
-            f"the stencil object of GT4Py knows its backend, {func.backend!r}, and what it writes, but backend= is "
-            f"{backend!r} and writes= is {writes!r}; leave both out"
+            f"the stencil object of GT4Py knows its backend, {func.backend!r}, what it writes and its extents, but backend= "
+            f"is {backend!r}, writes= is {writes!r} and extents= is {extents!r}; leave them out"
         )
     return Stencil(**declaration(func), on_wrong_device=on_wrong_device, allow_alias=allow_alias)
 
@@ -510,7 +538,10 @@ def _declaration(
 
 
 def _checked_writes(
-    writes: str | Iterable[str] | None, fields: Mapping[str, FieldType], name: str
+    writes: str | Iterable[str] | None,
+    fields: Mapping[str, FieldType],
+    name: str,
+    keyword: str = "writes",
 ) -> tuple[str, ...] | None:
     if writes is None:
         return None
@@ -518,20 +549,44 @@ def _checked_writes(
     for one in names:
         if one not in fields:
             raise ValueError(
-                f"writes of stencil {name!r} names {one!r}, but its fields are {', '.join(map(repr, fields))}; name "
+                f"{keyword} of stencil {name!r} names {one!r}, but its fields are {', '.join(map(repr, fields))}; name "
                 "parameters that are annotated with Field[...]"
             )
     return names
 
 
+def _checked_extents(
+    extents: Mapping[str, Any] | None,
+    fields: Mapping[str, FieldType],
+    written: Sequence[str],
+    name: str,
+) -> dict[str, tuple[tuple[int, int], ...]] | None:
+    """The points around the domain that each field is read at: those of `extents`, and of others that are not written none."""
+    if extents is None:
+        return None
+    _checked_writes(extents, fields, name, "extents")
+    reach = {}
+    for key, kind in fields.items():
+        if key not in extents and key in written:
+            continue
+        given = extents.get(key, 0)
+        entries = given if isinstance(given, Sequence) else [given] * len(kind.axes)
+        pairs = pairs_of(entries, len(kind.axes), f"extents of field {key!r} of stencil {name!r}")
+        reach[key] = tuple(
+            pair if axis.isidentifier() else (0, 0) for axis, pair in zip(kind.axes, pairs)
+        )
+    return reach
+
+
 def _with_keywords(signature: inspect.Signature) -> inspect.Signature:
-    """The signature of calls: origin and domain are keywords of every one."""
+    """The signature of calls: origin, domain and halo_check are keywords of every one."""
     parameters = [one for one in signature.parameters.values() if one.name not in _KEYWORDS]
     last = len(parameters)
     if parameters and parameters[-1].kind is inspect.Parameter.VAR_KEYWORD:
         last -= 1
     parameters[last:last] = [
-        inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=None) for key in _KEYWORDS
+        inspect.Parameter(key, inspect.Parameter.KEYWORD_ONLY, default=None)
+        for key in (*_KEYWORDS, "halo_check")
     ]
     return signature.replace(parameters=parameters)
 

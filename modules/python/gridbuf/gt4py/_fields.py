@@ -13,7 +13,6 @@ from typing import Any
 from .. import _core
 from .._dims import Dim
 from ..storage import Storage
-from ..storage._others import with_ranges
 from ._library import common, constructors, definitions, nd_array_field
 
 
@@ -28,8 +27,9 @@ def as_field(array: object, domain: Any = None, *, origin: Mapping[Any, int] | N
         The domain of the field; or its dimensions, whose extents are those of `array`. Default: the
         names and kinds of the dimensions of `array`.
     origin : mapping of Dimension to int, optional
-        Only with dimensions: the index in `array` of the point 0 of a dimension. Default: the lower
-        halo of a storage, the aligned index of a Buffer, else 0.
+        Only with dimensions: the index in `array` of the point 0 of a dimension. Default: that of
+        the storage's `lower` where it is known, else the lower halo of a storage, the aligned index
+        of a Buffer, else 0.
 
     Returns
     -------
@@ -93,7 +93,8 @@ def _memory_of(array: object) -> Any:
 
 def _origin_of(array: object, ndim: int) -> tuple[int, ...]:
     if isinstance(array, Storage):
-        return tuple(lower for lower, _ in array.halo)
+        both = zip(array.lower, array.halo)
+        return tuple(halo[0] if start is None else -start for start, halo in both)
     return array.aligned_index if isinstance(array, _core.Buffer) else (0,) * ndim
 
 
@@ -161,12 +162,11 @@ def _data_interface(field: Any) -> dict[str | None, dict[str, Any]]:
 
 
 def _starts(field: Any) -> tuple[int, ...]:
-    """The index of the first point of each dimension, by which gridbuf refuses to pair other fields."""
+    """The index of the first point of each dimension, by which gridbuf pairs points."""
     return tuple(r.start for r in field.domain.ranges)
 
 
 nd_array_field.NdArrayField._gridbuf_starts = property(_starts)
-with_ranges.append(nd_array_field.NdArrayField)
 if not hasattr(nd_array_field.NdArrayField, "__gt_data_interface__"):
     nd_array_field.NdArrayField.__gt_data_interface__ = property(_data_interface)
     nd_array_field.NdArrayField.__gt_dims__ = property(_dims)

@@ -2,22 +2,32 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from types import MappingProxyType
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 import numpy as np
 import numpy.typing as npt
 
+from .._dims import pairs_of
+from ..call._halos import HaloCheck, check_number
 from ..storage import Storage
+from ..storage import zeros as storage_zeros
 from . import _fields
+from ._depths import Depth, has_neighbour
 from ._failures import together
 from ._libraries import mpi_module
 
+if TYPE_CHECKING:
+    from ._exchange import HaloExchange
+
 Halo = Sequence[SupportsIndex | Sequence[SupportsIndex]]
+Shape = Sequence[SupportsIndex]
 
 
 class Decomposition(AbstractContextManager["Decomposition"]):
@@ -40,6 +50,9 @@ class Decomposition(AbstractContextManager["Decomposition"]):
         larger ones first.
     comm : mpi4py.MPI.Intracomm, optional
         The communicator, which is duplicated. Default: `MPI.COMM_WORLD`.
+    halo_check : {"raise", "exchange", "warn", "off"}, default "raise"
+        What happens when a stencil reads a halo of one of its fields deeper than it is valid
+        (`gridbuf.set_halo_check`). Its fields are those that it makes or adopts.
 
     Attributes
     ----------
@@ -77,6 +90,7 @@ class Decomposition(AbstractContextManager["Decomposition"]):
         periodic: Iterable[str] = (),
         sizes: Mapping[str, Sequence[SupportsIndex]] | None = None,
         comm: Any = None,
+        halo_check: HaloCheck = "raise",
     ) -> None:
         MPI = mpi_module()  # noqa: N806 (its name)
         world = MPI.COMM_WORLD if comm is None else comm
@@ -113,6 +127,10 @@ class Decomposition(AbstractContextManager["Decomposition"]):
             {d: sum(cut[d][:c]) for d, c in self.coordinates.items()}
         )
         self._exchanges = 0
+        self._number = next(_numbers)
+        self._halo_check = check_number(self._number, halo_check)
+        self._made_exchanges: dict[Any, HaloExchange] = {}
+        _alive[self._number] = self
 
     def __repr__(self) -> str:
         cut = ", ".join(
@@ -212,7 +230,7 @@ class Decomposition(AbstractContextManager["Decomposition"]):
         """
         whole = tuple(operator.index(n) for n in shape)
         names = _fields.names_of(dims, len(whole))
-        widths = _fields.pairs_of(halo, len(whole))
+        widths = pairs_of(halo, len(whole))
         for dim, extent in zip(names, whole, strict=True):
             if self.extents.get(dim, extent) != extent:
                 raise ValueError(
@@ -223,6 +241,101 @@ class Decomposition(AbstractContextManager["Decomposition"]):
             lower + self.local_extents.get(dim, extent) + upper
             for dim, extent, (lower, upper) in zip(names, whole, widths, strict=True)
         )
+
+    def zeros(self, shape: Shape, dtype: npt.DTypeLike = "float64", **keywords: Any) -> Storage:
+        """Make this rank's part of a field, filled with zeros (docs/spec.md 9.81).
+
+        Parameters
+        ----------
+        shape : sequence of int
+            Extents of the whole field in elements, without halo.
+        dtype : dtype_like, default "float64"
+            The element type.
+        **keywords
+            As of `gridbuf.storage.zeros`: dims, halo, backend and more.
+
+        Returns
+        -------
+        Storage
+            It belongs to the decomposition (`adopt`).
+
+        Raises
+        ------
+        ValueError
+            An extent is not that of the decomposition, or the error of `gridbuf.storage.zeros`.
+        """
+        local = self.local_shape(shape, dims=keywords.get("dims"), halo=keywords.get("halo"))
+        return self.adopt(storage_zeros(local, dtype, **keywords))
+
+    def adopt(self, field: Storage) -> Storage:
+        """Make a storage one of the decomposition's fields (docs/spec.md 9.81).
+
+        Ends of its halo without a neighbour are the program's and always valid, as are those of
+        dimensions that are not cut. Reading another end deeper than it is valid is what
+        `halo_check` says.
+
+        Parameters
+        ----------
+        field : Storage
+            This rank's part of a field.
+
+        Returns
+        -------
+        Storage
+            The field.
+
+        Raises
+        ------
+        TypeError
+            It is not a storage.
+        ValueError
+            The extents are not those of the decomposition, or it is a view of a part.
+        """
+        spec = _fields.spec_of(field, 0)
+        _fields.check_extents(self, spec)
+        ends = [
+            (axis, end)
+            for axis, dim in enumerate(spec.dims)
+            for end in (0, 1)
+            if not has_neighbour(self, dim, end)
+        ]
+        field._close_halo(ends, self._halo_check)
+        return field
+
+    def exchange(self, *fields: Storage, depth: Depth = None) -> None:
+        """Fill halos with the neighbours' values, in one exchange. Collective.
+
+        The same as a `HaloExchange` for these fields, which is made once for fields with the same
+        parameters.
+
+        Parameters
+        ----------
+        *fields : Storage
+            This rank's parts.
+        depth : int or sequence, optional
+            As of `HaloExchange.start`.
+
+        Raises
+        ------
+        TypeError, ValueError, HaloExchangeError
+            As of `HaloExchange`.
+
+        Notes
+        -----
+        Rules: docs/spec.md 9.81.
+        """
+        from ._exchange import HaloExchange
+
+        key = tuple(_fields.spec_of(field, n) for n, field in enumerate(fields))
+        if key not in self._made_exchanges:
+            self._made_exchanges[key] = HaloExchange(self, *fields)
+        self._made_exchanges[key](*fields, depth=depth)
+
+    @property
+    def traffic(self) -> tuple[int, int]:
+        """Messages that `exchange` has sent to other ranks, and their bytes."""
+        sent = [exchange.traffic for exchange in self._made_exchanges.values()]
+        return sum(messages for messages, _ in sent), sum(volume for _, volume in sent)
 
     def slices(self, dims: str | Sequence[str], rank: int | None = None) -> tuple[slice, ...]:
         """Return where a rank's part is in an array of the whole grid.
@@ -301,6 +414,8 @@ class Decomposition(AbstractContextManager["Decomposition"]):
         Its exchanges cannot be used after this. The end of a `with` block does it, too
         (docs/spec.md 9.61).
         """
+        for exchange in self._made_exchanges.values():
+            exchange.close()
         self.comm.Free()
 
     def __exit__(self, *error: object) -> None:
@@ -312,6 +427,22 @@ class Decomposition(AbstractContextManager["Decomposition"]):
         """A number that all ranks agree on, because they make their exchanges in the same order."""
         self._exchanges += 1
         return self._exchanges - 1
+
+
+_numbers = itertools.count()
+_alive: weakref.WeakValueDictionary[int, Decomposition] = weakref.WeakValueDictionary()
+
+
+def by_number(number: int) -> Decomposition:
+    """The decomposition that a field belongs to.
+
+    Raises:
+      RuntimeError: it is gone.
+    """
+    found = _alive.get(number)
+    if found is None:
+        raise RuntimeError("the decomposition of this field is gone; keep it, or adopt the field")
+    return found
 
 
 def _positive(name: str, values: Mapping[str, SupportsIndex]) -> dict[str, int]:

@@ -7,16 +7,18 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from ..storage import Storage
-from . import _fields, _ghex
+from . import _depths, _fields, _ghex
+from ._depths import Depth
 from ._failures import together
 from ._fields import Spec
 from ._packed import PackedEngine
-from ._regions import Neighbour, box_points, neighbours
+from ._regions import Depths, box_points, full_depths, neighbours
 
 if TYPE_CHECKING:
     from ._decomposition import Decomposition
 
 Engine = Literal["ghex", "mpi4py"]
+_MOST_ENGINES = 64  # of one exchange; each has buffers for its messages
 
 
 class _Offer(NamedTuple):
@@ -28,11 +30,20 @@ class _Offer(NamedTuple):
     without_ghex: str | None
 
 
+class _Made(NamedTuple):
+    """An engine, and what one exchange of it sends to other ranks."""
+
+    engine: PackedEngine | _ghex.GhexEngine
+    messages: int
+    sent_bytes: int
+
+
 class HaloExchange(AbstractContextManager["HaloExchange"]):
     """Fill the halos of fields from the neighbours of a decomposition, as often as you call it.
 
-    Making one and calling it are collective, in the same order on all ranks.
-    Rules: docs/spec.md 9.52 to 9.61.
+    Making one and calling it are collective, in the same order on all ranks. A call sends the
+    points that are not valid yet, and with `depth=` only those next to the domain.
+    Rules: docs/spec.md 9.52 to 9.61 and 9.81.
 
     Parameters
     ----------
@@ -55,7 +66,9 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
         The ranks that this one exchanges with. It is one of them where a periodic dimension is
         whole.
     sent_bytes : int
-        Bytes that one exchange sends to other ranks, without padding of messages.
+        Bytes that an exchange of whole halos sends to other ranks, without padding of messages.
+    traffic : tuple of int
+        The messages that all exchanges have sent to other ranks, and their bytes.
 
     Raises
     ------
@@ -92,24 +105,27 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
                     f"engine={first.engine!r}, corners={first.corners}"
                 )
             _fields.check_ranks_agree(grid.ranks, first.specs, other.specs, rank)
-        self._grid = grid
+        self._grid, self._corners = grid, corners
         self._specs = offers[grid.rank].specs
-        found = neighbours(grid, self._specs, corners=corners)
+        full = full_depths(self._specs)
+        found = neighbours(grid, self._specs, full, corners=corners)
         self.neighbour_ranks: tuple[int, ...] = tuple(sorted({n.rank for n in found}))
-        self.sent_bytes: int = sum(
-            box_points(piece.box) * self._specs[piece.field].dtype.itemsize
-            for n in found
-            if n.rank != grid.rank
-            for piece in n.sends
-        )
-        self._engine = self._make_engine(offers, found, fields)
+        self.sent_bytes: int = self._sent(full)[1]
+        self.traffic = (0, 0)
+        self._orders = [spec.layout for spec in first.specs]
+        self._pinned = not all(map(_fields.is_on_host, fields))
+        self._alone = self._check_ghex(offers)
+        # One for each depth that was exchanged, made on all ranks in the same order.
+        self._engines: dict[tuple[Depths, ...], _Made] = {}
+        self._agreement = _depths.Agreement(grid, self._specs)
+        self._steps: dict[tuple[int, ...], _Made | None] = {}
+        self._made(tuple(full))
         self._pending: PendingExchange | None = None
         self._closed = False
 
-    def _make_engine(
-        self, offers: Sequence[_Offer], found: list[Neighbour], fields: Sequence[Storage]
-    ) -> PackedEngine | _ghex.GhexEngine:
-        first, grid, specs = offers[0], self._grid, self._specs
+    def _check_ghex(self, offers: Sequence[_Offer]) -> list[bool] | None:
+        """Which fields GHEX sends alone; None if mpi4py sends."""
+        first, specs = offers[0], self._specs
         with_ghex = not any(offer.without_ghex for offer in offers) and all(
             spec.layout == other.layout
             for offer in offers
@@ -119,34 +135,74 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
             raise ValueError(
                 "engine='ghex' cannot serve: ranks have different layouts of a field; engine=None takes mpi4py instead"
             )
-        if with_ghex:
-            alone = [any(1 in o.specs[n].shape for o in offers) for n in range(len(specs))]
-            return _ghex.GhexEngine(grid, specs, alone)
-        orders = [spec.layout for spec in first.specs]
-        pinned = not all(map(_fields.is_on_host, fields))
-        return PackedEngine(grid, specs, orders, found, pinned=pinned)
+        if not with_ghex:
+            return None
+        return [any(1 in o.specs[n].shape for o in offers) for n in range(len(specs))]
+
+    def _step(self, depths: tuple[Depths, ...]) -> _Made | None:
+        """What exchanges from and to these depths; None if all points are valid."""
+        if all(first == last for ends in depths for end in ends for first, last in end):
+            return None
+        if self._alone is not None:  # GHEX sends all points up to a depth
+            depths = tuple(
+                tuple(((0, lower[1]), (0, upper[1])) for lower, upper in ends) for ends in depths
+            )
+        return self._made(depths)
+
+    def _made(self, depths: tuple[Depths, ...]) -> _Made:
+        """What exchanges from and to these depths."""
+        made = self._engines.get(depths)
+        if made is None:
+            if len(self._engines) == _MOST_ENGINES:  # at the same time on all ranks
+                self._close_engines()
+            grid, specs = self._grid, self._specs
+            engine: PackedEngine | _ghex.GhexEngine
+            if self._alone is not None:
+                widths = [tuple((lo[1], up[1]) for lo, up in ends) for ends in depths]
+                engine = _ghex.GhexEngine(grid, specs, widths, self._alone)
+            else:
+                found = neighbours(grid, specs, depths, corners=self._corners)
+                engine = PackedEngine(grid, specs, self._orders, found, pinned=self._pinned)
+            made = self._engines[depths] = _Made(engine, *self._sent(depths))
+        return made
+
+    def _sent(self, depths: Sequence[Depths]) -> tuple[int, int]:
+        """Messages to other ranks, and their bytes."""
+        found = neighbours(self._grid, self._specs, depths, corners=self._corners)
+        sends = [n.sends for n in found if n.rank != self._grid.rank and n.sends]
+        return len(sends), sum(
+            box_points(piece.box) * self._specs[piece.field].dtype.itemsize
+            for pieces in sends
+            for piece in pieces
+        )
 
     @property
     def engine(self) -> str:
         """What sends: "ghex" or "mpi4py"."""
-        return self._engine.name
+        return "mpi4py" if self._alone is None else "ghex"
 
-    def __call__(self, *fields: Storage) -> None:
+    def __call__(self, *fields: Storage, depth: Depth = None) -> None:
         """Fills the halos of the fields: those of the constructor, or fields with the same properties. Collective.
+
+        Takes what `start` takes.
 
         Raises:
           TypeError, ValueError: a field is not what the exchange was made for; no halo has changed.
           HaloExchangeError: a neighbour failed; halos on its side are undefined with GHEX and as they were with mpi4py.
         """
-        self.start(*fields).wait()
+        self.start(*fields, depth=depth).wait()
 
-    def start(self, *fields: Storage) -> PendingExchange:
+    def start(self, *fields: Storage, depth: Depth = None) -> PendingExchange:
         """Send, and return at once; `wait` of the result fills the halos. Collective.
 
         Parameters
         ----------
         *fields : Storage
             The fields of the constructor, or fields with the same parameters.
+        depth : int or sequence, optional
+            How many points next to the domain are to be valid: a number for all fields, at most
+            their halos, or for each field pairs (lower, upper) per dimension. Ranks that differ get
+            the most. Default: the whole halos.
 
         Returns
         -------
@@ -158,14 +214,16 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
         TypeError
             A field is not a storage.
         ValueError
-            A field is not what the exchange was made for.
+            A field is not what the exchange was made for, or the depth is not one.
+        HaloExchangeError
+            The arguments of another rank are refused. Nothing was sent.
         RuntimeError
             The exchange is closed, or another one is under way.
 
         Notes
         -----
         Until then, do not read or write the halos. You may read and write the domain. After an
-        error there is nothing to wait for. Rules: docs/spec.md 9.54.
+        error there is nothing to wait for. Rules: docs/spec.md 9.54, 9.81.
         """
         self._refuse_if_unusable()
 
@@ -173,7 +231,20 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
             self._check(fields)
             return fields
 
-        self._pending = PendingExchange(self, fields, self._engine.start(checked))
+        agreed, found = self._agreement.agreed(checked, depth)
+        if agreed not in self._steps:
+            made = self._step(self._agreement.depths(agreed))
+            if len(self._steps) == _MOST_ENGINES:
+                self._steps.clear()
+            self._steps[agreed] = made
+        made, finish = self._steps[agreed], None
+        if made is not None:
+            self.traffic = self.traffic[0] + made.messages, self.traffic[1] + made.sent_bytes
+            finish = made.engine.start(fields)
+            expected = self._agreement.expected(agreed, found, self._corners)
+            for field, pairs in zip(fields, expected, strict=True):
+                field._expect_halo(pairs)
+        self._pending = PendingExchange(self, fields, finish)
         return self._pending
 
     def close(self) -> None:
@@ -189,7 +260,13 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
         if not self._closed:
             self._refuse_if_unusable()
             self._closed = True
-            self._engine.close()
+            self._close_engines()
+
+    def _close_engines(self) -> None:
+        for made in self._engines.values():
+            made.engine.close()
+        self._engines.clear()
+        self._steps.clear()
 
     def __exit__(self, *error: object) -> None:
         self.close()
@@ -231,8 +308,8 @@ class PendingExchange:
         The exchange.
     fields : sequence of Storage
         Its fields.
-    finish : callable
-        What ends it.
+    finish : callable or None
+        What ends it; None if all points were valid.
 
     Notes
     -----
@@ -243,12 +320,13 @@ class PendingExchange:
         self,
         exchange: HaloExchange,
         fields: Sequence[Storage],
-        finish: Callable[[Sequence[Any]], None],
+        finish: Callable[[Sequence[Any]], None] | None,
     ) -> None:
         """Made by `HaloExchange.start`."""
         self._exchange = exchange
         self._fields = fields
-        self._finish: Callable[[Sequence[Any]], None] | None = finish
+        self._finish = finish
+        self._is_over = False
         _under_way.add(self)
 
     def wait(self) -> None:
@@ -259,12 +337,17 @@ class PendingExchange:
         HaloExchangeError
             A neighbour failed.
         """
-        if self._finish is None:
+        if self._is_over:
             return
-        finish, self._finish = self._finish, None
+        self._is_over = True
         self._exchange._pending = None
         _under_way.discard(self)
-        finish(self._fields)
+        if self._finish is None:
+            return
+        expected = [field._expected_halo() for field in self._fields]
+        self._finish(self._fields)
+        for field, depth in zip(self._fields, expected, strict=True):
+            field._halo_arrives(depth)
 
 
 def _offer(

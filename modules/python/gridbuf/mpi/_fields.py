@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -39,29 +38,6 @@ def names_of(dims: str | Sequence[str] | None, ndim: int) -> tuple[str, ...]:
     """The names that the layout of an array with these `dims` has, default ones for None; checked by the core."""
     names: tuple[str, ...] = _core.plan((1,) * ndim, dims=dims).dims
     return names
-
-
-def pairs_of(
-    halo: Sequence[SupportsIndex | Sequence[SupportsIndex]] | None, ndim: int
-) -> tuple[tuple[int, int], ...]:
-    """A halo as pairs (lower, upper); none for None."""
-    if halo is None:
-        return ((0, 0),) * ndim
-    if len(halo) != ndim:
-        raise ValueError(f"halo has {len(halo)} entries for {ndim} dimensions")
-    pairs = []
-    for entry in halo:
-        both = (
-            tuple(map(operator.index, entry))
-            if isinstance(entry, Sequence)
-            else (operator.index(entry),) * 2
-        )
-        if len(both) != 2 or min(both) < 0:
-            raise ValueError(
-                f"halo has the entry {entry!r}, but each must be one number or two, none negative"
-            )
-        pairs.append((both[0], both[1]))
-    return tuple(pairs)
 
 
 def spec_of(field: object, number: int) -> Spec:

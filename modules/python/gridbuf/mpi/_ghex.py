@@ -32,6 +32,7 @@ _DTYPES = frozenset(map(np.dtype, ("float64", "float32", "bool", "int32", "int64
 _MOST_DIMENSIONS = 4
 _NOT_CONTIGUOUS = "GHEX needs a dimension whose items are contiguous"
 _Layout = tuple[int, ...]
+Widths = tuple[tuple[int, int], ...]
 
 
 def why_not(
@@ -73,7 +74,7 @@ def _why_not(grid: Decomposition, spec: Spec, field: Any) -> str | None:
 class _Group:
     """Fields of one kind, which one call of GHEX exchanges: its pattern, communication object and fields' places."""
 
-    def __init__(self, grid: Decomposition, spec: Spec) -> None:
+    def __init__(self, grid: Decomposition, spec: Spec, widths: Widths) -> None:
         MPI = mpi_module()  # noqa: N806 (its name)
         regular = ghex_module("structured.regular")
         sets = ghex_module("structured.cartesian_sets")
@@ -88,7 +89,7 @@ class _Group:
         own = sets.ProductSet(
             *(sets.UnitRange(s, s + n) for s, n in zip(starts, spec.domain, strict=True))
         )
-        halos = tuple(halo if c else (0, 0) for halo, c in zip(spec.halo, cut, strict=True))
+        halos = tuple(width if c else (0, 0) for width, c in zip(widths, cut, strict=True))
         periodic = tuple(grid.periodic.get(dim, False) for dim in spec.dims)
         # A separate context keeps its messages apart from others.
         # With the thread level of MPI: GHEX warns about a lower one.
@@ -128,9 +129,12 @@ class GhexEngine:
         self,
         grid: Decomposition,
         specs: Sequence[Spec],
+        widths: Sequence[Widths],
         alone: Sequence[bool],
     ) -> None:
         """Makes GHEX's patterns, one for all fields with the same dims, halo and extents. Collective.
+
+        `widths` are the points of each field's halo that are exchanged, next to the domain.
 
         `alone` says which fields are sent alone: those that have one point along a dimension, on any rank, for these can
         differ in what `_strides_for_ghex` makes of them, and all ranks must group their fields in the same way.
@@ -140,9 +144,9 @@ class GhexEngine:
         made: dict[tuple[Any, ...], _Group] = {}
         # Fields that are sent together: of one pattern, dtype and layout. The same on every rank, in the same order.
         self._kinds: dict[tuple[Any, ...], tuple[_Group, list[int]]] = {}
-        for number, spec in enumerate(specs):
-            key = (spec.dims, spec.shape, spec.halo)
-            group = made.get(key) or made.setdefault(key, _Group(grid, spec))
+        for number, (spec, wide) in enumerate(zip(specs, widths, strict=True)):
+            key = (spec.dims, spec.shape, spec.halo, wide)
+            group = made.get(key) or made.setdefault(key, _Group(grid, spec, wide))
             kind = (id(group), spec.dtype, spec.layout, number if alone[number] else None)
             self._kinds.setdefault(kind, (group, []))[1].append(number)
         self._known: dict[tuple[int, int], tuple[weakref.ref[Any], Any]] = {}
@@ -151,11 +155,11 @@ class GhexEngine:
             MPI.IN_PLACE, self._failure, MPI.MAX
         )
 
-    def start(self, fields: Callable[[], Sequence[Any]]) -> Callable[[Sequence[Any]], None]:
-        """Packs and sends; the returned function waits. If `fields` raises, all ranks raise."""
+    def start(self, fields: Sequence[Any]) -> Callable[[Sequence[Any]], None]:
+        """Packs and sends; the returned function waits. If a field is refused, all ranks raise."""
         error = None
         try:
-            described = self._described(fields())
+            described = self._described(fields)
         except BaseException as caught:
             error, described = caught, self._scratch()
         self._failure[0] = 0 if error is None else self._grid.rank + 1

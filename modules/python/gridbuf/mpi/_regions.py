@@ -1,7 +1,7 @@
 """Which boxes of a field are sent to and received from each neighbour: arithmetic only, no MPI.
 
 Every neighbour is an *offset*: -1, 0 or 1 along each dimension that is cut. The neighbour at +1 gets the last points of the domain, as
-many as its lower halo has. Along dimensions with offset 0, and along those that are not cut, the box has the extent of the domain.
+many as its lower halo has. (Of an exchange to a depth: as many as that.) Along dimensions with offset 0, and along those that are not cut, the box has the extent of the domain.
 Diagonal neighbours send corners in the same step.
 """
 
@@ -16,6 +16,10 @@ from ._fields import Box, Spec
 
 if TYPE_CHECKING:
     from ._decomposition import Decomposition
+
+
+Depths = tuple[tuple[tuple[int, int], tuple[int, int]], ...]
+"""Per dimension and end of a field, the depth that is valid before an exchange and the one after it."""
 
 
 class Piece(NamedTuple):
@@ -43,7 +47,14 @@ def box_points(box: Box) -> int:
     return math.prod(part.stop - part.start for part in box)
 
 
-def neighbours(grid: Decomposition, specs: Sequence[Spec], *, corners: bool) -> list[Neighbour]:
+def full_depths(specs: Sequence[Spec]) -> list[Depths]:
+    """Of an exchange of whole halos."""
+    return [tuple(((0, lower), (0, upper)) for lower, upper in spec.halo) for spec in specs]
+
+
+def neighbours(
+    grid: Decomposition, specs: Sequence[Spec], depths: Sequence[Depths], *, corners: bool
+) -> list[Neighbour]:
     """All offsets with something to send or to receive. Neighbours agree on the number and order of messages."""
     found = []
     for offset in _offsets(len(grid.dims), corners):
@@ -51,8 +62,8 @@ def neighbours(grid: Decomposition, specs: Sequence[Spec], *, corners: bool) -> 
         rank = grid.neighbour(named)
         if rank is None:
             continue
-        sends = _pieces(grid, specs, named, sending=True)
-        receives = _pieces(grid, specs, named, sending=False)
+        sends = _pieces(specs, depths, named, sending=True)
+        receives = _pieces(specs, depths, named, sending=False)
         if sends or receives:
             opposite = tuple(-step for step in offset)
             found.append(Neighbour(rank, _number(offset), _number(opposite), sends, receives))
@@ -71,31 +82,47 @@ def _number(offset: tuple[int, ...]) -> int:
 
 
 def _pieces(
-    grid: Decomposition, specs: Sequence[Spec], offset: dict[str, int], *, sending: bool
+    specs: Sequence[Spec], depths: Sequence[Depths], offset: dict[str, int], *, sending: bool
 ) -> tuple[Piece, ...]:
     """The boxes of those fields that have all dimensions of the offset; empty ones are left out."""
     pieces = []
-    for spec in specs:
+    for spec, ends in zip(specs, depths, strict=True):
         if any(step and dim not in spec.dims for dim, step in offset.items()):
             continue
         # A dimension of the grid that the field does not have: the ranks along it have copies, and exchange nothing.
+        steps = [offset.get(dim, 0) for dim in spec.dims]
+        # A sender fills the opposite end of the neighbour.
+        ranges = [ends[axis][(step > 0) ^ sending] for axis, step in enumerate(steps)]
+        missing = [
+            axis for axis, step in enumerate(steps) if step and ranges[axis][0] < ranges[axis][1]
+        ]
+        if not missing:
+            continue
         box = tuple(
-            _part(offset.get(dim, 0), extent, halo, sending)
-            for dim, extent, halo in zip(spec.dims, spec.shape, spec.halo, strict=True)
+            _part(
+                step,
+                extent,
+                halo,
+                ranges[axis] if missing == [axis] else (0, ranges[axis][1]),
+                sending,
+            )
+            for axis, (step, extent, halo) in enumerate(
+                zip(steps, spec.shape, spec.halo, strict=True)
+            )
         )
         if box_points(box):
             pieces.append(Piece(spec.number, box))
     return tuple(pieces)
 
 
-def _part(step: int, extent: int, halo: tuple[int, int], sending: bool) -> slice:
-    lower, upper = halo
+def _part(
+    step: int, extent: int, halo: tuple[int, int], depths: tuple[int, int], sending: bool
+) -> slice:
+    """The points from the first depth to the second: of the halo, or of the domain for the neighbour's halo."""
+    (lower, upper), (first, last) = halo, depths
+    if not step:
+        return slice(lower, extent - upper)
     if step > 0:
-        return (
-            slice(extent - upper - lower, extent - upper)
-            if sending
-            else slice(extent - upper, extent)
-        )
-    if step < 0:
-        return slice(lower, lower + upper) if sending else slice(0, lower)
-    return slice(lower, extent - upper)
+        end = extent - upper
+        return slice(end - last, end - first) if sending else slice(end + first, end + last)
+    return slice(lower + first, lower + last) if sending else slice(lower - last, lower - first)

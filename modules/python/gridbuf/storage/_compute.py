@@ -40,6 +40,7 @@ def compute(
     with taken(side, arrays, outputs):
         operands, mask, order = by_place(operands, mask, outputs)
         field = result_field(operands, mask, outputs, order)
+        *operands, mask = common_points([*operands, mask], field)
         made = [field.empty(dtype) if old is None else old for dtype, old in zip(dtypes(), outputs)]
         run(work, operands, mask, made, field.dims, side, whole=mask is True)
         return made
@@ -72,6 +73,8 @@ def result_field(
     if stretched:
         field = _core._join(first._parameters, fields, [*others, *stretched], field.dims)
     _require_all_dims(field.dims, outputs)
+    for value in filter(is_named, outputs):
+        _core._common_points(field, value)  # refuses an output with other points than the result
     out = next((value for value in outputs if is_storage(value)), None)
     if out is not None:
         field = out._parameters
@@ -83,6 +86,23 @@ def result_field(
         if isinstance(value, Other) and value.dims is None:
             _require_shape(value, field)
     return field
+
+
+def common_points(arrays: Sequence[Operand], target: Any) -> list[Operand]:
+    """The arrays at the points of `target`, along dimensions whose first index both know.
+
+    Raises ValueError for one that lacks some of them.
+    """
+
+    def seen(value: Operand) -> Operand:
+        if not is_named(value) or (points := _core._common_points(value, target)) is None:
+            return value
+        if is_storage(value):
+            return value[points]
+        value.keep(points)
+        return value
+
+    return [seen(value) for value in arrays]
 
 
 def _require_shape(out: Other, field: _core.Parameters) -> None:
@@ -133,6 +153,8 @@ def assign(target: Operand, source: Any, side: Side) -> None:
 
     Requires that the dimensions fit.
     """
+    if is_named(target):
+        (source,) = common_points([source], target)
 
     def work(xp: Any, arrays: Sequence[Any], targets: Sequence[Any], mask: Any) -> None:
         xp.copyto(targets[0], arrays[0], casting="unsafe")
@@ -160,7 +182,7 @@ def stored(value: Any, field: _core.Parameters, dims: tuple[str, ...], side: Sid
 
 def fixed(value: Operand) -> Any:
     """Names and extents of an array that does not stretch, because it is written."""
-    return SimpleNamespace(dims=value.dims, shape=value.shape)
+    return SimpleNamespace(dims=value.dims, shape=value.shape, lower=value.lower)
 
 
 def new_names(dims: tuple[str, ...], count: int) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from .. import _core
 from ._call import Call, each, on_host, signature_of
 from ._compute import (
     assign,
+    common_points,
     compute,
     delivered,
     new_names,
@@ -40,7 +41,7 @@ from ._operands import (
     sample,
     side_of,
 )
-from ._others import Side, taken
+from ._others import Side, check_starts, taken
 from ._reductions import (
     axes_of,
     axis_of,
@@ -161,6 +162,13 @@ def _kept(value: Any, first: Any, owner: Any, side: Side) -> Any:
     return stored(value, field._resized(value.shape), first.dims, side)
 
 
+def _moved(made: Any, axis: Any) -> Any:
+    """`made` without the first index of an axis along which a function has moved points; None: all."""
+    moved = made.dims if axis is None else [made.dims[axis_of(axis, made.dims)]]
+    lower = [None if dim in moved else start for dim, start in zip(made.dims, made.lower)]
+    return made if lower == [*made.lower] else _core._storage_as_storage(made, lower=lower)
+
+
 def _of_kind(field: _core.Parameters, call: Call, target: Operand) -> _core.Parameters:
     """`field`, for a storage that can be written on the side of the call: all arrays decide on it, not only those with names."""
     if len(call.arrays) == 1 and target is None:
@@ -188,6 +196,8 @@ def _elementwise(call: Call) -> Any:
     with taken(side, call.arrays, [target]):
         operands, order = call.pair([target] if is_array(target) else [])
         field = _of_kind(result_field(operands, True, [], order), call, target)
+        for i, array in zip(call.paired, common_points(operands, field)):
+            call.arrays[i] = array
         value = call.evaluate(side, field.dims, made=room(target, field.shape))
         made = stored(value, field, field.dims, side)
         return delivered(made, call.out, target, side, stretches=True)
@@ -289,6 +299,8 @@ def _along(call: Call) -> Any:
         if is_flat:
             return _placed(value, call.out, target, side)
         made = _kept(value, first, decider([*call.arrays, target]), side)
+        if call.row.rule == "along" and "cum" not in call.name and is_storage(made):
+            made = _moved(made, call.argument("axis"))
         return delivered(made, call.out, target, side)
 
 
@@ -313,7 +325,8 @@ def _pairing(call: Call, first: Any, joined: str | None = None) -> Iterator[tupl
     """The side and the output of a call whose paired arrays must all have the dimensions of `first`."""
     target = output(call.out)
     side = side_of(call.arrays, [target])
-    with taken(side, call.arrays, [target], joined):
+    with taken(side, call.arrays, [target]):
+        check_starts([call.arrays[i] for i in call.paired if is_named(call.arrays[i])], joined)
         for i in call.paired:
             found = call.arrays[i]
             if not is_named(found):
@@ -389,6 +402,7 @@ def _compares(call: Call) -> bool:
     )
     with taken(side, call.arrays, []):
         named = [array for array in call.arrays if is_named(array)]
+        check_starts(named)
         names = {frozenset(array.dims) for array in named}
         # One name with two kinds is an error; all else that does not fit is not equal.
         points = [SimpleNamespace(dims=a.dims, shape=(1,) * len(a.dims)) for a in named]
@@ -456,6 +470,7 @@ def _plain(call: Call) -> Any:
     target = output(call.out)
     side = side_of(call.arrays, [target])
     with taken(side, call.arrays, [target]):
+        check_starts(filter(is_named, call.arrays))
         value = call.evaluate(side, made=room(target))
         return _placed(value, call.out, target, side)
 

@@ -55,6 +55,7 @@ def fill_halo(field: Any, how: str | object, dims: str | Sequence[str] | None = 
         )
     is_name = isinstance(dims, str) and dims in field.dims
     names: Sequence[str] = field.dims if dims is None else [str(dims)] if is_name else [*dims]
+    field = field._by_position()
     for name in names:
         if name not in field.dims:
             raise ValueError(
@@ -64,6 +65,9 @@ def fill_halo(field: Any, how: str | object, dims: str | Sequence[str] | None = 
         before = (slice(None),) * axis
         for targets, source in _runs(field.shape[axis], field.halo[axis], name, how):
             field[(*before, targets)] = how if source is None else field[(*before, source)]
+    if field._halo_check < 0:  # one process has all of the field: these are the neighbours' values
+        valid = zip(field.dims, field.halo, field.valid_halo, strict=True)
+        field._halo_arrives([halo if dim in names else depth for dim, halo, depth in valid])
 
 
 def _runs(

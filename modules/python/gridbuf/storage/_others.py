@@ -4,6 +4,8 @@
 object at the end, also when the function raises. `as_storage` acquires and touches the memory that it wraps; the memory is
 released with the wrapper.
 
+Fields of `gt4py.next` know the index of their first points, as storages with `lower`.
+
 A Buffer, a DataArray and an entry of `__gt_data_interface__` with `dims` have names for their dimensions, and join by them, like a
 storage. An ndarray has no names, and joins by its shape.
 """
@@ -35,17 +37,14 @@ _INTERFACES = ("__gt_data_interface__", "__array_interface__", "__array_struct__
 _DLPACK_SIDES: dict[int, tuple[Side, ...]] = {1: HOST, 2: DEVICE, 3: HOST, 13: BOTH}
 
 
-with_ranges: list[type] = []
-"""Classes whose arrays know at which index they begin, as storages made of them do; mostly none."""
-
-
 class Other:
     """An array that is not a storage, with the methods of a storage that array functions use.
 
-    `sides` says where it can be reached. `dims` (None: it has no names), `shape` and `dtype` are known within `taken`.
+    `sides` says where it can be reached. `dims` (None: it has no names), `lower` (None: unknown), `shape` and `dtype` are known
+    within `taken`.
     """
 
-    __slots__ = ("_held", "source", "dims", "dtype", "shape", "sides")
+    __slots__ = ("_held", "source", "dims", "dtype", "lower", "shape", "sides")
 
     def __init__(self, source: Any) -> None:
         self.source = source
@@ -53,16 +52,13 @@ class Other:
         self._held: Any = None
         self.dims: tuple[str, ...] | None = None
         self.sides = HOST if isinstance(source, (np.ndarray, list, tuple)) else sides_of(source)
+        self.lower: tuple[int, ...] | None = None
         self.shape: tuple[int, ...] = ()
         self.dtype: np.dtype[Any] = np.dtype(np.void)
 
     @property
     def name(self) -> str:
         return type(self.source).__name__
-
-    @property
-    def _gridbuf_starts(self) -> tuple[int, ...] | None:
-        return getattr(self.source, "_gridbuf_starts", None)
 
     def open(self, side: Side, *, writing: bool = False) -> None:
         """Acquires the memory on `side`. Memory of the host is copied to the device, unless it is an output."""
@@ -71,6 +67,7 @@ class Other:
         self.shape = self._held.shape
         self.dtype = self._held.dtype
         self.dims = self._names(own)
+        self.lower = getattr(self.source, "_gridbuf_starts", None)
         if own != side:
             self._held = _core._storage_storage(self._held, device="gpu", managed=None)
 
@@ -105,6 +102,11 @@ class Other:
         named = hasattr(source, "ndim") or hasattr(source, "__gt_dims__")
         return _core.get_dims(source) if named else None
 
+    def keep(self, points: tuple[slice, ...]) -> None:
+        """Leaves these points, until it is taken again."""
+        self._held = self._held[points]
+        self.shape = self._held.shape
+
     def close(self) -> None:
         """Releases the memory, and its data interface."""
         self._held = None
@@ -131,18 +133,12 @@ class Other:
 
 
 @contextmanager
-def taken(
-    side: Side, inputs: Sequence[Any], outputs: Sequence[Any], joined: str | None = None
-) -> Iterator[None]:
-    """Acquires the memory of all operands of other libraries on `side`, for a `with` block.
-
-    The points of all dimensions are paired, except along the dimension `joined`.
-    """
+def taken(side: Side, inputs: Sequence[Any], outputs: Sequence[Any]) -> Iterator[None]:
+    """Acquires the memory of all operands of other libraries on `side`, for a `with` block."""
     others = [value for value in (*inputs, *outputs) if isinstance(value, Other)]
     try:
         for value in others:
             value.open(side, writing=any(value is output for output in outputs))
-        check_starts((*inputs, *outputs), joined)
         yield
     except BaseException as error:
         if others:
@@ -154,23 +150,21 @@ def taken(
 
 
 def check_starts(arrays: Iterable[Any], joined: str | None = None) -> None:
-    """Dimensions of one name begin at one index, in the arrays that know it: fields of `gt4py.next`, and storages made of them.
+    """Dimensions of one name begin at one index, in the arrays that know it, except the dimension `joined`.
 
-    Raises ValueError with the dimension and both ranges.
+    For functions that pair points by position. Raises ValueError with the dimension and both ranges.
     """
     known: dict[str, tuple[int, int]] = {}
     for array in arrays:
-        starts = getattr(array, "_gridbuf_starts", None)
-        if starts is None:
-            continue
-        dims = array.dims if hasattr(array, "dims") else _core.get_dims(array)
-        for dim, start, extent in zip(dims or (), starts, array.shape):
+        for dim, start, extent in zip(array.dims or (), array.lower or (), array.shape):
+            if start is None:
+                continue
             first, end = known.setdefault(dim, (start, start + extent))
             if first != start and dim != joined:
                 raise ValueError(
                     f'the range of dimension "{dim}" is {start}:{start + extent}, but must begin as that of another operand, '
-                    f"{first}:{end}, because gridbuf pairs points by position; restrict both fields to their common points, or "
-                    "pass field.ndarray, which has no range"
+                    f"{first}:{end}, because this function pairs points by position; take the common points of both, or pass "
+                    "as_storage(array, lower=...) or field.ndarray"
                 )
 
 

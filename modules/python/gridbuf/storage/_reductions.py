@@ -11,7 +11,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 
 from .. import _core
-from ._compute import fixed, new_names, stored
+from ._compute import common_points, fixed, new_names, stored
 from ._operands import Operand, by_place, is_array, is_named, is_storage, place
 from ._others import Side
 
@@ -116,6 +116,7 @@ def fit_mask(mask: Operand, array: Any) -> Operand:
                 f"where has the dimensions {mask.dims}, but must have none beyond the array's, {array.dims}; select a "
                 "point of the others"
             )
+        (mask,) = common_points([mask], array)
     elif is_array(mask):
         place(mask, array.shape, [array])
     return mask

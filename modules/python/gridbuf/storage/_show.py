@@ -41,6 +41,8 @@ def _properties(storage: Any) -> dict[str, str]:
     }
     properties |= _memory(storage, "")
     properties["aligned_index"] = storage.aligned_index
+    if any(index is not None for index in storage.lower):
+        properties["lower"] = storage.lower
     properties["device"] = _device(storage)
     if storage._has_two_layouts:
         properties["device_layout"] = storage.device_layout

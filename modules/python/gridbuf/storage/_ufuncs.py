@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .. import _core
 from .._core import StorageBase
 from . import _cupy
 from ._compute import Work, compute, run
 from ._numpy_defects import caller, masked
 from ._operands import NUMBERS, Operand, is_array, is_storage, operand, output, sample, side_of
-from ._others import check_starts, with_ranges
 
 
 def call_ufunc(
@@ -88,8 +88,6 @@ def call_again(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> Any:
         result = call_ufunc(ufunc, inputs, () if out is None else (out,))
         _remember(key, inputs, out, result)
         return result
-    if with_ranges:
-        check_starts(operands)  # Parameters do not have them.
     reads, make, dims, is_on_host, call = plan
     if not is_on_host:
         side = side_of(inputs, (out,))
@@ -108,11 +106,14 @@ def call_again(ufunc: np.ufunc, inputs: tuple[Any, ...], out: Any) -> Any:
 
 def _remember(key: tuple[Any, ...], inputs: Sequence[Any], out: Any, result: Any) -> None:
     """Numbers of one type give the same dtype whatever their value, so that types are all that a plan needs of them."""
-    known = all(
-        not value._parameters.unnamed if is_storage(value) else type(value) in NUMBERS
+    if not is_storage(result):
+        return
+    if not all(
+        not value._parameters.unnamed and _core._common_points(value, result) is None
+        if is_storage(value)
+        else type(value) in NUMBERS
         for value in inputs
-    )
-    if not known or not is_storage(result):
+    ):
         return
     if len(_plans) >= _MAX_PLANS:
         _plans.clear()

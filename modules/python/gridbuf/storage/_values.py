@@ -198,6 +198,10 @@ class Values(_core.StorageBase):
         if self._has_two_layouts:
             names += ("device_layout", "device_alignment_size")
         parameters = {name: getattr(self, name) for name in names}
+        if self.lower.count(None) < self.ndim:
+            parameters["lower"] = self.lower
+        if any(map(any, self.valid_halo)):
+            parameters["valid_halo"] = self.valid_halo
         own = self._parameters
         stretchable = (own.stretchable, own.unnamed) if own.stretchable else ()
         return restore_storage, (pickled, self.shape, self.dtype, parameters, *stretchable)

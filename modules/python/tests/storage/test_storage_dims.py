@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import pickle
+import random
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -317,3 +318,129 @@ def test_assignment_and_reductions_by_name() -> None:
     assert np.flip(field, axis=Dimension("Level", "vertical")).dims == field.dims
     np.testing.assert_array_equal(field.max(axis="Level"), field.to_numpy().max(axis=1))
     assert np.sum(field, axis="Cell", keepdims=True).dims == field.dims
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_storage_knows_its_lower_bounds(kind: str) -> None:
+    with emulated():
+        make = {**KINDS[kind], "dims": "IJK"}
+        field = gs.zeros((6, 5, 4), lower=(1, None, -2), **make)
+        assert field.lower == (1, None, -2)
+        assert gs.zeros((6, 5, 4), **make).lower == (None, None, None)
+        assert gs.zeros((6, 5, 4), lower={"K": 7}, **make).lower == (None, None, 7)
+        for same in (
+            field.copy(),
+            copy.copy(field),
+            copy.deepcopy(field),
+            pickle.loads(pickle.dumps(field)),
+            gs.storage(field),
+            gs.as_storage(field),
+            gs.zeros_like(field),
+            field.astype("f4"),
+            field + 1,
+            -field,
+            np.where(field > 0, field, 2),
+            np.cumsum(field, axis="K"),
+        ):
+            assert same.lower == (1, None, -2)
+        for view, lower in (
+            (field[2:, 1:, :-1], (3, None, -2)),
+            (field[1:3, 0], (2, -2)),
+            (field[::2, :, ::-1], (None, None, None)),
+            (field[4:3:-1], (5, None, -2)),
+            (field.transpose("K", "I", "J"), (-2, 1, None)),
+            (field[None], (None, 1, None, -2)),
+            (field[{"I": slice(5, None)}], (6, None, -2)),
+            (field.sum("K"), (1, None)),
+            (field.sum("I", keepdims=True), (None, None, -2)),
+            (np.take(field, [0, 0, 2, 3], axis="K"), (1, None, None)),
+            (np.sort(field, axis="I"), (None, None, -2)),
+            (np.roll(field, 1, axis=0), (1, None, -2)),
+            (gs.storage(field, dims=("A", "B", "K")), (1, None, -2)),
+            (gs.as_storage(field, lower=(None, 4, 5)), (None, 4, 5)),
+        ):
+            assert view.lower == lower
+        assert "lower=(1, None, -2)" in repr(field) and "lower" not in repr(field[::2, :, ::2])
+        line = gs.storage([1.0, 2.0, 3.0], lower=(5,), **KINDS[kind])
+        assert np.insert(line, 0, 1.5).lower == (None,) and np.append(line, line[:1]).lower == (
+            None,
+        )
+        wide = gs.storage(np.arange(12.0).reshape(4, 3), halo=(1, 0), lower=(-1, 7), **KINDS[kind])
+        gs.fill_halo(wide, "periodic")
+        assert on_host(wide)[:, 0].tolist() == [6.0, 3.0, 6.0, 3.0] and wide.lower == (-1, 7)
+        again = gs.as_storage(field, lower=(None, 4, 5))
+        again[...] = 3
+        assert float(field.sum()) == 3 * field.size  # one memory, on all sides
+        for wrong, error, text in (
+            (1, TypeError, "lower"),
+            ((1, 2), ValueError, "lower is"),
+            ((1, "a", 2), TypeError, r"lower\[1\]"),
+            (
+                (1, 2, 2**31),
+                ValueError,
+                r"lower\[2\] is 2147483648, but must be -2147483644 to 2147483647",
+            ),
+            ({"A": 1}, ValueError, "lower"),
+        ):
+            with pytest.raises(error, match=text):
+                gs.zeros((6, 5, 4), lower=wrong, **make)
+
+
+def on_host(storage: Any) -> Any:
+    return gs.storage(storage, device=None).to_numpy()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_points_of_one_index_are_paired(kind: str) -> None:
+    """Against ndarrays, for random ranges, with a dimension that is not known in some operands."""
+    chance = random.Random("lower")
+    with emulated():
+        for _ in range(60):
+            lows = [(chance.randint(-1, 1), chance.choice([None, 1])) for _ in range(2)]
+            values = [np.random.default_rng(i).random((chance.randint(3, 6), 4)) for i in range(2)]
+            one, other = (
+                gs.storage(value, lower=low, **KINDS[kind]) for value, low in zip(values, lows)
+            )
+            first = max(low[0] for low in lows)
+            end = min(low[0] + value.shape[0] for low, value in zip(lows, values))
+            parts = [value[first - low[0] : end - low[0]] for value, low in zip(values, lows)]
+            total = one - other
+            assert total.lower == (first, None if lows[0][1] is lows[1][1] is None else 1)
+            np.testing.assert_array_equal(on_host(total), parts[0] - parts[1])
+            total[...] = one
+            np.testing.assert_array_equal(on_host(total), parts[0])
+            np.multiply(one, other, out=total, where=other > 0.5)
+            expected = np.where(parts[1] > 0.5, parts[0] * parts[1], parts[0])
+            np.testing.assert_array_equal(on_host(total), expected)
+
+
+def test_a_declared_half_is_refused_beside_its_dimension() -> None:
+    assert gridbuf.half("J") == "_StaggeredJ" and gridbuf.half(gridbuf.half("J")) == "J"
+    gridbuf.declare_dims(JHalf=gridbuf.half("J"), HalfLevel=gridbuf.half("K"))
+    gridbuf.declare_dims(JHalf=gridbuf.half("J"))
+    assert gridbuf.Dim("HalfLevel").kind == "vertical" and gridbuf.half("HalfLevel") == "K"
+    whole = gs.zeros((3, 3), dims=("I", "J"))
+    for name in ("JHalf", "_StaggeredJ"):
+        half = gs.zeros((3, 3), dims=("I", name))
+        for call in (
+            lambda half=half: whole + half,
+            lambda half=half: half * whole[0],
+            lambda half=half: whole.__setitem__(..., half),
+            lambda half=half: np.where(whole > 0, half, 1),
+            lambda half=half: gridbuf.copyto(half, whole),
+        ):
+            with pytest.raises(ValueError, match=f'"(J|{name})".*staggered half'):
+                call()
+        assert (half + gs.zeros(3, dims=("K",))).dims == ("I", name, "K")
+    with pytest.raises(ValueError, match="staggered half"):
+        gs.zeros(3, dims=("JHalf",)) + gs.zeros(3, dims=("_StaggeredJ",))
+    for kinds, text in (
+        ({"JHalf": gridbuf.half("I")}, "must be _StaggeredJ, as declared"),
+        ({"JHalf": "vertical"}, "must be horizontal"),
+        ({"I": gridbuf.half("J")}, "must be that of I, J, K or a number"),
+        ({"Other": gridbuf.Dim("J")}, "must be the staggered half of one"),
+    ):
+        with pytest.raises(ValueError, match=text):
+            gridbuf.declare_dims(**kinds)
+    with pytest.raises(ValueError, match="the number 0"):
+        gridbuf.half("0")
