@@ -326,7 +326,8 @@ class Decomposition(AbstractContextManager["Decomposition"]):
         """
         from ._exchange import HaloExchange
 
-        key = tuple(_fields.spec_of(field, n) for n, field in enumerate(fields))
+        specs = tuple(_fields.spec_of(field, n) for n, field in enumerate(fields))
+        key = specs, any(field._halo_check >= 0 for field in fields)
         if key not in self._made_exchanges:
             self._made_exchanges[key] = HaloExchange(self, *fields)
         self._made_exchanges[key](*fields, depth=depth)

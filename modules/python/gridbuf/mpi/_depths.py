@@ -70,7 +70,15 @@ class Agreement:
         self._numbers = np.zeros(1 + 2 * len(ends), np.int64)
         mpi = mpi_module()
         self._reduction = mpi.IN_PLACE, self._numbers, mpi.MIN
+        filled = zip(self._is_filled, self._widths, strict=True)
+        # As if no point were valid.
+        self.nothing = (*(0 if one else width for one, width in filled), *self._whole)
         self._expected: dict[tuple[tuple[int, ...], ...], list[Pairs]] = {}
+
+    @staticmethod
+    def found(fields: Sequence[Any]) -> tuple[int, ...]:
+        """What is valid on this rank."""
+        return tuple(points for field in fields for pair in field.valid_halo for points in pair)
 
     def agreed(
         self, check: Callable[[], Sequence[Any]], depth: Depth
@@ -83,14 +91,13 @@ class Agreement:
         """
         error = None
         numbers = self._numbers
-        found: list[int] = []
+        found: tuple[int, ...] = ()
         try:
-            valid: list[int] = []
-            for field in check():
-                ends = [points for pair in field.valid_halo for points in pair]
-                found += ends
-                # Writes through an export are not seen: nothing may be left out then.
-                valid += [0] * len(ends) if field._was_exported else ends
+            fields = check()
+            found = self.found(fields)
+            # Writes through an export are not seen: nothing may be left out then.
+            seen = [not field._was_exported for field in fields for _ in range(2 * field.ndim)]
+            valid = [points if one else 0 for points, one in zip(found, seen, strict=True)]
             asked = self._whole
             if depth is not None:
                 pairs = [pair for spec in self._specs for pair in wanted(spec, depth)]
@@ -106,7 +113,7 @@ class Agreement:
         first, *others = numbers.tolist()
         if first < 0:
             raise HaloExchangeError(f"rank {-1 - first} failed before it sent; no halo has changed")
-        return tuple(others), tuple(found)
+        return tuple(others), found
 
     def depths(self, agreed: tuple[int, ...]) -> tuple[Depths, ...]:
         """The agreed numbers by field, dimension and end."""

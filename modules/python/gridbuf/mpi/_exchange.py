@@ -28,6 +28,7 @@ class _Offer(NamedTuple):
     engine: str | None
     corners: bool
     without_ghex: str | None
+    agrees: bool  # a field belongs to a decomposition
 
 
 class _Made(NamedTuple):
@@ -41,8 +42,9 @@ class _Made(NamedTuple):
 class HaloExchange(AbstractContextManager["HaloExchange"]):
     """Fill the halos of fields from the neighbours of a decomposition, as often as you call it.
 
-    Making one and calling it are collective, in the same order on all ranks. A call sends the
-    points that are not valid yet, and with `depth=` only those next to the domain.
+    Making one and calling it are collective, in the same order on all ranks. If a field belongs to
+    a decomposition (`Decomposition.adopt`), the ranks agree before each exchange on what is not
+    valid yet, and send only that; else they send whole halos.
     Rules: docs/spec.md 9.52 to 9.61 and 9.81.
 
     Parameters
@@ -118,6 +120,7 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
         # One for each depth that was exchanged, made on all ranks in the same order.
         self._engines: dict[tuple[Depths, ...], _Made] = {}
         self._agreement = _depths.Agreement(grid, self._specs)
+        self._agrees = any(offer.agrees for offer in offers)
         self._steps: dict[tuple[int, ...], _Made | None] = {}
         self._made(tuple(full))
         self._pending: PendingExchange | None = None
@@ -139,8 +142,16 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
             return None
         return [any(1 in o.specs[n].shape for o in offers) for n in range(len(specs))]
 
+    def _made_for(self, agreed: tuple[int, ...]) -> _Made | None:
+        """What exchanges what the ranks have agreed on; None if all points are valid."""
+        if agreed not in self._steps:
+            made = self._step(self._agreement.depths(agreed))
+            if len(self._steps) == _MOST_ENGINES:
+                self._steps.clear()
+            self._steps[agreed] = made
+        return self._steps[agreed]
+
     def _step(self, depths: tuple[Depths, ...]) -> _Made | None:
-        """What exchanges from and to these depths; None if all points are valid."""
         if all(first == last for ends in depths for end in ends for first, last in end):
             return None
         if self._alone is not None:  # GHEX sends all points up to a depth
@@ -202,7 +213,7 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
         depth : int or sequence, optional
             How many points next to the domain are to be valid: a number for all fields, at most
             their halos, or for each field pairs (lower, upper) per dimension. Ranks that differ get
-            the most. Default: the whole halos.
+            the most. Default: the whole halos. Only of fields of a decomposition.
 
         Returns
         -------
@@ -216,7 +227,8 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
         ValueError
             A field is not what the exchange was made for, or the depth is not one.
         HaloExchangeError
-            The arguments of another rank are refused. Nothing was sent.
+            The arguments of another rank are refused. Of fields of a decomposition nothing was
+            sent.
         RuntimeError
             The exchange is closed, or another one is under way.
 
@@ -229,18 +241,23 @@ class HaloExchange(AbstractContextManager["HaloExchange"]):
 
         def checked() -> Sequence[Storage]:
             self._check(fields)
+            if depth is not None and not self._agrees:
+                raise ValueError(
+                    f"depth is {depth!r}, but must be left out of an exchange that was made for fields of no decomposition: "
+                    "its ranks do not agree on depths; pass the fields to Decomposition.adopt first"
+                )
             return fields
 
-        agreed, found = self._agreement.agreed(checked, depth)
-        if agreed not in self._steps:
-            made = self._step(self._agreement.depths(agreed))
-            if len(self._steps) == _MOST_ENGINES:
-                self._steps.clear()
-            self._steps[agreed] = made
-        made, finish = self._steps[agreed], None
+        if self._agrees:
+            agreed, found = self._agreement.agreed(checked, depth)
+            made = self._made_for(agreed)
+            finish = made.engine.start(lambda: fields) if made is not None else None
+        else:
+            made = self._made(tuple(full_depths(self._specs)))
+            finish = made.engine.start(checked)
+            agreed, found = self._agreement.nothing, self._agreement.found(fields)
         if made is not None:
             self.traffic = self.traffic[0] + made.messages, self.traffic[1] + made.sent_bytes
-            finish = made.engine.start(fields)
             expected = self._agreement.expected(agreed, found, self._corners)
             for field, pairs in zip(fields, expected, strict=True):
                 field._expect_halo(pairs)
@@ -372,4 +389,4 @@ def _offer(
     if engine == "ghex" and reason is not None:
         kind = ImportError if reason.startswith(_ghex.NOT_INSTALLED) else ValueError
         raise kind(f"engine='ghex' cannot serve: {reason}; engine=None takes mpi4py instead")
-    return _Offer(specs, engine, corners, reason)
+    return _Offer(specs, engine, corners, reason, any(f._halo_check >= 0 for f in fields))

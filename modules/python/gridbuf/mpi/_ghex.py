@@ -155,11 +155,11 @@ class GhexEngine:
             MPI.IN_PLACE, self._failure, MPI.MAX
         )
 
-    def start(self, fields: Sequence[Any]) -> Callable[[Sequence[Any]], None]:
-        """Packs and sends; the returned function waits. If a field is refused, all ranks raise."""
+    def start(self, fields: Callable[[], Sequence[Any]]) -> Callable[[Sequence[Any]], None]:
+        """Packs and sends; the returned function waits. If `fields` raises, all ranks raise."""
         error = None
         try:
-            described = self._described(fields)
+            described = self._described(fields())
         except BaseException as caught:
             error, described = caught, self._scratch()
         self._failure[0] = 0 if error is None else self._grid.rank + 1

@@ -88,13 +88,14 @@ class PackedEngine:
         self._statuses = [MPI.Status() for _ in self._receives]
         self._requests = [m.request for m in self._receives], [m.request for m in self._sends]
 
-    def start(self, fields: Sequence[Any]) -> Callable[[Sequence[Any]], None]:
-        """Packs and sends; the returned function waits and unpacks. If packing fails, the neighbours raise, too."""
+    def start(self, fields: Callable[[], Sequence[Any]]) -> Callable[[Sequence[Any]], None]:
+        """Packs and sends; the returned function waits and unpacks. If `fields` raises, the neighbours raise, too."""
         receives, sends = self._requests
         self._start_all(receives)
         started = 0
         try:
-            arrays = [field._own_memory() for field in fields]
+            given = fields()
+            arrays = [field._own_memory() for field in given]
             for message in self._sends:
                 for field, box, view in message.boxes:
                     _core.copyto(view, arrays[field][box])

@@ -181,6 +181,20 @@ def test_two_exchanges_may_be_under_way(engine) -> None:
         np.testing.assert_array_equal(field.to_numpy(), with_halos(grid, whole, "IJK", IJK_HALO))
 
 
+@on_ranks(4)
+def test_ranks_may_start_exchanges_in_different_orders_with_mpi4py() -> None:
+    """Messages carry the number of their exchange."""
+    grid = gridbuf.mpi.Decomposition({"I": 10, "J": 9}, periodic="IJ")
+    wholes = [whole_field((10, 9, 3), "float64", seed) for seed in range(3)]
+    fields = [part_of(grid, whole, "IJK", IJK_HALO) for whole in wholes]
+    made = [gridbuf.mpi.HaloExchange(grid, field, engine="mpi4py") for field in fields]
+    order = [(n + grid.rank) % 3 for n in range(3)]
+    for pending in [made[n].start(fields[n]) for n in order]:
+        pending.wait()
+    for whole, field in zip(wholes, fields, strict=True):
+        np.testing.assert_array_equal(field.to_numpy(), with_halos(grid, whole, "IJK", IJK_HALO))
+
+
 @on_ranks(4, engine=ENGINES)
 def test_what_is_under_way_outlives_those_who_forget_it(engine) -> None:
     """MPI writes to its memory until it has come; then others may be closed, and are refused afterwards."""

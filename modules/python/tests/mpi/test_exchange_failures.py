@@ -151,11 +151,34 @@ def test_a_rank_that_fails_at_an_exchange_leaves_no_rank_waiting(engine) -> None
         np.testing.assert_array_equal(field.to_numpy(), with_halos(grid, whole, "IJK", HALO))
 
 
+@on_ranks(4)
+def test_only_neighbours_of_a_rank_that_fails_learn_of_it_with_mpi4py() -> None:
+    """The others get what they asked for: no rank waits for one that it does not exchange with."""
+    grid = gridbuf.mpi.Decomposition({"I": 12})
+    whole = whole_field((12,), "f8")
+    field = part_of(grid, whole, "I", ((1, 1),))
+    exchange = gridbuf.mpi.HaloExchange(grid, field, engine="mpi4py")
+    before = field.to_numpy().copy()
+    if grid.rank == 0:
+        with pytest.raises(ValueError, match="called with 2"):
+            exchange(field, field)
+        np.testing.assert_array_equal(field.to_numpy(), before)
+    elif grid.rank == 1:
+        with pytest.raises(gridbuf.mpi.HaloExchangeError, match=r"rank \[0\] failed"):
+            exchange(field)
+        expected = with_halos(grid, whole, "I", ((1, 1),))
+        expected[0] = before[0]  # What rank 0 would have sent; rank 2 has sent its point.
+        np.testing.assert_array_equal(field.to_numpy(), expected)
+    else:
+        exchange(field)
+        np.testing.assert_array_equal(field.to_numpy(), with_halos(grid, whole, "I", ((1, 1),)))
+
+
 @on_ranks(4, engine=ENGINES)
 def test_all_ranks_learn_of_a_rank_that_refuses_its_fields(engine) -> None:
-    """Before anything is sent: no halo changes."""
+    """Of fields of a decomposition, before anything is sent: no halo changes."""
     grid = gridbuf.mpi.Decomposition({"I": 12})
-    field = part_of(grid, whole_field((12,), "f8"), "I", ((1, 1),))
+    field = grid.adopt(part_of(grid, whole_field((12,), "f8"), "I", ((1, 1),)))
     exchange = gridbuf.mpi.HaloExchange(grid, field, engine=engine)
     before = field.to_numpy().copy()
     if grid.rank == 0:

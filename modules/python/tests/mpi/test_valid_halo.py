@@ -327,6 +327,34 @@ def test_writes_that_gridbuf_cannot_see_are_sent() -> None:
 
 
 @on_ranks(4)
+def test_fields_of_no_decomposition_are_sent_whole() -> None:
+    """The ranks do not agree on anything, so that nothing may be left out, and no depth be asked for."""
+    grid = gridbuf.mpi.Decomposition({"I": 16}, periodic="I")
+    field = gridbuf.storage.zeros((8,), dims="I", halo=((2, 2),))
+    exchange = gridbuf.mpi.HaloExchange(grid, field, engine="mpi4py")
+    for step in range(2):
+        exchange(field)
+        assert exchange.traffic == (2 + 2 * step, (2 + 2 * step) * 2 * 8)
+        assert field.valid_halo == ((2, 2),)
+    if grid.rank == 0:
+        with pytest.raises(
+            ValueError,
+            match=r"depth is 1, but must be left out .* pass the fields to Decomposition.adopt",
+        ):
+            exchange(field, depth=1)
+    elif grid.rank in (1, 3):  # its neighbours
+        with pytest.raises(gridbuf.mpi.HaloExchangeError):
+            exchange(field)
+    else:
+        exchange(field)
+    grid.exchange(field)  # that of such fields
+    grid.adopt(field)
+    field[...] = 1.0
+    grid.exchange(field, depth=1)
+    assert field.valid_halo == ((1, 1),) and grid.traffic == (4, 2 * 2 * 8 + 2 * 8)
+
+
+@on_ranks(4)
 def test_a_halo_without_its_corners_is_not_valid() -> None:
     grid = gridbuf.mpi.Decomposition({"I": 8, "J": 8}, periodic="IJ")
     field = grid.zeros((8, 8), dims="IJ", halo=(1, 1))
