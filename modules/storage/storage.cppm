@@ -223,9 +223,9 @@ class Storage {
   /// Says that so many are valid. Errors: kValue if it is more than the halo, or if this is a view
   /// of a part; kMemory.
   absl::Status mark_halo_valid(const Halo& depth) const;
-  /// An exchange begins: if it ended now, so many points would be valid, and until then no more are.
-  /// Writes lessen that, too.
-  /// It and `halo_arrives` have no effect on a view of a part. Errors as above.
+  /// An exchange begins: if it ended now, so many points would be valid, and until then no more
+  /// are. Writes lessen that, too. It and `halo_arrives` have no effect on a view of a part. Errors
+  /// as above.
   absl::Status expect_halo(const Halo& depth) const;
   /// What is left of it before the halo is written, and then for `halo_arrives`.
   Halo expected_halo() const;
