@@ -182,8 +182,10 @@ absl::StatusOr<HaloDepth*> Storage::made_depth() const {
   }
   HaloDepth* found = base_->depth;
   if (found == nullptr) {
-    HaloDepth* const made = new (std::nothrow) HaloDepth(shape(), halo());
-    if (made == nullptr) {
+    HaloDepth* made = nullptr;
+    try {
+      made = new HaloDepth(shape(), halo());
+    } catch (const std::bad_alloc&) {
       return make_error(ErrorClass::kMemory, "no memory for the depth of a halo; free some arrays");
     }
     if (base_->depth.compare_exchange_strong(found, made)) return made;

@@ -7,11 +7,13 @@ module;
 #include <algorithm>
 #include <climits>
 #include <cstdint>
+#include <exception>
 #include <limits>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 #include <vector>
@@ -391,9 +393,8 @@ const std::string& own_folder() {
   return folder;
 }
 
-/// An index into `stale_places`: called with or without the GIL.
-int note_stale_place() {
-  const py::gil_scoped_acquire gil;
+/// An index into `stale_places`. May throw.
+int stale_place_now() {
   StalePlaces& places = stale_places();
   const std::string& folder = own_folder();
   const PythonLock lock(places.mutex);
@@ -403,8 +404,11 @@ int note_stale_place() {
     py::object code = steal(reinterpret_cast<PyObject*>(PyFrame_GetCode(current)));
     const auto [own, is_unseen] = places.is_own.try_emplace(code.ptr(), false);
     if (is_unseen) {
-      own->second = py::cast<std::string>(code.attr("co_filename")).starts_with(folder);
       places.all.push_back({code});  // keeps the code, so that its address stays its own
+      const py::object file = code.attr("co_filename");
+      const char* const text = PyUnicode_AsUTF8(file.ptr());  // null for names that are no UTF-8
+      own->second = text != nullptr && std::string_view(text).starts_with(folder);
+      if (text == nullptr) PyErr_Clear();
     }
     if (!own->second) {
       const auto [known, is_new] = places.numbers.try_emplace({code.ptr(), place_in(current)},
@@ -418,14 +422,29 @@ int note_stale_place() {
   return 0;
 }
 
+/// The same; 0 if it cannot be found out. Called with or without the GIL, also where an exception
+/// is set.
+int note_stale_place() noexcept {
+  const py::gil_scoped_acquire gil;
+  const py::error_scope kept;
+  try {
+    return stale_place_now();
+  } catch (const py::error_already_set&) {
+  } catch (const std::exception&) {
+  } catch (const PythonError&) {
+    PyErr_Clear();
+  }
+  return 0;
+}
+
 py::object stale_place(const StorageObject& object) {
   StalePlaces& places = stale_places();
   std::unique_lock lock(places.mutex);
   const StalePlace place = places.all[object.storage().stale_place()];
   lock.unlock();
   if (!place.code) return make_text("");
-  const auto file = py::cast<std::string>(place.code.attr("co_filename"));
-  return make_text(file + ":" + std::to_string(line_of(place)));
+  const py::object file = place.code.attr("co_filename");
+  return steal(PyUnicode_FromFormat("%U:%d", file.ptr(), line_of(place)));
 }
 
 void add_properties(Attributes& type) {

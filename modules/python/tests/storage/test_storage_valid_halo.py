@@ -371,3 +371,19 @@ def test_a_stencils_write_is_named_by_the_line_that_calls_it() -> None:
         add(field, halo_check="warn")
     assert {Path(one.filename).name for one in warned} == {Path(__file__).name}
     assert "halo_check" in str(inspect.signature(add))
+
+
+def test_a_place_that_is_no_utf8_or_has_no_code_is_no_failure() -> None:
+    for file, shown in (("\udcff.py", "\udcff.py:2"), ("a\nb.py", "a\nb.py:2"), ("", ":2")):
+        field = made()
+        exec(compile("\nfield[...] = 1.0", file, "exec"), {"field": field})
+        assert field._stale_place == shown
+
+    @gridbuf.stencil(writes="out", extents={"out": 1})
+    def fails(out: gridbuf.Field[np.float64, gridbuf.IJ]) -> None:
+        raise KeyError("its own")
+
+    field = made()
+    with pytest.raises(KeyError, match="its own"):  # the write ends while this is raised
+        fails(field)
+    assert field.valid_halo == ((0, 0), (0, 0))
