@@ -249,6 +249,14 @@ void Storage::mark_halo_stale() const noexcept {
 }
 
 absl::Status Storage::close_halo(const std::vector<HaloEnd>& closed, int check) const {
+  for (const HaloEnd& place : closed) {
+    if (place.axis >= 0 && place.axis < ndim() && (place.end == 0 || place.end == 1)) continue;
+    return make_error(
+        ErrorClass::kValue,
+        {"an end of a halo",
+         "(" + std::to_string(place.axis) + ", " + std::to_string(place.end) + ")",
+         "a dimension below " + std::to_string(ndim()) + ", and 0 or 1", "count from 0"});
+  }
   GRIDBUF_ASSIGN_OR_RETURN(HaloDepth* const state, made_depth());
   state->close(closed);
   state->check = check;

@@ -70,13 +70,15 @@ bool stretches(Dim dim, std::int64_t extent) { return dim.is_stretchable() && ex
 // Leaves the points of `all` that the dimension has, too; without any, it begins at 0 as GT4Py's.
 void keep_common(Dim dim, std::int64_t extent, Dim& all, std::int64_t& all_extent) {
   const std::int64_t first = std::max(dim.start(), all.start());
-  const std::int64_t end = std::min(dim.start() + extent, all.start() + all_extent);
-  all = all.starting_at(first < end ? first : 0);
-  all_extent = std::max<std::int64_t>(end - first, 0);
+  const std::int64_t points =
+      std::min(extent - (first - dim.start()), all_extent - (first - all.start()));
+  all = all.starting_at(points > 0 ? first : 0);
+  all_extent = std::max<std::int64_t>(points, 0);
 }
 
 std::string range_of(Dim dim, std::int64_t extent) {
-  return absl::StrCat(dim.start(), ":", dim.start() + extent);
+  const std::optional<std::int64_t> end = checked::add(dim.start(), extent);
+  return absl::StrCat(dim.start(), ":", end ? absl::StrCat(*end) : "");
 }
 
 // The points of `dim` that `target` has.

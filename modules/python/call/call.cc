@@ -95,6 +95,8 @@ void add_field(StencilRules& stencil, const std::string& name, py::handle dims, 
   if (!reach.is_none()) {
     const Extents unbounded(rule.dims.size(), std::numeric_limits<std::int64_t>::max());
     rule.reach = to_halo(reach.ptr(), rule.dims, unbounded);
+  } else if (is_read) {
+    rule.reach = no_halo(rule.dims.size());
   }
   stencil.rules.push_back(std::move(rule));
   stencil.fields.push_back(std::move(field));
@@ -297,6 +299,7 @@ class BoundStencil {
   /// exchange what is missing, all of them do at every such call: they do not miss the same points.
   void check_halos() {
     stale.clear();
+    if (call_.fields.empty()) return;  // not bound yet
     each([&](std::size_t i) {
       PassedField& field = passed_[i];
       field.halo_before = {};

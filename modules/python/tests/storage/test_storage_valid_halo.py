@@ -387,3 +387,35 @@ def test_a_place_that_is_no_utf8_or_has_no_code_is_no_failure() -> None:
     with pytest.raises(KeyError, match="its own"):  # the write ends while this is raised
         fails(field)
     assert field.valid_halo == ((0, 0), (0, 0))
+
+
+def test_wrong_ends_and_calls_that_are_not_bound_are_errors() -> None:
+    field = made()
+    for place in ((2, 0), (-1, 0), (0, 2), (0, -1), (99, 99)):
+        with pytest.raises(ValueError, match="an end of a halo is"):
+            field._close_halo([place], 2)
+    assert field.valid_halo == ((1, 1), (1, 1))
+    rules = gridbuf._core._make_rules(
+        name="s", on_device=False, writes_are_declared=True, allow_alias=False, knows_reach=True
+    )
+    memory = {"layout": None, "alignment_size": 1, "preferred_layout": None}
+    rules.add_field(
+        name="a",
+        dims="IJ",
+        dtype="f8",
+        data_shape=(),
+        **memory,
+        preferred_alignment_size=1,
+        reach=None,
+        is_read=True,
+        is_written=True,
+        is_optional=False,
+    )
+    assert rules.bind([field], None, None, None).stale == []
+
+    class Foreign:
+        __array_interface__ = np.zeros((6, 6)).__array_interface__
+
+    unbound = rules.bind([Foreign()], None, None, None)
+    unbound.check_halos()
+    assert unbound.is_foreign and unbound.stale == []
