@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import random
+import warnings
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -189,16 +190,33 @@ def programs(count: int) -> Iterator[tuple[str, list[Step], random.Random]]:
         yield draw.choice(["", "I", "IJ"]), right_program(draw), draw
 
 
-@on_ranks(4)
-def test_no_right_program_is_refused_and_all_modes_give_what_one_rank_gives() -> None:
+def check_right_programs(count: int, *modes: str) -> None:
     made = {periodic: grids(periodic) for periodic in ("", "I", "IJ")}
-    for periodic, program, _ in programs(300):
+    for periodic, program, _ in programs(count):
         grid, alone = made[periodic]
         expected = truth(grid, alone, program)
-        for mode in ("raise", "off"):
-            got = gathered(grid, run(grid, program, halo_check=mode))
+        for mode in modes:
+            with warnings.catch_warnings():
+                warnings.simplefilter("error", gridbuf.StaleHaloWarning)
+                got = gathered(grid, run(grid, program, halo_check=mode))
             for want, have in zip(expected, got, strict=True):
                 np.testing.assert_array_equal(want.domain_view.to_numpy(), have)
+
+
+@on_ranks(4)
+def test_no_right_program_is_refused_and_all_modes_give_what_one_rank_gives() -> None:
+    check_right_programs(300, "raise", "off")
+    check_right_programs(60, "warn", "exchange")
+
+
+@on_ranks(1)
+def test_all_modes_on_one_rank() -> None:
+    check_right_programs(60, "raise", "off", "warn", "exchange")
+
+
+@on_ranks(6)
+def test_all_modes_on_six_ranks() -> None:
+    check_right_programs(20, "raise", "off", "warn", "exchange")
 
 
 @on_ranks(6)
