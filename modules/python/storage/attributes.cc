@@ -406,7 +406,7 @@ int stale_place_now() {
     if (is_unseen) {
       places.all.push_back({code});  // keeps the code, so that its address stays its own
       const py::object file = code.attr("co_filename");
-      const char* const text = PyUnicode_AsUTF8(file.ptr());  // null for names that are no UTF-8
+      const char* const text = PyUnicode_AsUTF8(file.ptr());  // null for other encodings
       own->second = text != nullptr && std::string_view(text).starts_with(folder);
       if (text == nullptr) PyErr_Clear();
     }
