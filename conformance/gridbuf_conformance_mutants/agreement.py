@@ -10,6 +10,7 @@ import threading
 from gridbuf_conformance.plan import Plan
 
 from .capsules import Export
+from .memory import Block, HeapBlock
 from .mutant import Mutant, faulty
 from .reference import (
     FORMAT,
@@ -193,6 +194,33 @@ class ViewsOutliveTheMemory(Array):
         if not copied:
             export.owner = None
         return export
+
+
+class ViewsOutliveTheHeap(Mutant):
+    """The same with memory of the heap, which stays mapped and goes to the next array."""
+
+    breaks = frozenset({"XA-11"})
+    array_type = ViewsOutliveTheMemory.array_type
+
+    def block(self, length_bytes: int) -> HeapBlock:
+        return HeapBlock(length_bytes)
+
+
+class NextArrayHasTheSameMemory(Mutant):
+    """Read-only arrays of one size share a block, which the next of them overwrites."""
+
+    breaks = frozenset({"XA-11"})
+
+    def __init__(self) -> None:
+        self.blocks: dict[int, Block] = {}
+
+    def allocate(self, plan: Plan) -> Memory:
+        array = super().allocate(plan)
+        if plan.readonly:
+            array.block = self.blocks.setdefault(plan.nbytes, array.block)
+            array.block.allow(writable=True)
+            array.address = array.block.low
+        return array
 
 
 @faulty("PB-19", "XA-02", "XA-03")

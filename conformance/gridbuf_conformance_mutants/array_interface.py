@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections import UserDict
 
 from gridbuf_conformance.plan import Plan
 
 from .elements import ELEMENTS
-from .memory import Block
+from .memory import Block, HeapBlock
 from .mutant import faulty
 from .reference import Exports, ExportsArrayInterface, ExportsBuffer, Memory
 from .table import rows
@@ -255,6 +256,20 @@ class DictOwnsTheMemory(Base):
     def array_interface(self) -> dict:
         copy = self.duplicate()
         return {**ExportsArrayInterface.array_interface(copy), "owner": copy.block}
+
+
+@faulty("AI-28")
+class DictOwnsTheHeap(Base):
+    """Each access reports a copy in the heap, which is freed as soon as its dict is dropped; this
+    affects arrays of up to one axis."""
+
+    def array_interface(self) -> dict:
+        copy, entries = self.copied(), super().array_interface()
+        if self.ndim > 1 or self.is_untouched:
+            return entries
+        block = HeapBlock(self.total_bytes)
+        ctypes.memmove(block.low, copy.address, self.total_bytes)
+        return {**entries, "data": (block.low, self.readonly), "strides": None, "owner": block}
 
 
 @faulty("AI-30")

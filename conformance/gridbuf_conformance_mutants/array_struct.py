@@ -6,6 +6,7 @@ from gridbuf_conformance.interfaces.array_struct.struct import ArrayStruct
 from gridbuf_conformance.plan import Plan
 
 from . import capsules
+from .memory import HeapBlock
 from .mutant import Mutant, faulty
 from .reference import Exports, ExportsArrayInterface, ExportsArrayStruct, Memory
 from .table import assigned, rows
@@ -137,6 +138,16 @@ class CapsuleOutlivesTheMemory(Memory):
     @property
     def __array_struct__(self) -> object:
         return capsules.array_struct_capsule(self.array_struct(), None)
+
+
+class CapsuleOutlivesTheHeap(Mutant):
+    """The same with memory of the heap, which stays mapped and goes to the next array."""
+
+    breaks = frozenset({"AS-07"})
+    array_type = CapsuleOutlivesTheMemory.array_type
+
+    def block(self, length_bytes: int) -> HeapBlock:
+        return HeapBlock(length_bytes)
 
 
 @faulty("AS-08")

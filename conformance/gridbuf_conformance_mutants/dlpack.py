@@ -5,7 +5,7 @@ another interface.
 """
 
 from __future__ import annotations
-from gridbuf_conformance.interfaces.dlpack_structs.structs import Tensor
+from gridbuf_conformance.interfaces.dlpack_structs.structs import Managed, Tensor
 
 import ctypes
 import functools
@@ -372,6 +372,45 @@ class DeleterNeedsTheLock(_Capsule):
         if self.element.kind != "c":
             return export.capsule()
         return export.capsule(deleter=ctypes.PyDLL(None).PyErr_Clear)
+
+
+@faulty("DL-20")
+class DeleterReleasesWithoutTheLock(_Capsule):
+    """The deleter of versioned tensors drops the reference to the array without taking the lock.
+
+    `PyBuffer_Release` releases the second word of its argument, which is `manager_ctx`.
+    """
+
+    def capsule_of(self, export: Export) -> object:
+        if isinstance(export.managed, Managed):
+            return export.capsule()
+        exports = vars(self).setdefault("exports", [])
+        for deleted in [one for one in exports if not one.managed.manager_ctx]:
+            exports.remove(deleted)
+            capsules.delete(deleted.address)
+        exports.append(export)
+        capsule = export.capsule(deleter=_api.PyBuffer_Release)
+        export.owner, export.managed.manager_ctx = None, id(self)
+        _api.Py_IncRef(ctypes.py_object(self))
+        return capsule
+
+
+_api = ctypes.PyDLL(None)
+
+
+@faulty("XA-11")
+class ExportsShareTheirMemory(Base):
+    """Capsules of read-only arrays lead to one place, into which each export copies the array."""
+
+    scratch = Block(4096)
+
+    def export(self, versioned: bool, *, copied: bool) -> Export:
+        if self.ndim != 1 or not self.readonly or copied:
+            return super().export(versioned, copied=copied)
+        copy = self.copied()
+        ctypes.memmove(self.scratch.low, copy.address, self.total_bytes)
+        copy.address, copy.readonly = self.scratch.low, True
+        return Base.export(copy, versioned, copied=copied)
 
 
 @capsules.destructor_callback

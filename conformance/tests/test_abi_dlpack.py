@@ -83,7 +83,8 @@ def test_deleter_on_a_foreign_thread_frees(array) -> None:
     exported = Exported(array.__dlpack__(**NEW), MEMORY)
     exported.mark_used()
     counter = exported.count_deletions()
-    assert exported.delete_on_foreign_thread()
+    held, then = exported.delete_on_foreign_thread(array) or (0, 1)
+    assert held == then
     assert counter.calls == 1
     assert sys.getrefcount(array) == before
 

@@ -231,7 +231,7 @@ SPOILED: dict[str, tuple[str, Any]] = {
         [("root.ai.fields.mask", FOREIGN), ("root.ai.mask_interface", {"fields": {}})],
     ),
     "AI-27": ("matrix", fields(version="3")),
-    "AI-28": ("matrix", [("life.dict_mapped", False)]),
+    "AI-28": ("matrix", [("life.dict_drop", lost("AI"))]),
     "AI-30": ("int64", [("life.resizes", {"resize": {"AI": MOVED}})]),
     "AI-33": (
         "matrix",

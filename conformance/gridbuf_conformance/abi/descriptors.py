@@ -189,6 +189,20 @@ def _unravelled(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(reversed(index))
 
 
+def first_difference(expected: str, actual: str, array: Descriptor) -> tuple[str, str]:
+    """The first sampled element that differs in two contents in hexadecimal, as both have it."""
+    width = 2 * array.itemsize
+    element = array.element or Element("raw", array.itemsize, "|")
+    for number, index in zip(range(len(expected) // width), sample_indices(array.shape)):
+        part = slice(number * width, (number + 1) * width)
+        if expected[part] != actual[part]:
+            wanted, given = (
+                element.shown(bytes.fromhex(text[part])) for text in (expected, actual)
+            )
+            return f"{wanted} at element {list(index)}", given
+    return f"{len(expected) // width} sampled elements", f"{len(actual) // width}"
+
+
 def entries_of(value: Entries, ndim: int, rule: str) -> tuple[int, ...]:
     """The entries of a C array of extents or strides; raises `Rejected` if they cannot be read."""
     if ndim == 0:

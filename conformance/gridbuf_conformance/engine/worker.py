@@ -181,6 +181,7 @@ def _produce_and_observe(
         plan,
         groups=frozenset(request["groups"]),
         again=_again(producer, plan),
+        other=_again(producer, plan.with_other_content()),
         devices=devices,
         **ways,
     )

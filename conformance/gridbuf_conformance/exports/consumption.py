@@ -13,7 +13,7 @@ from itertools import product
 from math import prod
 
 from ..abi import elements
-from ..abi.descriptors import Descriptor, sample_indices
+from ..abi.descriptors import Descriptor, first_difference, sample_indices
 from ..interfaces.descriptors import descriptors_of
 from ..abi.elements import Element
 from ..info import ArrayInfo, ConsumptionInfo, ErrorInfo, ExportInfo
@@ -157,7 +157,7 @@ class Consumption:
         if export.variant.is_retyped and not self._lies_in_block(array):
             return None  # a copy of a record need not copy its padding
         if walked is not None and walked != expected:
-            return _first_difference(expected, walked, array)
+            return first_difference(expected, walked, array)
         return None
 
     def _leads_nowhere(self, array: Descriptor) -> bool:
@@ -201,7 +201,7 @@ class Consumption:
             given.append("".join(content[n * size : (n + 1) * size].hex() for n in numbers))
         if walked is None or array.ndim > 1 or walked in given:
             return None
-        return _first_difference(given[0], walked, array)
+        return first_difference(given[0], walked, array)
 
     @property
     def can_be_read(self) -> bool:
@@ -243,17 +243,3 @@ def _is_turned(asked: Element, given: Element | None) -> bool:
     """Whether numbers of the other byte order were turned into native ones: a copy, and right."""
     native = replace(asked, order=elements.NATIVE_ORDER)
     return asked.is_swapped and given == native
-
-
-def _first_difference(expected: str, actual: str, array: Descriptor) -> tuple[str, str]:
-    """The first sampled element that differs."""
-    width = 2 * array.itemsize
-    element = array.element or Element("raw", array.itemsize, "|")
-    for number, index in zip(range(len(expected) // width), sample_indices(array.shape)):
-        part = slice(number * width, (number + 1) * width)
-        if expected[part] != actual[part]:
-            wanted, given = (
-                element.shown(bytes.fromhex(text[part])) for text in (expected, actual)
-            )
-            return f"{wanted} at element {list(index)}", given
-    return f"{len(expected) // width} sampled elements", f"{len(actual) // width}"

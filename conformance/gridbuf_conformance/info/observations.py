@@ -53,7 +53,8 @@ class CapsuleLifeInfo:
     """Counted calls of deleters, and what repetition leaves behind; None where it was not tried.
 
     `again` says what a later call of `__dlpack__` returned in place of a new capsule; nothing else
-    is known then.
+    is known then. `foreign_thread`: the references to the object before and after a deleter ran on
+    another thread that could not have the GIL; empty where it could.
     """
 
     again: str = ""
@@ -65,16 +66,22 @@ class CapsuleLifeInfo:
     name_after: str | None = None
     unconsumed_growth: GrowthInfo = field(default_factory=GrowthInfo)
     consumed_growth: GrowthInfo | None = None
-    foreign_thread: bool = False
+    foreign_thread: list[int] | None = None
     references: list[int] = field(default_factory=lambda: [0, 0])
 
 
 @dataclass
 class LossInfo:
-    """A survivor whose memory was gone, and the drop that preceded."""
+    """A survivor whose memory was gone, or given to others, and the drop that preceded.
+
+    `dropped` is empty where nothing was dropped and another array was made. `before` and `after`
+    are the bytes of the sampled elements, in hexadecimal; both are empty for unmapped memory.
+    """
 
     dropped: str
     survivor: str
+    before: str = ""
+    after: str = ""
 
 
 @dataclass
@@ -100,7 +107,7 @@ class ResizeInfo:
 class LifeInfo:
     """Which objects keep memory alive and which free it; None where it was not tried."""
 
-    dict_mapped: bool | None = None
+    dict_drop: DropInfo | None = None
     cai_references: list[int] | None = None
     buffer: BufferLifeInfo | None = None
     capsule: CapsuleLifeInfo | None = None

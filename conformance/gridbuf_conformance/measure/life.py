@@ -1,8 +1,11 @@
 """Info on lifetime: which objects keep memory alive, which free it, which memory moves or leaks.
 
-The content of freed memory proves nothing, so this module does not use it. It uses the
-map of the process (is the exported memory still mapped?), counted calls of deleters, reference
-counts, and the allocator's own count of live bytes over many repetitions.
+It uses the map of the process (is the exported memory still mapped?), counted calls of deleters,
+reference counts, and the allocator's own count of live bytes over many repetitions.
+
+Freed memory can stay mapped and keep its content. So after each drop, memory of the same size is
+allocated and written: by both allocators of the process, and by the producer, which makes the same
+array with another content. Held memory keeps its content.
 """
 
 from __future__ import annotations
@@ -45,17 +48,28 @@ from .interface import interface_info
 from .resizing import resize_info
 
 _LEAK_ITERATIONS = 24
+_OVERWRITTEN_LIMIT_BYTES = 2**20
+_HEADERS_BYTES = range(0, 80, 16)
+"""What an owner has before its elements in the same allocation."""
+_BLOCKS = 12
+_OVERWRITING = 0xA5
 _IMMORTAL: list[Counter] = []
 """Counting deleters that a leaked capsule still points to: they must never be freed."""
 
 
 def life_info(
-    obj: Any, held: Held, memory: Memory, again: Callable[[], Any] | None, plan: Plan | None
+    obj: Any,
+    held: Held,
+    memory: Memory,
+    again: Callable[[], Any] | None,
+    other: Callable[[], Any] | None,
+    plan: Plan | None,
 ) -> LifeInfo:
-    """All lifetime info on an object; without `again` only what cannot harm it."""
+    """All lifetime info on an object; without `again` only what cannot harm it. `other` makes the
+    same array as `again` with another content."""
     info = LifeInfo()
     if "AI" in held.found:
-        info.dict_mapped = _is_mapped_without_dict(obj, memory)
+        info.dict_drop = _drop_dict(obj, memory)
     for hook in hooks("add_life"):
         hook(info, held, obj)
     if "PB" in held.found:
@@ -64,25 +78,73 @@ def life_info(
     if exporter is not None:
         info.capsule = _capsule_info(obj, exporter, memory, risky=plan is not None)
     if again is not None and held.found:
-        info.drops = _drop_orders(again, memory)
+        info.drops = _drop_orders(again, other, memory)
         if plan is not None and plan.ndim <= 1 and not plan.views:
             info.resizes = resize_info(again, memory)
     return info
 
 
-def _is_mapped_without_dict(obj: Any, memory: Memory) -> bool | None:
-    """Is the memory that a dict named still mapped when the dict is gone and the object is not?"""
+def _drop_dict(obj: Any, memory: Memory) -> DropInfo | None:
+    """Is the memory that a dict named still there when the dict is gone and the object is not?"""
     info, dictionary = interface_info(obj, memory)
     try:
-        span = of_array_interface(info, None).span
+        array = of_array_interface(info, None)
     except Rejected:
         return None
-    if span is None or not memory.readable(*span):
+    if array.span is None or not memory.readable(*array.span):
         return None
+    before = _content(array, memory)
     enter(Stage.LIFE, "drop=dict")
     del dictionary
+    _overwrite(array.nbytes)
     memory.map.refresh()
-    return memory.readable(*span)
+    loss = _loss("dict", "AI", array, before, memory)
+    return DropInfo(["dict"], [] if loss is None else [loss])
+
+
+def _loss(
+    dropped: str, survivor: str, array: Descriptor, before: str, memory: Memory
+) -> LossInfo | None:
+    """Whether memory that is held is unmapped, or has other content than before."""
+    if array.span is None or not array.space_in(memory).readable(*array.span):
+        return LossInfo(dropped, survivor)
+    after = _content(array, memory)
+    return None if after == before else LossInfo(dropped, survivor, before, after)
+
+
+def _content(array: Descriptor, memory: Memory) -> str:
+    """The bytes of the sampled elements in hexadecimal; empty where they must not be read."""
+    if array.is_indirect:
+        return ""
+    space = array.space_in(memory)
+    raw = space.elements(array.address, array.hull, array.sample_offsets(), array.itemsize)
+    return (raw or b"").hex()
+
+
+def _overwrite(nbytes: int) -> None:
+    """Allocates and writes memory that an owner of so many bytes may have freed.
+
+    The allocators are Python's and the C library's, which give back the blocks freed last.
+    """
+    if not 0 < nbytes <= _OVERWRITTEN_LIMIT_BYTES:
+        return
+    blocks: list[Any] = []
+    addresses = []
+    for size in (nbytes + header for header in _HEADERS_BYTES):
+        for _ in range(min(_BLOCKS, 1 + _OVERWRITTEN_LIMIT_BYTES // size)):
+            blocks.append(bytearray([_OVERWRITING]) * size)
+            if _malloc is not None and _free is not None:
+                addresses.append(address := _malloc(size))
+                if address:
+                    ctypes.memset(address, _OVERWRITING, size)
+    for address in addresses:
+        _free(address)
+
+
+_malloc, _free = c_function("malloc"), c_function("free")
+if _malloc is not None and _free is not None:
+    _malloc.restype, _malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
+    _free.restype, _free.argtypes = None, [ctypes.c_void_p]
 
 
 # -- buffer protocol -----------------------------------------------------------------------------
@@ -173,7 +235,7 @@ def _followed(
             exported = export_once()
             exported.mark_used()
             enter(Stage.DL, "foreign-thread")
-            info.foreign_thread = exported.delete_on_foreign_thread()
+            info.foreign_thread = exported.delete_on_foreign_thread(obj)
     info.references = _references_around(obj, export_once)
     return info
 
@@ -299,8 +361,10 @@ def _gained(
 # -- drop orders ---------------------------------------------------------------------------------
 
 
-def _drop_orders(again: Callable[[], Any], memory: Memory) -> list[DropInfo]:
-    """For fresh objects, each holder dropped first once: which of the others' memory stays mapped.
+def _drop_orders(
+    again: Callable[[], Any], other: Callable[[], Any] | None, memory: Memory
+) -> list[DropInfo]:
+    """For fresh objects, each holder dropped first once: which of the others' memory is left.
 
     A holder is the object itself, an open buffer ("PB"), a DLPack capsule ("DL") or an array struct
     ("AS"). The array interface's dict is none: it names no owner, and its consumers keep the
@@ -316,7 +380,7 @@ def _drop_orders(again: Callable[[], Any], memory: Memory) -> list[DropInfo]:
         holders = _Holders(fresh, memory)
         del fresh
         order = holders.order(first)
-        results.append(holders.drop_all(order))
+        results.append(holders.drop_all(order, other, apart=first == 0))
         first += 1
         if first >= len(order):
             return results
@@ -332,7 +396,7 @@ class _Holders:
     def __init__(self, obj: Any, memory: Memory) -> None:
         self._memory = memory
         self._held: dict[str, Any] = {"object": obj}
-        self._spans: dict[str, tuple[Any, tuple[int, int]]] = {}
+        self._arrays: dict[str, Descriptor] = {}
         self._reads: dict[str, tuple[Descriptor, Callable[[], Descriptor]]] = {}
         self._hold_buffer(obj)
         self._hold_capsule(obj)
@@ -343,34 +407,63 @@ class _Holders:
         names = list(self._held)
         return names[first:] + names[:first]
 
-    def drop_all(self, order: list[str]) -> DropInfo:
-        """Drops one after another.
+    def drop_all(
+        self, order: list[str], other: Callable[[], Any] | None, *, apart: bool
+    ) -> DropInfo:
+        """Drops one after another; before that, with `apart`, makes another array and its exports.
 
-        `lost` lists each survivor whose memory was no longer mapped, and after what; `changed`
-        names the survivors whose own description (shape, strides, address) had become another one.
+        `lost` lists each survivor whose memory was no longer mapped, or had other content, and
+        after what; `changed` names the survivors whose own description (shape, strides, address)
+        had become another one.
         """
+        self._memory.devices.settle()
+        before = {name: _content(array, self._memory) for name, array in self._arrays.items()}
+        others: list[Any] = []  # kept, so that each takes another block of free memory
         lost: list[LossInfo] = []
         changed: list[str] = []
+        if apart and other is not None:
+            others += self._reused(other)
+            others += [_Holders(made, self._memory) for made in others]
+            lost += self._losses("", order, before)
         for position, name in enumerate(order):
             enter(Stage.LIFE, f"drop={name}")
             self._drop(name)
-            survivors = [other for other in order[position + 1 :] if other != "object"]
+            survivors = [later for later in order[position + 1 :] if later != "object"]
             if survivors:
-                self._memory.map.refresh()
+                others += self._reused(other)
+                lost += self._losses(name, survivors, before)
             for survivor in survivors:
                 enter(Stage.LIFE, f"survivor={survivor}")
-                if not self._is_mapped(survivor):
-                    lost.append(LossInfo(name, survivor))
-                    del self._spans[survivor]
                 if survivor not in changed and self._has_changed(survivor):
                     changed.append(survivor)
         return DropInfo(order, lost, changed)
 
-    def _is_mapped(self, name: str) -> bool:
-        if name not in self._spans:
-            return True
-        space, span = self._spans[name]
-        return bool(space.readable(*span))
+    def _reused(self, other: Callable[[], Any] | None) -> list[Any]:
+        """Writes other content into memory that was freed; returns the array that now has it."""
+        sizes = {array.nbytes for array in self._arrays.values()}
+        if not sizes or max(sizes) > _OVERWRITTEN_LIMIT_BYTES:
+            return []
+        made = None
+        if other is not None:
+            enter(Stage.AGAIN, "produce")
+            made, _ = attempt(other)
+        enter(Stage.LIFE, "reuse")
+        for size in sizes:
+            _overwrite(size)
+        return [] if made is None or is_declined(made) else [made]
+
+    def _losses(self, dropped: str, survivors: list[str], before: dict[str, str]) -> list[LossInfo]:
+        """What the survivors lost, each once."""
+        self._memory.devices.settle()
+        self._memory.map.refresh()
+        found = []
+        for name in [name for name in survivors if name in self._arrays]:
+            enter(Stage.LIFE, f"survivor={name}")
+            loss = _loss(dropped, name, self._arrays[name], before[name], self._memory)
+            if loss is not None:
+                found.append(loss)
+                del self._arrays[name]
+        return found
 
     def _has_changed(self, name: str) -> bool:
         if name not in self._reads:
@@ -396,7 +489,7 @@ class _Holders:
         self._reads[name] = array, read
         space = array.space_in(self._memory)
         if array.span is not None and space.readable(*array.span):
-            self._spans[name] = space, array.span
+            self._arrays[name] = array
 
     def _hold_buffer(self, obj: Any) -> None:
         view = hold_buffer(obj)

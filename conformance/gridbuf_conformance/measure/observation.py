@@ -35,6 +35,7 @@ def observe(
     *,
     groups: frozenset[str],
     again: Callable[[], Any] | None = None,
+    other: Callable[[], Any] | None = None,
     apply_view: Callable[[Any, Any], Any] | None = None,
     devices: Devices | None = None,
     on_stream: Callable[[int], Any] | None = None,
@@ -45,11 +46,11 @@ def observe(
 
     `plan` is the request; None for a live object without a plan, which is never written to and
     never put at risk. `again` makes a second object from the same plan; without it nothing is said
-    about second products and drop orders. `apply_view` applies one view operation (default:
-    Python's own means). `devices` reaches device memory, `on_stream` makes the producer work on a
-    stream (`Producer.on_stream`). `has_memory` and `exports_move` are the producer's word on its
-    objects (`Producer`). `groups` are the rule groups that will be judged: what none of them needs
-    is not measured.
+    about second products and drop orders. `other` makes one with another content. `apply_view`
+    applies one view operation (default: Python's own means). `devices` reaches device memory,
+    `on_stream` makes the producer work on a stream (`Producer.on_stream`). `has_memory` and
+    `exports_move` are the producer's word on its objects (`Producer`). `groups` are the rule groups
+    that will be judged: what none of them needs is not measured.
     """
     memory = Memory(devices)
     info = Observation(type_name(obj), memory.map.known, live=plan is None)
@@ -68,7 +69,7 @@ def observe(
     if again is not None:
         info.second = _second(again, memory)
     if touch and not _is_large(subject):
-        info.life = life.life_info(obj, subject, memory, again, plan)
+        info.life = life.life_info(obj, subject, memory, again, other, plan)
         if THREADS in groups and plan is not None and plan.ndim <= 1 and not plan.views:
             info.race = race_info(lambda: light_info(obj, Memory())[0], again, memory)
         if again is not None and plan is not None and plan.ndim <= 2 and not plan.views:

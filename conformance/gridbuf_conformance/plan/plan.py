@@ -273,6 +273,10 @@ class Plan(Mapping[str, Any]):
         """The same request without view operations."""
         return self.replaced(views=()) if self.views else self
 
+    def with_other_content(self) -> Self:
+        """The same request with another fill, if it has content."""
+        return self if self.fill is None else self.replaced(fill=self.fill ^ 1)
+
     def replaced(self, **changes: Any) -> Self:
         """A plan with changed keys; raises the errors of the constructor."""
         return type(self)(**{**dict(self), **changes})

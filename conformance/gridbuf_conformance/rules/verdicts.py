@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..abi.descriptors import Descriptor
+from ..abi.descriptors import Descriptor, first_difference
+from ..info import LossInfo
 from ..outcomes import Outcome, Verdict
 
 
@@ -43,6 +44,14 @@ def unsupported(reason: str) -> Verdict:
 def untested(reason: str) -> Verdict:
     """This machine, or this way of running, cannot decide it."""
     return Verdict(Outcome.UNTESTED, note=reason)
+
+
+def loss_of(loss: LossInfo, array: Descriptor | None) -> str:
+    """What became of memory that was lost: unmapped, or what an element reads as."""
+    if not loss.after or array is None:
+        return "other content" if loss.after else "unmapped"
+    before, after = first_difference(loss.before, loss.after, array)
+    return f"{after} in place of {before}"
 
 
 def drawing_of(array: Descriptor, *marks: tuple[tuple[int, ...], str]) -> dict[str, Any]:

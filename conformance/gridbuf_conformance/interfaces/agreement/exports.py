@@ -101,10 +101,6 @@ def _in_columns(plan: Plan) -> Plan:
     return plan.replaced(layout=tuple(reversed(range(plan.ndim))))
 
 
-def _of_other_content(plan: Plan) -> Plan:
-    return plan.replaced(fill=(plan.fill or 0) ^ 1)
-
-
 def _elsewhere(name: str) -> Variant:
     about = f"{name} leads to other memory, where the same elements are in another order"
     more: dict[str, Any] = {"adapt": _rows, "apart": {name: _in_columns}, "is_robust": True}
@@ -129,7 +125,7 @@ _VARIANTS: tuple[Variant, ...] = (
         "DLPack alone leads to a device that there is none of, with other elements",
         adapt=plans.plain,
         is_robust=True,
-        apart={"dlpack": _of_other_content},
+        apart={"dlpack": Plan.with_other_content},
         tensor="dlpack:unknown-device",
     ),
 )

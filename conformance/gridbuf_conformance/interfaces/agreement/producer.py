@@ -17,7 +17,15 @@ from ...info import ArrayInfo, MappingInfo, RaceInfo
 from ...outcomes import Outcome, Verdict, graded
 from ...rules.registry import check
 from ...rules.subject import Subject, overlap
-from ...rules.verdicts import advise, drawing_of, fail, ok, unsupported, untested
+from ...rules.verdicts import (
+    advise,
+    drawing_of,
+    fail,
+    loss_of,
+    ok,
+    unsupported,
+    untested,
+)
 
 _STRICT = frozenset({"AI", "AS", "PB"})
 """The interfaces that must agree on form; no text requires it of DLPack and the CUDA interface."""
@@ -287,9 +295,11 @@ def any_drop_order_is_safe(s: Subject) -> Verdict:
         return unsupported("nothing is exported that could outlive the object")
     for drop in drops:
         for loss in drop.lost:
+            cause = f"{loss.dropped} was dropped" if loss.dropped else "another array was made"
             return fail(
-                f"memory of {loss.survivor} readable while it is held",
-                f"unmapped after {loss.dropped} was dropped (order: {', '.join(drop.order)})",
+                f"memory of {loss.survivor} that keeps its elements while it is held",
+                f"{loss_of(loss, s.arrays.get(loss.survivor))} after {cause} "
+                f"(order: {', '.join(drop.order)})",
             )
     return ok()
 

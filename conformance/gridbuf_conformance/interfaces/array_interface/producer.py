@@ -25,7 +25,7 @@ from .dicts import (
 )
 from ...rules.registry import check
 from ...rules.subject import Subject
-from ...rules.verdicts import drawing_of, fail, ok, unsupported, untested
+from ...rules.verdicts import drawing_of, fail, loss_of, ok, unsupported, untested
 
 
 @check("AI-01", needs="AI")
@@ -289,14 +289,15 @@ def version_is_an_int(s: Subject) -> Verdict:
 
 @check("AI-28", needs="AI", once=True)
 def memory_outlives_the_dict(s: Subject) -> Verdict:
-    mapped = s.life.dict_mapped
+    drop = s.life.dict_drop
     if not s.observation.map_known:
         return untested("this system does not report its memory map")
-    if mapped is None:
+    if drop is None:
         return unsupported("no elements, or memory that is not touched")
-    if mapped:
-        return ok()
-    return fail("memory that lives with the object", "unmapped as soon as the dict was dropped")
+    for loss in drop.lost:
+        lost = loss_of(loss, s.arrays.get("AI"))
+        return fail("memory that lives with the object", f"{lost} as soon as the dict was dropped")
+    return ok()
 
 
 @check("AI-30", needs="AI", once=True)

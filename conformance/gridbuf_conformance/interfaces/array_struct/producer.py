@@ -6,11 +6,11 @@ from .struct import FLAG_NAMES
 from ...abi.descriptors import Descriptor
 from ...abi.elements import TYPESTR_KINDS, agree
 from ..array_interface.typestr import BadTypestr, descr_bytes, legal_sizes
-from ...info import Entries, LossInfo
+from ...info import Entries
 from ...outcomes import Verdict
 from ...rules.registry import check
 from ...rules.subject import Subject
-from ...rules.verdicts import fail, ok, unsupported, untested
+from ...rules.verdicts import fail, loss_of, ok, unsupported, untested
 
 _KNOWN_FLAGS = sum(FLAG_NAMES)
 
@@ -136,11 +136,10 @@ def capsule_keeps_the_owner(s: Subject) -> Verdict:
     if not s.observation.map_known:
         return untested("this system does not report its memory map")
     orders = [drop for drop in drops if "AS" in drop.order]
-    for drop in orders:
-        if LossInfo("object", "AS") in drop.lost:
-            return fail(
-                "memory that the capsule keeps alive", "unmapped when the object was dropped"
-            )
+    for loss in (loss for drop in orders for loss in drop.lost):
+        if (loss.dropped, loss.survivor) == ("object", "AS"):
+            lost = loss_of(loss, s.arrays.get("AS"))
+            return fail("memory that the capsule keeps alive", f"{lost} after the object's end")
     return ok() if orders else unsupported("no array struct to hold")
 
 

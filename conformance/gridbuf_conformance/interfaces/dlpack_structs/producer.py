@@ -353,8 +353,14 @@ def deleter_takes_the_gil(s: Subject) -> Verdict:
         return untested(
             "only tried on a producer's objects: a wrong deleter takes the process down"
         )
-    if not info.foreign_thread:
+    if info.foreign_thread is None:
         return unsupported("no deleter to call")
+    before, after = info.foreign_thread or (0, 0)
+    if before != after:
+        return fail(
+            "a deleter that acquires the GIL before it uses a Python object",
+            f"its references changed by {after - before} while another thread held the GIL",
+        )
     return ok("the deleter ran on a thread that Python did not know")
 
 

@@ -9,7 +9,9 @@ done.
 from __future__ import annotations
 
 import ctypes
+import gc
 import sys
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from types import MappingProxyType
@@ -23,7 +25,7 @@ from ...abi.capsule import (
     is_capsule,
     rename_capsule,
 )
-from ...abi.libraries import c_function
+from ...abi.libraries import c_function, python_api
 from ...abi.memory import POINTER_BYTES, Memory
 
 CPU, CUDA, CUDA_HOST, ROCM, CUDA_MANAGED = 1, 2, 3, 10, 13
@@ -128,6 +130,13 @@ _STRUCTS: dict[str, type[Managed] | type[VersionedManaged]] = {
 _DELETER = ctypes.PYFUNCTYPE(None, ctypes.c_void_p)
 _COUNTING_DELETER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _THREAD_START = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
+_NO_SWITCH_S = 1000.0
+_PATIENCE_S = 5.0
+_api = python_api()  # its functions, those of the C library too, do not release the GIL
+_tryjoin = getattr(_api, "pthread_tryjoin_np", None)
+for _name in ("PyInterpreterState_Get", "PyInterpreterState_ThreadHead", "PyThreadState_Next"):
+    getattr(_api, _name).restype = ctypes.c_void_p
+    getattr(_api, _name).argtypes = [ctypes.c_void_p] * (_name != "PyInterpreterState_Get")
 
 
 def read_tensor(info: CapsuleInfo, tensor: Tensor, memory: Memory) -> CapsuleInfo:
@@ -252,18 +261,63 @@ class Exported:
             _DELETER(address)(self.pointer)
         return address is not None
 
-    def delete_on_foreign_thread(self) -> bool:
-        """Calls the deleter on a thread unknown to Python, without the GIL, and waits for it."""
+    def delete_on_foreign_thread(self, owner: Any) -> list[int] | None:
+        """Calls the deleter on a thread unknown to Python, without the GIL, and waits for it.
+
+        This thread holds the GIL until the other one has ended or waits for the GIL. The result are
+        the numbers of references to the owner before and then, or nothing where another thread
+        can take the GIL meanwhile. None if there is nothing to call.
+        """
         address = self.callable_deleter()
-        create, join = c_function("pthread_create"), c_function("pthread_join")
-        if address is None or create is None or join is None:
-            return False
-        thread = ctypes.c_ulong()
-        start = _THREAD_START(address)
-        if create(ctypes.byref(thread), None, start, ctypes.c_void_p(self.pointer)):
-            return False
-        join(thread, None)
-        return True
+        join = c_function("pthread_join")
+        if address is None or join is None:
+            return None
+        thread, start = ctypes.c_ulong(), _THREAD_START(address)
+        states = _thread_states()
+        held = [owner, *filter(_is_of_a_library, gc.get_referents(owner))]
+        counts = [_references(held)]
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(_NO_SWITCH_S)  # else the waiting thread makes this one release it
+        try:
+            pointer = ctypes.c_void_p(self.pointer)
+            if _api.pthread_create(ctypes.byref(thread), None, start, pointer):
+                return None
+            has_ended = states == 1 and _ends_without_gil(thread)
+            counts.append(_references(held))
+        finally:
+            sys.setswitchinterval(interval)
+        if not has_ended:
+            join(thread, None)
+        return counts if states == 1 else []
+
+
+def _thread_states() -> int:
+    """How many threads the interpreter knows; 0 where they cannot be counted or need no GIL."""
+    if not getattr(sys, "_is_gil_enabled", lambda: True)() or _tryjoin is None:
+        return 0
+    count, state = 0, _api.PyInterpreterState_ThreadHead(_api.PyInterpreterState_Get())
+    while state:
+        count, state = count + 1, _api.PyThreadState_Next(state)
+    return count
+
+
+def _ends_without_gil(thread: ctypes.c_ulong) -> bool:
+    """Whether a thread has ended. Returns as soon as it has, or has become a thread of Python,
+    which is what a thread does before it waits for the GIL."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while _thread_states() == 1 and time.monotonic() < deadline:
+        if not _tryjoin(thread, None):
+            return True
+        _api.usleep(20)
+    return False
+
+
+def _is_of_a_library(value: Any) -> bool:
+    return not isinstance(value, type) and type(value).__module__ != "builtins"
+
+
+def _references(held: list[Any]) -> int:
+    return sum(map(sys.getrefcount, held))
 
 
 class Counter:
