@@ -333,6 +333,26 @@ row(wrong("DP-31"), Importer, "DeletesEarly",
 
 
 @wrong("DP-31")
+class ReleasesTheExporter(Importer):
+    """After the import ends a reference to the exporter that it did not take."""
+
+    def __call__(self, exporter: Any) -> Any:
+        result = super().__call__(exporter)
+        ctypes.pythonapi.Py_DecRef(ctypes.py_object(exporter))
+        return result
+
+
+@wrong(advises=("DP-31",))
+class NeverReleasesTheExporter(Importer):
+    """Takes a reference to the exporter, and never releases it."""
+
+    def __call__(self, exporter: Any) -> Any:
+        result = super().__call__(exporter)
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(exporter))
+        return result
+
+
+@wrong("DP-31")
 class LeaksEmptyTensors(Importer):
     """The deleter of a tensor without elements is forgotten."""
 

@@ -29,6 +29,20 @@ _slot_of = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_int)(
 _GETBUFFER = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p, ctypes.c_int)
 
 
+_api = ctypes.PyDLL(None)
+_api.Py_IncRef.argtypes = _api.Py_DecRef.argtypes = [ctypes.py_object]
+
+
+class ReleasesTwice:
+    """Keeps objects, and releases its reference to the first of them twice."""
+
+    def __init__(self, *kept: object) -> None:
+        self._kept = kept
+
+    def __del__(self) -> None:
+        _api.Py_DecRef(self._kept[0])
+
+
 class _TakesArrayInterface(ArrayInterfaceConsumer):
     interfaces = ("array-interface",)
 
@@ -191,7 +205,19 @@ class KnowsVersionThreeOnly(_TakesArrayInterface):
 # fmt: off
 row(wrong("AI-28"), _TakesArrayInterface, "KeepsNothing",
     "Keeps the address and lets the object go.", kept=lambda self, exporter, owner: owner)
+row(wrong("AI-28"), _TakesArrayInterface, "ReleasesTheObjectTwice",
+    "With the result ends a reference to the object that it did not take.",
+    kept=lambda self, exporter, owner: ReleasesTwice(exporter, owner))
 # fmt: on
+
+
+@wrong(advises=("AI-28",))
+class NeverReleasesTheObject(_TakesArrayInterface):
+    """Takes two references to the object, and releases one."""
+
+    def kept(self, exporter, owner):
+        _api.Py_IncRef(exporter)
+        return exporter, owner
 
 
 @wrong(advises=("AI-29",))
@@ -338,6 +364,9 @@ class ReadsUnannouncedDescr(_TakesArrayStruct):
 # fmt: off
 row(wrong("AS-07"), _TakesArrayStruct, "DropsTheCapsule",
     "Keeps the object, and lets the capsule go.", kept=lambda self, exporter, capsule: exporter)
+row(wrong("AS-07"), _TakesArrayStruct, "ReleasesTheExporterTwice",
+    "With the result ends a reference to the exporter that it did not take.",
+    kept=lambda self, exporter, capsule: ReleasesTwice(exporter, capsule))
 # fmt: on
 
 
@@ -498,6 +527,33 @@ class NeverReleases(_TakesBuffer):
     def kept(self, exporter, view):
         self.forgotten.append(view)
         return view
+
+
+@wrong("PB-24")
+class NeverReleasesTheExporter(_TakesBuffer):
+    """Takes a reference to the exporter in addition to the view's, and never releases it."""
+
+    def kept(self, exporter, view):
+        _api.Py_IncRef(exporter)
+        return view
+
+
+@wrong("PB-24")
+class ReleasesACopyToo(_TakesBuffer):
+    """Copies the struct, and releases the copy after the view."""
+
+    def kept(self, exporter, view):
+        return _WithCopy(view)
+
+
+class _WithCopy:
+    def __init__(self, view: View) -> None:
+        self._view = view
+        self._copy = PyBuffer.from_buffer_copy(view.struct)
+
+    def __del__(self) -> None:
+        self._view.release()
+        _api.PyBuffer_Release(ctypes.byref(self._copy))
 
 
 @wrong("PB-25")

@@ -65,6 +65,8 @@ _SLOW = {
     "HangsOnEmptyTensors",
     "NeverDeletes",
     "NeverReleases",
+    "NeverReleasesTheExporter",
+    "NeverReleasesTheObject",
 }
 
 

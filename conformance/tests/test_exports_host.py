@@ -164,6 +164,7 @@ class TestBuffer:
                 pybuffer.request(subject.exporter, pybuffer.REQUESTS[name])
             assert isinstance(refused.value.error, BufferError)
             assert refused.value.obj_is_null
+        del refused  # its frames hold the exporter
         held = pybuffer.request(subject.exporter, pybuffer.REQUESTS["F_CONTIGUOUS"])
         assert not subject.is_free()
         held.release()

@@ -21,12 +21,15 @@ says why a plan does not.
 
 from __future__ import annotations
 
+import ctypes
+import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, TypeVar
 
+from ..abi.libraries import python_api
 from ..info import ExportInfo
 from ..interfaces import modules
 from ..plan import UNTOUCHED_FROM_BYTES, Plan
@@ -34,6 +37,9 @@ from ..plan.producer import Capabilities
 from . import plans
 from .memory import Block
 
+_SPARE_REFERENCES = 64
+_api = python_api()
+_api.Py_IncRef.argtypes = _api.Py_DecRef.argtypes = [ctypes.py_object]
 PLAIN = "plain"
 EXPECTATIONS = ("right", "right-or-error", "error")
 
@@ -149,9 +155,10 @@ class ObservedExport:
     Interfaces derive from it. `exporter` is the object that the consumer gets. The suite drops its
     own references by `forget` when the consumer has returned; what happens to the memory after
     that is the consumer's doing.
-    """
 
-    exporter: Any
+    The exporter has spare references until `close`, so that a consumer that releases too many does
+    not free it, and `references` can count them.
+    """
 
     def __init__(self, export: Export, block: Block) -> None:
         self.export = export
@@ -159,9 +166,26 @@ class ObservedExport:
         self.block = block
         self.reads = 0
 
+    def make(self, kind: Callable[[Any], Any]) -> None:
+        """Makes the object that the consumer gets; called once, with a function of this object."""
+        self.exporter = self._counted = kind(self)
+        for _ in range(_SPARE_REFERENCES):
+            _api.Py_IncRef(self._counted)
+        self._count_before = sys.getrefcount(self._counted)
+
+    @property
+    def references(self) -> int:
+        """How many references the consumer has to the exporter; negative if it released others'."""
+        forgotten = self.exporter is None
+        return sys.getrefcount(self._counted) - self._count_before + forgotten
+
     def info(self) -> ExportInfo:
         """The observations so far, without addresses: counters, keywords, states."""
         return ExportInfo()
+
+    def life_info(self) -> ExportInfo:
+        """The same, and whether the memory and the exporter were given back."""
+        return replace(self.info(), free=self.is_free(), references=self.references)
 
     def was_asked(self) -> bool:
         """Whether the consumer has used the interface at all: one that takes anything, and wraps
@@ -170,9 +194,7 @@ class ObservedExport:
 
     def is_free(self) -> bool:
         """Whether the consumer has released the memory: it must not be used any more."""
-        raise NotImplementedError(
-            f"{type(self).__name__}.is_free() must say whether the consumer released the memory"
-        )
+        return self.references <= 0
 
     def forget(self) -> None:
         """Drops the suite's own references to the exporter and to what it handed out."""
@@ -180,6 +202,9 @@ class ObservedExport:
 
     def close(self) -> None:
         """The consumer has let go of everything (`is_free`): nothing is kept for it any longer."""
+        for _ in range(_SPARE_REFERENCES):
+            _api.Py_DecRef(self._counted)
+        self._counted = None
 
 
 @dataclass(frozen=True)

@@ -34,7 +34,7 @@ class ExportInfo:
     """The observations of one exporter up to one moment; an interface fills the fields that it has.
 
     `calls` are the keywords of each `__dlpack__` call, `free` says whether the memory was given
-    back.
+    back, `references` how many the consumer has to the exporter (negative if it released others').
     """
 
     calls: list[dict[str, Value]] = field(default_factory=list)
@@ -53,6 +53,7 @@ class ExportInfo:
     events: list[str] = field(default_factory=list)
     has_hooks: bool = False
     free: bool = False
+    references: int = 0
 
 
 @dataclass

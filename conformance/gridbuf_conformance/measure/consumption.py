@@ -108,12 +108,12 @@ def _consumed(
     enter(Stage.CONSUME, "drop=exporter")
     subject.forget()
     gc.collect()
-    info.kept = replace(subject.info(), free=subject.is_free())
+    info.kept = subject.life_info()
     enter(Stage.CONSUME, "drop=result")
     del result
     calls.clear()
     _settle(subject)
-    info.after = replace(subject.info(), free=subject.is_free())
+    info.after = subject.life_info()
     info.unchanged = block.is_unchanged()
     if error is None and not subject.is_free():
         info.after = _after_unseen(function, export)
@@ -137,14 +137,14 @@ def _after_unseen(function: Callable[[Any], Any], export: Export) -> ExportInfo:
     subject.forget()
     results.clear()
     _settle(subject)
-    info = replace(subject.info(), free=subject.is_free())
+    info = subject.life_info()
     _put_away(subject)
     return info
 
 
 def _put_away(subject: ObservedExport) -> None:
     """Closes an exporter that is no longer used."""
-    if subject.is_free():
+    if subject.is_free() and not subject.references:
         subject.close()
     else:
         # The consumer may still use it, also while the interpreter ends and modules are emptied: no

@@ -68,6 +68,10 @@ def lives_on(c: Consumption, expected: str) -> Verdict:
     """Whether the memory is held as long as the result points into it, and let go of afterwards."""
     if c.accepted and c.aliases and c.kept.free:
         return fail(expected, "the memory was given back while the result points into it")
-    if not c.after.free:
+    if c.after.references < 0:
+        return fail(
+            "the references of others to the exporter", f"it released {-c.after.references}"
+        )
+    if not c.after.free or c.after.references:
         return advise("the exporter is let go of with the result", "it is still held")
     return ok() if c.accepted else unsupported(f"refused: {c.error.type}")

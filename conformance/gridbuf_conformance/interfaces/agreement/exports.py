@@ -7,7 +7,6 @@ the address from one and the strides, the device or the read-only flag from anot
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -67,14 +66,13 @@ class ObservedSeveral(ObservedExport):
             change = variant.apart.get(name.partition(":")[0])
             mine = block if change is None else Block(change(block.plan))
             self._parts.append(interface_of(name).make(export_of(mine.plan, name), mine))
-        self.exporter = _Exporter(*self._parts)
-        self._alive = weakref.ref(self.exporter)
+        self.make(lambda _: _Exporter(*self._parts))
 
     def was_asked(self) -> bool:
         return any(part.was_asked() for part in self._parts)
 
     def is_free(self) -> bool:
-        return self._alive() is None and all(part.is_free() for part in self._parts)
+        return super().is_free() and all(part.is_free() for part in self._parts)
 
     def forget(self) -> None:
         super().forget()
@@ -82,6 +80,7 @@ class ObservedSeveral(ObservedExport):
             part.forget()
 
     def close(self) -> None:
+        super().close()
         for part in self._parts:
             part.close()
 

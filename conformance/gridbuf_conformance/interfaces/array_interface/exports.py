@@ -8,7 +8,6 @@ raises in its place.
 from __future__ import annotations
 
 import ctypes
-import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -72,8 +71,7 @@ class ObservedArrayInterface(ObservedExport):
     def __init__(self, export: Export, block: Block) -> None:
         super().__init__(export, block)
         self.exported: list[_ObservedBytes] = []
-        self.exporter = _Exporter(self)
-        self._alive = weakref.ref(self.exporter)
+        self.make(_Exporter)
 
     def answer(self) -> dict[str, Any]:
         """A new dict, bent by the variant; raises what the variant raises."""
@@ -110,9 +108,8 @@ class ObservedArrayInterface(ObservedExport):
         return exporter
 
     def info(self) -> ExportInfo:
-        return ExportInfo(
-            reads=self.reads, exported=[exported.info() for exported in self.exported]
-        )
+        exported = [exported.life_info() for exported in self.exported]
+        return ExportInfo(reads=self.reads, exported=exported)
 
     def forget(self) -> None:
         super().forget()
@@ -120,7 +117,12 @@ class ObservedArrayInterface(ObservedExport):
             exported.forget()
 
     def is_free(self) -> bool:
-        return self._alive() is None and all(exported.is_gone for exported in self.exported)
+        return super().is_free() and all(exported.is_free() for exported in self.exported)
+
+    def close(self) -> None:
+        super().close()
+        for exported in self.exported:
+            exported.close()
 
 
 class _ObservedBytes(ObservedBuffer):
@@ -129,15 +131,6 @@ class _ObservedBytes(ObservedBuffer):
     def __init__(self, export: Export, block: Block, start_bytes: int, length_bytes: int) -> None:
         self._start, self._length = block.address + start_bytes, length_bytes
         super().__init__(export, block)
-        self._alive = weakref.ref(self.exporter)
-
-    def _exporter(self) -> Any:
-        return BytesExporter(self)
-
-    @property
-    def is_gone(self) -> bool:
-        """Whether the object and all its views are released."""
-        return self._alive() is None and self.is_free()
 
     def answer(self) -> Answer:
         readonly = self.block.plan.readonly

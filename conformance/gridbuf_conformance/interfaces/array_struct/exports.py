@@ -124,7 +124,7 @@ class ObservedArrayStruct(ObservedExport):
     def __init__(self, export: Export, block: Block) -> None:
         super().__init__(export, block)
         self.structs: list[Struct] = []
-        self.exporter = _Exporter(self)
+        self.make(_Exporter)
 
     def answer(self) -> Any:
         """A new capsule, bent by the variant."""
@@ -148,6 +148,7 @@ class ObservedArrayStruct(ObservedExport):
             struct.held = None  # the destructor runs here unless the consumer holds the capsule
 
     def close(self) -> None:
+        super().close()
         for struct in self.structs:
             _structs.pop(ctypes.addressof(struct.raw), None)
 

@@ -174,12 +174,8 @@ class ObservedBuffer(ObservedExport):
             self.ledger.low, self.ledger.length_bytes = block.low, block.high - block.low
         self.method_grants = 0
         self.method_releases: list[bool] = []
-        self.exporter = self._exporter()
-
-    def _exporter(self) -> Any:
-        if isinstance(self.variant, MethodVariant):
-            return self.variant.exporter(self)
-        return BytesExporter(self)
+        variant = self.variant
+        self.make(variant.exporter if isinstance(variant, MethodVariant) else BytesExporter)
 
     def answer(self) -> Answer:
         """The description of the memory, changed by the variant."""
@@ -192,7 +188,7 @@ class ObservedBuffer(ObservedExport):
         self.requests.append(_request_name(flags))
         answer = self.answer()
         answer.refuse_unmet(flags)
-        if self.views and self.is_free():
+        if self.views and self._is_released:
             self.block.allow()
         arrays = answer.write(view, flags)
         frame = ViewFrame(0, ctypes.pointer(self.ledger))
@@ -215,10 +211,15 @@ class ObservedBuffer(ObservedExport):
     def was_asked(self) -> bool:
         return bool(self.requests)
 
-    def is_free(self) -> bool:
+    @property
+    def _is_released(self) -> bool:
         return all(view.frame.released for view in self.views)
 
+    def is_free(self) -> bool:
+        return self._is_released and super().is_free()
+
     def close(self) -> None:
+        super().close()
         self.block.allow()
 
 

@@ -63,6 +63,9 @@ def released_once(c: Consumption, control: Consumption | None) -> Verdict:
         if count != 1:
             times = "never" if not count else f"{count} times"
             return fail("each view is released once", f"one was released {times}")
+    for source in _sources(c.after):
+        if source.references:
+            return fail("the references to the exporter as before", f"{source.references:+d}")
     return ok() if releases else unsupported("no request was granted")
 
 

@@ -8,6 +8,7 @@ became of each tensor.
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from ctypes import CFUNCTYPE, PYFUNCTYPE, c_char_p, c_int, c_int32, c_void_p
 from dataclasses import replace
 from typing import Any
@@ -130,9 +131,12 @@ class ObservedExchange(ObservedDLPack):
         super().__init__(export, block)
         self.table_calls: list[str] = []
         self._owned: list[CountedTensor] = []
-        self.exporter = _TYPES.get(export.variant.name, _WithTable)(self)
         self._address = id(self.exporter)
         _subjects[self._address] = self
+
+    @property
+    def exporter_type(self) -> Callable[[ObservedDLPack], Any]:
+        return _TYPES.get(self.variant.name, _WithTable)
 
     def owned(self, kind: type) -> int:
         """The address of a managed tensor that belongs to the caller."""

@@ -176,6 +176,12 @@ def memory_lives_with_the_result(c: Consumption, control: Consumption | None) ->
         return fail("memory that lives with the result", "it was deleted while the result lived")
     if not c.after.free:
         return fail("memory that is freed after the result", "the deleter was never called")
+    if c.after.references < 0:
+        return fail(
+            "the references of others to the exporter", f"it released {-c.after.references}"
+        )
+    if c.after.references:
+        return advise("the exporter is let go of with the result", "it is still held")
     return ok()
 
 

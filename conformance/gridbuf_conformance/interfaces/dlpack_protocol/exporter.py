@@ -233,8 +233,12 @@ class ObservedDLPack(ObservedExport):
         super().__init__(export, block)
         self.calls: list[dict[str, Value]] = []
         self.handed_out: list[CountedTensor] = []
-        exporter = self.variant.exporter if isinstance(self.variant, DLPackVariant) else Exporter
-        self.exporter = exporter(self)
+        self.make(self.exporter_type)
+
+    @property
+    def exporter_type(self) -> Callable[[ObservedDLPack], Any]:
+        """What makes the object that the consumer gets."""
+        return self.variant.exporter if isinstance(self.variant, DLPackVariant) else Exporter
 
     @property
     def device(self) -> tuple[int, int]:
@@ -311,6 +315,7 @@ class ObservedDLPack(ObservedExport):
             counted.forget()
 
     def close(self) -> None:
+        super().close()
         for counted in self.handed_out:
             counted.close()
 

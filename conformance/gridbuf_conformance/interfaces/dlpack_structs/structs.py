@@ -133,7 +133,7 @@ _THREAD_START = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p)
 _NO_SWITCH_S = 1000.0
 _PATIENCE_S = 5.0
 _api = python_api()  # its functions, those of the C library too, do not release the GIL
-_tryjoin = getattr(_api, "pthread_tryjoin_np", None)
+_tryjoin: Any = getattr(_api, "pthread_tryjoin_np", None)
 for _name in ("PyInterpreterState_Get", "PyInterpreterState_ThreadHead", "PyThreadState_Next"):
     getattr(_api, _name).restype = ctypes.c_void_p
     getattr(_api, _name).argtypes = [ctypes.c_void_p] * (_name != "PyInterpreterState_Get")

@@ -97,8 +97,7 @@ class ObservedCudaInterface(ObservedExport):
         super().__init__(export, device_block)
         self.access = access
         self.stream: int | None = None
-        self.exporter = _Exporter(self)
-        self._alive = weakref.ref(self.exporter)
+        self.make(_Exporter)
 
     def answer(self) -> dict[str, Any]:
         """A new dict, bent by the variant."""
@@ -132,10 +131,8 @@ class ObservedCudaInterface(ObservedExport):
     def info(self) -> ExportInfo:
         return ExportInfo(reads=self.reads)
 
-    def is_free(self) -> bool:
-        return self._alive() is None
-
     def close(self) -> None:
+        super().close()
         if self.stream is not None:
             self.access.synchronize()
             self.access.destroy_stream(self.stream)

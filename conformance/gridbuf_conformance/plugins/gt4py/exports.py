@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-import weakref
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -57,8 +56,7 @@ class ObservedDataInterface(ObservedExport):
         self._content = block.bytes()
         if self.has_hooks:
             self._make_stale()
-        self.exporter = _Exporter(self) if self.has_hooks else _ArrayExporter(self)
-        self._alive = weakref.ref(self.exporter)
+        self.make(_Exporter if self.has_hooks else _ArrayExporter)
 
     def _make_stale(self) -> None:
         ctypes.memset(self.block.low, 0x11, len(self._content))
@@ -96,9 +94,6 @@ class ObservedDataInterface(ObservedExport):
 
     def info(self) -> ExportInfo:
         return ExportInfo(reads=self.reads, events=list(self.events), has_hooks=self.has_hooks)
-
-    def is_free(self) -> bool:
-        return self._alive() is None
 
     def forget(self) -> None:
         super().forget()
