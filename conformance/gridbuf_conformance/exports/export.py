@@ -168,16 +168,16 @@ class ObservedExport:
 
     def make(self, kind: Callable[[Any], Any]) -> None:
         """Makes the object that the consumer gets; called once, with a function of this object."""
-        self.exporter = self._counted = kind(self)
+        self.exporter = self._watched = kind(self)
         for _ in range(_SPARE_REFERENCES):
-            _api.Py_IncRef(self._counted)
-        self._count_before = sys.getrefcount(self._counted)
+            _api.Py_IncRef(self._watched)
+        self._count_before = sys.getrefcount(self._watched)
 
     @property
     def references(self) -> int:
         """How many references the consumer has to the exporter; negative if it released others'."""
         forgotten = self.exporter is None
-        return sys.getrefcount(self._counted) - self._count_before + forgotten
+        return sys.getrefcount(self._watched) - self._count_before + forgotten
 
     def info(self) -> ExportInfo:
         """The observations so far, without addresses: counters, keywords, states."""
@@ -203,8 +203,8 @@ class ObservedExport:
     def close(self) -> None:
         """The consumer has let go of everything (`is_free`): nothing is kept for it any longer."""
         for _ in range(_SPARE_REFERENCES):
-            _api.Py_DecRef(self._counted)
-        self._counted = None
+            _api.Py_DecRef(self._watched)
+        self._watched = None
 
 
 @dataclass(frozen=True)
