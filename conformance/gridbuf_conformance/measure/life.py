@@ -91,7 +91,8 @@ def _drop_dict(obj: Any, memory: Memory) -> DropInfo | None:
         array = of_array_interface(info, None)
     except Rejected:
         return None
-    if array.span is None or not memory.readable(*array.span):
+    is_owned = array.is_raw  # a buffer object in the dict owns its memory, and a consumer holds it
+    if is_owned or array.span is None or not memory.readable(*array.span):
         return None
     before = _content(array, memory)
     enter(Stage.LIFE, "drop=dict")
@@ -423,8 +424,10 @@ class _Holders:
         changed: list[str] = []
         if apart and other is not None:
             others += self._reused(other)
-            others += [_Holders(made, self._memory) for made in others]
+            exported = [_Holders(made, self._memory) for made in others]
             lost += self._losses("", order, before)
+            for holders in exported:
+                holders.drop_rest()
         for position, name in enumerate(order):
             enter(Stage.LIFE, f"drop={name}")
             self._drop(name)
@@ -437,6 +440,12 @@ class _Holders:
                 if survivor not in changed and self._has_changed(survivor):
                     changed.append(survivor)
         return DropInfo(order, lost, changed)
+
+    def drop_rest(self) -> None:
+        """Drops what is left without looking at it."""
+        enter(Stage.LIFE, "drop=second")
+        for name in list(self._held):
+            self._drop(name)
 
     def _reused(self, other: Callable[[], Any] | None) -> list[Any]:
         """Writes other content into memory that was freed; returns the array that now has it."""
