@@ -314,6 +314,7 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "DL-16": ("swapped", swapped_bytes_exported),
     "DL-17": ("matrix", main(device=[77, 0])),
     "DL-19": ("matrix", main(deleter="not executable")),
+    "DL-20": ("matrix", [("life.capsule.foreign_thread", [6, 5])]),
     "DL-21": (
         "matrix",
         [("life.drops.0.changed", ["DL"]), ("life.drops.0.order", ["object", "DL"])],
@@ -449,7 +450,6 @@ SPOILED: dict[str, tuple[str, Any]] = {
 }
 NEVER_CONVICT = {
     "DL-11": "the header takes its own demand back",
-    "DL-20": "a deleter that needs the lock ends the process: the driver sees it, not the judge",
 }
 ASKED = {"GT-20": PLANS["matrix"].replaced(dtype="float32")}
 """Rules whose defect is in the request, not in the observation."""
@@ -480,6 +480,16 @@ def test_defect_fails_its_rule(rule: str) -> None:
     assert verdict.outcome is (Outcome.FAIL if level == "MUST" else Outcome.ADVISORY), verdict
     assert verdict.expected
     assert verdict.actual
+
+
+def test_lost_memory_is_told_by_the_element_that_changed() -> None:
+    observation = fresh_observation("matrix")
+    content = observation["root"]["walk"]["DL"]
+    changed = content[:16] + "a5" * 8 + content[32:]
+    loss = {"dropped": "object", "survivor": "DL", "before": content, "after": changed}
+    place(observation, "life.drops.0", {"order": ["object", "DL"], "lost": [loss], "changed": []})
+    verdict = judge(observation, PLANS["matrix"], ["XA-11"])["XA-11"]
+    assert "at element [0, 1] after object was dropped" in verdict.actual, verdict
 
 
 @pytest.mark.parametrize("name", PLANS)

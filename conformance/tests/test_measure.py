@@ -93,6 +93,15 @@ def test_addresses_that_metadata_or_map_reject_are_not_followed(changes: dict, r
     assert failed(Describing(**changes)) == {rule}
 
 
+def test_data_that_each_dict_copies_is_owned_by_the_dict() -> None:
+    class Copies(Describing):
+        @property
+        def __array_interface__(self) -> dict:
+            return {"version": 3, "shape": (64,), "typestr": "|u1", "data": bytes(range(64))}
+
+    assert "AI-28" not in failed(Copies())
+
+
 def test_a_mask_that_is_not_an_array_is_not_followed() -> None:
     assert failed(Describing(mask=7)) == set()
     assert "AI-26" in failed(Describing(mask=7), outcome=Outcome.ADVISORY)
