@@ -231,6 +231,7 @@ class ExchangeInfo:
     export: CapsuleInfo | None = None
     bare: CapsuleInfo | None = None
     imported: CapsuleInfo | None = None
+    later_major: CapsuleInfo | None = None
     allocated: CapsuleInfo | None = None
     allocation_refused: CapsuleInfo | None = None
     stream: CapsuleInfo | None = None
