@@ -39,13 +39,6 @@ def jax_computed(exporter: Any) -> Any:
     return jax.numpy.flip(jax.numpy.flip(array)) if array.ndim else array
 
 
-def onnxruntime_from_dlpack(exporter: Any) -> Any:
-    """onnxruntime's import, which takes a capsule; False: the elements are not boolean."""
-    from onnxruntime.capi import _pybind_state
-
-    return _pybind_state.OrtValue.from_dlpack(exporter.__dlpack__(), False)
-
-
 def opencv_copied(exporter: Any) -> Any:
     """A copy of a NumPy array that OpenCV makes."""
     import cv2

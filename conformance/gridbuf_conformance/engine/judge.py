@@ -165,6 +165,9 @@ class _Judged:
                 return _blocked_by(catalogue.with_role("probe")[0])
             return Verdict(Outcome.UNSUPPORTED, note=_MISSING[interface])
         for id_, judged in product(rule.preconditions, filter(None, (self._root, self))):
+            needs = CHECKS[id_].needs
+            if needs not in (None, interface) and judged.subject.probe_error(needs or ""):
+                continue  # of this rule, it is an interface that the object does not have
             before = judged.verdict(id_)
             if before.outcome is Outcome.FAIL and before.blocks:
                 return _blocked_by(id_)
