@@ -577,6 +577,15 @@ def tinygrad_tensor(exporter: Any) -> Any:
     return tinygrad.Tensor(_array_of(exporter, NUMBERS), device="PYTHON").numpy()
 
 
+def tvm_ffi_stream(exporter: Any) -> Any:
+    """A stream that is passed to a function of TVM FFI, which returns it."""
+    import tvm_ffi
+
+    if not hasattr(exporter, "__cuda_stream__"):
+        raise TypeError(f"{type(exporter).__name__} is not a stream")
+    return tvm_ffi.convert(lambda stream: stream)(exporter)
+
+
 def voyager_vectors(exporter: Any) -> Any:
     """The vectors that a Voyager index keeps of a NumPy array."""
     import voyager

@@ -183,6 +183,7 @@ _MISSING = {
     "AI": "the object has no __array_interface__",
     "AS": "the object has no __array_struct__",
     "CAI": "the object has no __cuda_array_interface__",
+    "CS": "the object has no __cuda_stream__",
     "DX": "the object's type has no __dlpack_c_exchange_api__",
     "GTD": "the object has no __gt_data_interface__",
     "PB": "the object does not support the buffer protocol",
