@@ -66,7 +66,7 @@ INTERFACES = (
         "cuda-stream",
         "__cuda_stream__, version 0",
         ("CS",),
-        Capabilities(dtypes=("float32",), max_ndim=1, readonly=(False,)),
+        Capabilities(dtypes=("float32",), readonly=(False,)),
         ObservedStream,
         (
             _variant(PLAIN, "CS-02", _MAY, "the legacy default stream", 0, 1),
