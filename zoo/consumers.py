@@ -39,13 +39,6 @@ def jax_computed(exporter: Any) -> Any:
     return jax.numpy.flip(jax.numpy.flip(array)) if array.ndim else array
 
 
-def onnxruntime_from_dlpack(exporter: Any) -> Any:
-    """onnxruntime's import, which takes a capsule; False: the elements are not boolean."""
-    from onnxruntime.capi import _pybind_state
-
-    return _pybind_state.OrtValue.from_dlpack(exporter.__dlpack__(), False)
-
-
 def opencv_copied(exporter: Any) -> Any:
     """A copy of a NumPy array that OpenCV makes."""
     import cv2
@@ -582,6 +575,15 @@ def tinygrad_tensor(exporter: Any) -> Any:
     import tinygrad
 
     return tinygrad.Tensor(_array_of(exporter, NUMBERS), device="PYTHON").numpy()
+
+
+def tvm_ffi_stream(exporter: Any) -> Any:
+    """A stream that is passed to a function of TVM FFI, which returns it."""
+    import tvm_ffi
+
+    if not hasattr(exporter, "__cuda_stream__"):
+        raise TypeError(f"{type(exporter).__name__} is not a stream")
+    return tvm_ffi.convert(lambda stream: stream)(exporter)
 
 
 def voyager_vectors(exporter: Any) -> Any:

@@ -34,6 +34,22 @@ _COMMON: dict[str, Any] = {
 }
 
 
+class CudaCoreStreamProducer(HostProducer):
+    """cuda.core's default streams, which need no device."""
+
+    name = "cuda.core.stream"
+    no_views = "a stream has no views"
+    capabilities = row_major(("uint8",), max_ndim=0)
+
+    def version(self) -> str:
+        return metadata.version("cuda-core")
+
+    def make(self, plan: Plan) -> Any:
+        from cuda.core import LEGACY_DEFAULT_STREAM, PER_THREAD_DEFAULT_STREAM
+
+        return (LEGACY_DEFAULT_STREAM, PER_THREAD_DEFAULT_STREAM)[(plan.fill or 0) % 2]
+
+
 class CvxoptProducer(HostProducer):
     """`cvxopt.matrix` of doubles, which is column-major."""
 

@@ -25,6 +25,7 @@ MODULES = (
     "dlpack",
     "packed",
     "cuda_interface",
+    "streams",
     "device_dlpack",
     "exchange",
     "data_interface",
@@ -42,6 +43,7 @@ CONSUMER_MODULES = (
     "host_consumers",
     "consume_several",
     "own_values",
+    "consume_streams",
 )
 """The same for consumers (`consumer`): functions that take arrays wrongly."""
 

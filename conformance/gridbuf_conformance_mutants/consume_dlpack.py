@@ -12,6 +12,7 @@ import weakref
 from contextlib import nullcontext
 from typing import Any
 
+from . import capsules
 from .consumer import wrong
 from .elements import ELEMENTS, Element
 from .importer import Imported, Importer
@@ -264,6 +265,44 @@ class DropsLanes(Importer):
             return super().element_of(tensor)
         finally:
             tensor.lanes = lanes
+
+
+@wrong(advises=("DL-23",))
+class ForgetsTheTypeOfVectors(Importer):
+    """A vector of lanes is taken as raw bytes."""
+
+    def element_of(self, tensor: Tensor) -> Element:
+        if tensor.lanes == 1:
+            return super().element_of(tensor)
+        return Element("V", tensor.lanes * tensor.bits // 8, "", None)
+
+
+class _Carried:
+    """A tensor that is exported again as it came."""
+
+    def __init__(self, tensor: Tensor, owner: Any) -> None:
+        self._tensor, self._owner = tensor, owner
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return self._tensor.device_type, self._tensor.device_id
+
+    def __dlpack__(self, **keywords: Any) -> object:
+        managed = VersionedManaged(major=1, minor=1, tensor=self._tensor)
+        return capsules.Export(managed, owner=self).capsule()
+
+
+@wrong(advises=("DL-23",))
+class CarriesUnknownTypes(Importer):
+    """A tensor of an unknown type is taken, and handed on as it came."""
+
+    def describe(self, tensor: Tensor, readonly: bool) -> dict[str, Any]:
+        if tensor.code == 200:
+            return {"tensor": tensor}
+        return super().describe(tensor, readonly)
+
+    def result(self, interface: dict[str, Any], owner: Any) -> Any:
+        tensor = interface.get("tensor")
+        return super().result(interface, owner) if tensor is None else _Carried(tensor, owner)
 
 
 @wrong("DL-23")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from .device import DEVICE, DeviceBlock, DeviceMemory, ExportsDeviceDLPack
 from .memory import Block
 from .mutant import faulty_on
-from .reference import Array
+from .reference import CPU, Array
 
 
 class Base(ExportsDeviceDLPack, DeviceMemory):
@@ -108,6 +108,22 @@ class TheWrongStreamWaits(Base):
     def hand_over(self, stream: int | None) -> None:
         if stream != -1:
             DEVICE.order_after(self.stream, 1 if stream is None else stream)
+
+
+@faulty_on("gpu", "DP-23")
+class HostRequestIgnored(Base):
+    """dl_device=(1, 0) gives the memory of the device."""
+
+    def __dlpack__(self, *, dl_device=None, **keywords) -> object:
+        return super().__dlpack__(dl_device=None if dl_device == CPU else dl_device, **keywords)
+
+
+@faulty_on("gpu", advises=["DP-23"])
+class NoWayToTheHost(Base):
+    """dl_device=(1, 0) is refused."""
+
+    def host_copy(self, versioned: bool, copy: bool | None) -> object:
+        raise BufferError("this memory has no copy on the host")
 
 
 @faulty_on("gpu", "DP-24")

@@ -29,6 +29,7 @@ from .reference import (
     ExportsBuffer,
     ExportsDLPack,
     Memory,
+    is_int_pair,
 )
 from .table import rows
 
@@ -644,6 +645,34 @@ class AnyDevice(Base):
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None) -> object:
         return super().__dlpack__(stream=stream, max_version=max_version, copy=copy)
+
+
+def _refuses(error: type[Exception], *devices: object):
+    """A `__dlpack__` that raises another error for these devices."""
+
+    def __dlpack__(self, *, dl_device=None, **keywords) -> object:
+        if dl_device in devices:
+            raise error(f"dl_device is {dl_device!r}")
+        return Base.__dlpack__(self, dl_device=dl_device, **keywords)
+
+    return __dlpack__
+
+
+# fmt: off
+row(faulty(advises=("DP-23",)), Base, "AnotherDeviceIsARuntimeError",
+    "A device that cannot be served is a RuntimeError.", __dlpack__=_refuses(RuntimeError, (8, 0)))
+row(faulty(advises=("DP-23",)), Base, "TextAsDeviceIsAValueError",
+    "A dl_device that is a text is a ValueError.", __dlpack__=_refuses(ValueError, "cpu"))
+# fmt: on
+
+
+@faulty(advises=("DP-23",))
+class DeviceNumberIgnored(Base):
+    """Of dl_device only the type is looked at: (1, 7) gives the memory of the host."""
+
+    def __dlpack__(self, *, dl_device=None, **keywords) -> object:
+        is_host = is_int_pair(dl_device) and dl_device[0] == CPU[0]
+        return super().__dlpack__(dl_device=CPU if is_host else dl_device, **keywords)
 
 
 @faulty("DP-25")

@@ -227,6 +227,26 @@ class ImportIsOfAnotherType(Base):
         return Memory(array.block, array.element, array.shape, array.strides, array.address)
 
 
+# fmt: off
+row(_wrong_table("DX-13"), Base, "ImportTakesAnotherMajor",
+    "The import does not look at the version of the tensor.",
+    check_version=classmethod(lambda cls, managed, address: None))
+row(_wrong_table(advises=("DX-13",)), Base, "ImportLeavesTheRefused",
+    "The import refuses a tensor of another major version and does not delete it.",
+    delete_refused=classmethod(lambda cls, managed, address: None))
+# fmt: on
+
+
+@_wrong_table("DX-13")
+class ImportDeletesTheRefusedTwice(Base):
+    """The import deletes a tensor of another major version twice."""
+
+    @classmethod
+    def delete_refused(cls, managed: VersionedManaged, address: int) -> None:
+        super().delete_refused(managed, address)
+        super().delete_refused(managed, address)
+
+
 # --- streams and allocation ---------------------------------------------------------------------
 
 

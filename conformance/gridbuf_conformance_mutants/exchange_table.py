@@ -122,12 +122,25 @@ class ExportsExchange:
     @classmethod
     def imported(cls, managed: VersionedManaged, address: int) -> object:
         """An array of this type over a tensor, which then belongs to it."""
+        cls.check_version(managed, address)
         tensor = managed.tensor
         element = _element_of(tensor)
         shape = tuple(tensor.shape[: tensor.ndim])
         strides = tuple(s * element.itemsize for s in tensor.strides[: tensor.ndim])
         data = (tensor.data or 0) + tensor.byte_offset
         return cls(_Taken(data, address), element, shape, strides, data)
+
+    @classmethod
+    def check_version(cls, managed: VersionedManaged, address: int) -> None:
+        """Delete and refuse a tensor of another major version."""
+        if managed.major != 1:
+            cls.delete_refused(managed, address)
+            raise BufferError(f"the major version is {managed.major}, must be 1")
+
+    @classmethod
+    def delete_refused(cls, managed: VersionedManaged, address: int) -> None:
+        if managed.deleter:
+            _DELETER(managed.deleter)(address)
 
     @classmethod
     def allocated(cls, tensor: Tensor) -> Export:

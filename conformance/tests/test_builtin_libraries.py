@@ -22,6 +22,7 @@ JAX_VERSION, PYARROW_VERSION, PILLOW_VERSION = "0.10.2", "26.0.1", "13.0.0"
 TORCH = {
     "DL-05",  # copy=True copies to another address and leaves the flags 0
     "DL-29",  # resize_() reallocates the storage while a capsule lives: its data is unmapped
+    "DX-13",  # the import of the exchange table does not look at the version
 }
 TORCH_ADVICE = {
     "DP-13",  # max_version=[1, 0] is taken: only max_version[0] is looked at
@@ -53,7 +54,7 @@ PYARROW_TENSOR = {
 LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
     "torch.negative": (TORCH_VERSION, {"XA-08"}, set()),  # the memory is exported as it is
     # a capsule with elements at NULL
-    "torch.fake": (TORCH_VERSION, {"DL-27", "DP-25"}, {"DP-13"}),
+    "torch.fake": (TORCH_VERSION, {"DL-27", "DP-25"}, {"DP-13", "DP-23"}),
     "torch.freed": (TORCH_VERSION, {"DL-27", "DP-25"}, {"DP-13", "DP-23"}),
     "torch.readonly": (TORCH_VERSION, {"DL-04"}, set()),  # it warns, and has no read-only tensors
     "torch.strided": (TORCH_VERSION, TORCH, TORCH_ADVICE),
@@ -64,6 +65,8 @@ LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
     # the exchange table exports conjugated elements as they are in memory; RuntimeError for nested
     # tensors
     "torch.opaque": (TORCH_VERSION, {"DX-06"}, {"DP-25", "DX-12"}),
+    # sizes are multiplied as numpy.int32; hasattr(x, "__cuda_array_interface__") raises TypeError
+    "gt4py.buffer": (GT4PY_VERSION, {"GT-20", "GT-24"}, {"DP-14", "XA-18"}),
     "pyarrow.nulls": (PYARROW_VERSION, set(), {"DP-25"}),  # ArrowTypeError
     "jax.keys": (JAX_VERSION, set(), set()),
     # RuntimeError and an error on tracers
@@ -179,6 +182,9 @@ LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
         set(),
     ),
     "warp": ("1.19.0", set(), {"DP-14"}),
+    "warp.readonly": ("1.19.0", {"AI-25"}, set()),  # an array does not record that it is read-only
+    # descr is a dict; the refusal of DLPack is a RuntimeError
+    "warp.struct": ("1.19.0", {"AI-11"}, {"DP-14", "DP-25"}),
     "drjit": ("1.5.0", {"DP-15"}, {"DL-12", "DP-14"}),  # stream=1 on the CPU is taken
     "paddle": ("3.3.1", {"DP-02"}, {"DP-13", "DP-23", "GT-15"}),  # the device's number is None
     "mlx": (

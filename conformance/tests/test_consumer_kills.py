@@ -27,6 +27,7 @@ OTHER_REFERENCES = {
     "gridbuf_conformance_mutants.host_consumer:data_interface": ("data-interface",),
     "gridbuf_conformance_mutants.consume_exchange:strict": ("exchange",),
     "gridbuf_conformance_mutants.consume_dlpack:holds_the_capsule": ("dlpack", "dlpack-legacy"),
+    "gridbuf_conformance_mutants.consume_streams:strict": ("cuda-stream",),
     "gridbuf_conformance_mutants.own_values:strict": ("dlpack", "dlpack-legacy"),
     "gridbuf_conformance_mutants.own_values:told": ("dlpack", "dlpack-legacy"),
     "gridbuf_conformance_mutants.own_values:told_of_buffers": ("buffer",),

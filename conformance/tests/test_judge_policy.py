@@ -239,7 +239,9 @@ def test_getter_that_raises_on_the_probe_blocks_its_interface() -> None:
     observation = fresh_observation("matrix")
     place(observation, "root.probes.__array_interface__", {"error": TYPE_ERROR})
     remove(observation, "root.ai")
-    verdicts = judge(observation, PLANS["matrix"], ["XA-18", "AI-01"])
+    verdicts = judge(observation, PLANS["matrix"], ["XA-18", "AI-01", "XA-11"])
+    assert "AI-28" in catalogue.load()["XA-11"].preconditions, "rules of others are judged"
+    assert verdicts["XA-11"].outcome is Outcome.PASS
     assert verdicts["XA-18"].outcome is Outcome.ADVISORY
     assert (verdicts["AI-01"].outcome, verdicts["AI-01"].note) == (Outcome.BLOCKED, "XA-18 failed")
 

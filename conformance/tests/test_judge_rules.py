@@ -130,6 +130,12 @@ def entry(key: str, **changes: Any) -> list[tuple[str, Any]]:
     return [(f"{path}.{name}", describe(value)) for name, value in changes.items()]
 
 
+def stream_object(pair: tuple[int, int], **live: bool) -> list[tuple[str, Any]]:
+    """The info on a stream that returns this pair."""
+    value = describe(pair)
+    return [("root.cuda_stream", {"is_method": True, "pair": value, "again": value, **live})]
+
+
 def exchange(path: str, value: Any) -> list[tuple[str, Any]]:
     return [(f"root.exchange.{path}", value)]
 
@@ -407,6 +413,9 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "DP-17": ("device", on_rocm(("root.dlpack.stream=0", ACCEPTED))),
     "DP-18": ("device", [("pending.seen.DL", False)]),
     "DP-24": ("device", [("pending.seen.DL dl_device", False)]),
+    "CS-01": ("device", stream_object((1, 2))),
+    "CS-02": ("device", stream_object((0, -1))),
+    "CS-03": ("device", stream_object((0, 4096), live=True, live_after=False)),
     "DX-01": ("matrix", exchange("name", "c_dlpack_exchange_api")),
     "DX-02": ("matrix", exchange("again.same_address", False)),
     "DX-03": ("matrix", exchange("chain", "endless")),
@@ -418,6 +427,7 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "DX-09": ("device", [("pending.seen.DX stream", False)]),
     "DX-10": ("matrix", exchange("allocation_refused.reported", [])),
     "DX-12": ("record", exchange("export.error", VALUE_ERROR)),
+    "DX-13": ("matrix", exchange("later_major.error", REMOVED)),
     "GT-01": ("device", [("root.gt_data.keys.0", describe("cpu"))]),
     "GT-02": ("device", [("root.gt_data.entries.gpu.fields.data", REMOVED)]),
     "GT-03": ("device", [("root.gt_data.entries.gpu.hooks.acquire.error", TYPE_ERROR)]),

@@ -44,6 +44,7 @@ RIGHT_PRODUCERS = (
     "gridbuf_conformance_mutants.mirrors:MirrorReference",
     "gridbuf_conformance_mutants.packed:PackedReference",
     "gridbuf_conformance_mutants.reference:MemorylessReference",
+    "gridbuf_conformance_mutants.streams:StreamReference",
 )
 ON_DEVICE = tuple(plan for kind in ("gpu", "pinned", "managed") for plan in on_device(kind))
 _RULE_ID = re.compile(r"[A-Z]+-\d+")

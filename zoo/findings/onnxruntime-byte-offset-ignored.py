@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "ONNX Runtime"
 # side = "consumer"
-# target = "zoo/consumers.py:onnxruntime_from_dlpack"
+# target = "onnxruntime.OrtValue.from_dlpack"
 # rule = "DL-10"
 # plan = '{"export":"dlpack:byte-offset"}'
 # passes = "numpy-2.5.5"

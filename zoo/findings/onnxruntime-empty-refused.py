@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "ONNX Runtime"
 # side = "consumer"
-# target = "zoo/consumers.py:onnxruntime_from_dlpack"
+# target = "onnxruntime.OrtValue.from_dlpack"
 # rule = "DP-33"
 # plan = '{"shape":[2,0,3],"dtype":"float32","export":"dlpack:junk-strides"}'
 # passes = "onnxruntime-1.31.1"

@@ -5,7 +5,7 @@
 # [tool.gridbuf-finding]
 # library = "ONNX Runtime"
 # side = "consumer"
-# target = "zoo/consumers.py:onnxruntime_from_dlpack"
+# target = "onnxruntime.OrtValue.from_dlpack"
 # rule = "DP-11"
 # also_rules = ["DP-05", "DP-32"]
 # plan = '{"export":"dlpack:other-form"}'

@@ -38,7 +38,7 @@ _DEATHS_IN_ALL = 60
 _TIMEOUTS_IN_ALL = 6
 _EXPORTS_OF_THE_RESULT = frozenset(
     stage.value
-    for stage in (Stage.PROBE, Stage.AI, Stage.AS, Stage.CAI, Stage.PB)
+    for stage in (Stage.PROBE, Stage.AI, Stage.AS, Stage.CAI, Stage.CS, Stage.PB)
     + (Stage.DP, Stage.DL, Stage.DX, Stage.GT, Stage.EYES)
 )
 """The stages at which code of the result's own type runs."""

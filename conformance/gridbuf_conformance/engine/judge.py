@@ -165,6 +165,9 @@ class _Judged:
                 return _blocked_by(catalogue.with_role("probe")[0])
             return Verdict(Outcome.UNSUPPORTED, note=_MISSING[interface])
         for id_, judged in product(rule.preconditions, filter(None, (self._root, self))):
+            needs = CHECKS[id_].needs
+            if needs not in (None, interface) and judged.subject.probe_error(needs or ""):
+                continue  # of this rule, it is an interface that the object does not have
             before = judged.verdict(id_)
             if before.outcome is Outcome.FAIL and before.blocks:
                 return _blocked_by(id_)
@@ -180,6 +183,7 @@ _MISSING = {
     "AI": "the object has no __array_interface__",
     "AS": "the object has no __array_struct__",
     "CAI": "the object has no __cuda_array_interface__",
+    "CS": "the object has no __cuda_stream__",
     "DX": "the object's type has no __dlpack_c_exchange_api__",
     "GTD": "the object has no __gt_data_interface__",
     "PB": "the object does not support the buffer protocol",

@@ -27,6 +27,7 @@ __all__ = [
     "RenamedInfo",
     "RequestInfo",
     "StreamInfo",
+    "StreamObjectInfo",
     "StructInfo",
     "TableLookInfo",
     "TensorInfo",
@@ -231,6 +232,7 @@ class ExchangeInfo:
     export: CapsuleInfo | None = None
     bare: CapsuleInfo | None = None
     imported: CapsuleInfo | None = None
+    later_major: CapsuleInfo | None = None
     allocated: CapsuleInfo | None = None
     allocation_refused: CapsuleInfo | None = None
     stream: CapsuleInfo | None = None
@@ -346,6 +348,25 @@ class StreamInfo:
 
 
 @dataclass
+class StreamObjectInfo:
+    """`__cuda_stream__` asked twice, and whether its stream was alive after each call; a handle
+    that a consumer returned is (None, handle)."""
+
+    is_method: bool = True
+    error: ErrorInfo | None = None
+    pair: Value = field(default_factory=lambda: NONE)
+    again: Value = field(default_factory=lambda: NONE)
+    live: bool | None = None
+    live_after: bool | None = None
+
+    @property
+    def handle(self) -> int | None:
+        """The second value, if it is an int."""
+        items = self.pair.items
+        return items[1].value if len(items) == 2 and items[1].t == "int" else None
+
+
+@dataclass
 class ArrayInfo:
     """Everything measured of one array. `error` says why there is none.
 
@@ -366,6 +387,7 @@ class ArrayInfo:
     dlpack: dict[str, CapsuleInfo] = field(default_factory=dict)
     exchange: ExchangeInfo | None = None
     stream: StreamInfo | None = None
+    cuda_stream: StreamObjectInfo | None = None
     mapping: dict[str, MappingInfo] = field(default_factory=dict)
     walk: dict[str, str | None] = field(default_factory=dict)
     packed: str | None = None

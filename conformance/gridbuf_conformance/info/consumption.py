@@ -43,6 +43,7 @@ class ExportInfo:
     table_calls: list[str] = field(default_factory=list)
     owned: list[TensorCounts] = field(default_factory=list)
     reads: int = 0
+    handle: int | None = None
     exported: list[ExportInfo] | None = None
     destroyed: list[int] = field(default_factory=list)
     requests: list[str] = field(default_factory=list)

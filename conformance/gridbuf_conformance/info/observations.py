@@ -182,20 +182,21 @@ class Observation:
 
     @property
     def has_interface(self) -> bool:
-        """Whether the object has an interface, right or wrong, or a question for one raised."""
+        """Whether the object has an interface, right or wrong, or a question for one raised.
+        `__cuda_stream__` of a stream counts as one."""
         probes = self.root.probes or {}
         found = (probes[name] for name in INTERFACE_ATTRIBUTES if name in probes)
         refusals = [one.error for one in self.root.pb.values()]
         is_buffer = any(error is None or error.type != "TypeError" for error in refusals)
         # `memoryview` raises TypeError for a `__buffer__` that returns something else (PB-28).
-        is_buffer |= bool(self.root.python.methods)
+        is_buffer |= bool(self.root.python.methods) or self.root.cuda_stream is not None
         return is_buffer or any(probe.present or probe.error is not None for probe in found)
 
     @property
     def exports_nothing(self) -> bool:
         """Whether every export was refused, and the producer does not say that this is right."""
         info = self.root
-        answers = (info.ai, info.struct, info.cai, info.main, info.gt_data)
+        answers = (info.ai, info.struct, info.cai, info.main, info.gt_data, info.cuda_stream)
         given = any(answer is not None and answer.error is None for answer in answers)
         granted = any(one.view is not None for one in info.pb.values())
         return self.has_memory and not (given or granted or info.exchange is not None)

@@ -24,6 +24,7 @@ class Stage(Enum):
     CAI = "cai"
     CONSUME = "consume"
     CONTROL = "control"
+    CS = "cs"
     DL = "dl"
     DP = "dp"
     DROP = "drop"

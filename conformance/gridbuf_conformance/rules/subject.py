@@ -25,6 +25,7 @@ from ..info import (
     PointerInfo,
     ProbeInfo,
     StreamInfo,
+    StreamObjectInfo,
     StructInfo,
     Value,
     ViewInfo,
@@ -47,6 +48,7 @@ _ATTRIBUTES = {
     "AI": "__array_interface__",
     "AS": "__array_struct__",
     "CAI": "__cuda_array_interface__",
+    "CS": "__cuda_stream__",
     "DX": "__dlpack_c_exchange_api__",
     "GTD": "__gt_data_interface__",
 }
@@ -99,6 +101,7 @@ class Subject:
             "AI": self.info.ai,
             "AS": self.info.struct,
             "CAI": self.info.cai,
+            "CS": self.info.cuda_stream,
             "DLPACK": main,
             "DX": self.info.exchange,
             "GTD": self.info.gt_data,
@@ -127,6 +130,10 @@ class Subject:
     @property
     def cai(self) -> InterfaceInfo:
         return _there(self.info.cai)
+
+    @property
+    def cuda_stream(self) -> StreamObjectInfo:
+        return _there(self.info.cuda_stream)
 
     @property
     def main(self) -> CapsuleInfo:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from ...abi.capsule import capsule_pointer
+from ..dlpack_protocol.exporter import CountedTensor
 from ..dlpack_structs.structs import (
     Counter,
     Tensor,
@@ -20,16 +21,18 @@ from ..dlpack_structs.structs import (
 )
 from .table import ATTRIBUTE, Answer, ExchangeTable, read_header, read_table
 from ...abi.memory import Memory
+from ...exports.memory import Block
 from ...info import CapsuleInfo, ExchangeInfo, TableLookInfo
 from ...info.steps import Stage, enter
 from ...info.values import attempt, error_info, type_name
+from ...plan import Plan
 
 _REPEATS = 8
 _JUNK_ADDRESS, _JUNK_OFFSET = 8, 2**40 + 1
 _NEW_SHAPE = (2, 3)
 _FLOAT32, _NO_TYPE = (2, 32), (200, 7)
-_IMMORTAL: list[Counter] = []
-"""Counting deleters that a leaked tensor still points to: they must never be freed."""
+_IMMORTAL: list[Counter | CountedTensor] = []
+"""What a leaked tensor still points to, or is: it must never be freed."""
 
 
 def exchange_info(
@@ -108,6 +111,7 @@ def _call(
     if allocate_on is not None:
         if info.export.is_tensor:
             info.imported = _imported(obj, table, memory)
+        info.later_major = _later_major(table)
         info.allocated = _allocated(table, allocate_on, memory)
         info.allocation_refused = _refused_allocation(table, allocate_on, memory)
 
@@ -196,6 +200,22 @@ def _imported(obj: Any, table: ExchangeTable, memory: Memory) -> CapsuleInfo:
     info.calls = counter.calls
     if counter.calls == 1:
         _IMMORTAL.remove(counter)
+    return info
+
+
+def _later_major(table: ExchangeTable) -> CapsuleInfo:
+    """The import of a tensor that says version 2.0: the result, and the deleter's calls."""
+    tensor = CountedTensor(Block(Plan(shape=(3,), fill=0)), versioned=True)
+    assert isinstance(tensor.managed, VersionedManaged)
+    tensor.managed.major = 2
+    enter(Stage.DX, "import=major-2")
+    answer = table.take(tensor.publish())
+    info = _result(answer)
+    answer.value = None
+    gc.collect()
+    info.calls = tensor.deleter_calls
+    if not info.calls:
+        _IMMORTAL.append(tensor)
     return info
 
 

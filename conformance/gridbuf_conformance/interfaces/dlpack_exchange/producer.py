@@ -1,4 +1,4 @@
-"""Checks of DLPack's C exchange table, DX-01 … DX-12: the producer's side."""
+"""Checks of DLPack's C exchange table, DX-01 … DX-13: the producer's side."""
 
 from __future__ import annotations
 
@@ -257,3 +257,18 @@ def refusals_are_buffer_errors(s: Subject) -> Verdict:
     if "BufferError" in info.error.mro:
         return ok()
     return fail(f"BufferError for {why}", info.error.type)
+
+
+@check("DX-13", needs="DX", once=True)
+def import_refuses_another_major(s: Subject) -> Verdict:
+    info = s.exchange.later_major
+    if info is None:
+        return untested(_LIVE) if s.observation.live else unsupported(_NOT_CALLED)
+    if info.error is None:
+        return fail("an error for a tensor of version 2.0", "an object")
+    if info.calls > 1:
+        return fail("one call of the deleter", f"{info.calls} calls")
+    if info.calls:
+        return ok()
+    note = "the import steals the tensor; whether also when it fails, the header leaves open"
+    return advise("the deleter of the refused tensor called", "not called", note=note)

@@ -33,6 +33,7 @@ KEYWORD_CALLS: dict[str, dict[str, Any]] = {
     "stream=-1": {"stream": -1},
     "dl_device=None": {"dl_device": None},
     "dl_device=(1,0)": {"dl_device": (1, 0)},
+    "dl_device=(1,7)": {"dl_device": (1, 7)},
     "dl_device=(8,0)": {"dl_device": (8, 0)},
     "dl_device='cpu'": {"dl_device": "cpu"},
     "copy=None": {"copy": None},
@@ -112,7 +113,7 @@ def every_call_info(
     if device_type != CPU:
         calls.update(STREAM_CALLS)
         if not may_copy:
-            del calls["dl_device=(1,0)"]  # the way to the host is a copy, too
+            del calls["dl_device=(1,0)"], calls["dl_device=(1,7)"]  # these are copies, too
     for name, keywords in {
         **BAD_VERSION_CALLS,
         **{n: {**base, **kw} for n, kw in calls.items()},

@@ -350,6 +350,9 @@ def devices_are_served_or_refused(s: Subject) -> Verdict:
     elsewhere = s.calls["dl_device=(8,0)"]
     if elsewhere.error is None and elsewhere.device != [8, 0]:
         return fail("an error for a device that cannot be served", "dl_device=(8, 0) ignored")
+    host = s.call("dl_device=(1,0)")
+    if host.is_tensor and host.device != [CPU, 0]:
+        return fail("host memory for dl_device=(1, 0)", f"device {tuple(host.device)}")
     text_error = s.call("dl_device='cpu'").error
     if text_error is None:
         return fail("TypeError for dl_device='cpu'", "accepted")
@@ -358,9 +361,10 @@ def devices_are_served_or_refused(s: Subject) -> Verdict:
         return advise("BufferError (or ValueError) for dl_device=(8, 0)", error.type)
     if not _is(text_error, "TypeError"):
         return advise("TypeError for dl_device='cpu'", text_error.type)
-    refusal = _error(s, "dl_device=(1,0)")
-    if refusal:
-        return advise("a copy on the CPU for dl_device=(1, 0)", refusal.type)
+    if host.error is not None:
+        return advise("a copy on the CPU for dl_device=(1, 0)", host.error.type)
+    if s.call("dl_device=(1,7)").is_tensor:
+        return advise("an error for dl_device=(1, 7): the host has the id 0", "the id ignored")
     return ok()
 
 

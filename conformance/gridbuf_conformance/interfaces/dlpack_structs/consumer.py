@@ -91,7 +91,8 @@ def unknown_is_refused_and_minor_taken(c: Consumption, control: Consumption | No
     if name == "later-minor" and c.accepted and not is_versioned(c):
         return unsupported(_NEVER_VERSIONED)
     if name == "lanes" and c.accepted and _is_vector(c):
-        return ok("elements are raw vectors")
+        expected = f"an error, or elements with a type: {c.export.variant.about}"
+        return advise(expected, "raw vectors, whose type is lost")
     return _passed_on(c) or taken(c, control)
 
 

@@ -38,7 +38,7 @@ _PENDING_MILLISECONDS = 200
 
 
 @cache
-def _driver() -> CudaAccess | str:
+def driver() -> CudaAccess | str:
     """The driver, or why there is none."""
     try:
         return CudaAccess()
@@ -48,7 +48,7 @@ def _driver() -> CudaAccess | str:
 
 def unavailable() -> str:
     """Why nothing can be exported on this machine, or nothing."""
-    found = _driver()
+    found = driver()
     return found if isinstance(found, str) else ""
 
 
@@ -89,7 +89,7 @@ class ObservedCudaInterface(ObservedExport):
     """An exporter with `__cuda_array_interface__`; raises DeviceError where there is no device."""
 
     def __init__(self, export: Export, block: Block) -> None:
-        access = _driver()
+        access = driver()
         if isinstance(access, str):
             raise DeviceError(access)
         host = Block(export.plan.replaced(readonly=False)) if export.readonly else block

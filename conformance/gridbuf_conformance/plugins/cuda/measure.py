@@ -111,7 +111,7 @@ def stream_info(obj: Any, array: Descriptor, memory: Memory) -> StreamInfo | Non
     if access is None or array.stream is None:
         return None
     enter(Stage.CAI, "stream")
-    error = _dead(access, array.stream)
+    error = dead(access, array.stream)
     if error is not None:
         return StreamInfo(live=False, error=error)
     info, dictionary = _interface_info(obj, memory)
@@ -122,11 +122,12 @@ def stream_info(obj: Any, array: Descriptor, memory: Memory) -> StreamInfo | Non
     enter(Stage.CAI, "stream-after")
     del dictionary
     gc.collect()
-    error = None if stream is None else _dead(access, stream)
+    error = None if stream is None else dead(access, stream)
     return StreamInfo(live=True, live_after=error is None, error=error)
 
 
-def _dead(access: DeviceAccess, stream: int) -> str | None:
+def dead(access: DeviceAccess, stream: int) -> str | None:
+    """Why the handle is not that of a live stream, in the driver's words; None if it is."""
     try:
         access.check_stream(stream)
     except DeviceError as error:

@@ -108,6 +108,17 @@ def paddle_from_dlpack(exporter: Any, *, copy: bool | None = None) -> Any:
     return paddle.from_dlpack(exporter, **_given(copy=copy))
 
 
+def onnxruntime_from_dlpack(exporter: Any) -> Any:
+    """`onnxruntime.OrtValue.from_dlpack(exporter)`. In older versions only a private class has it,
+    which takes a capsule; False: the elements are not boolean.
+    """
+    import onnxruntime
+
+    if hasattr(onnxruntime.OrtValue, "from_dlpack"):
+        return onnxruntime.OrtValue.from_dlpack(exporter)
+    return onnxruntime.capi._pybind_state.OrtValue.from_dlpack(exporter.__dlpack__(), False)
+
+
 def warp_from_dlpack(exporter: Any) -> Any:
     """`warp.from_dlpack(exporter)`."""
     import warp

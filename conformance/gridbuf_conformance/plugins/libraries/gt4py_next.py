@@ -63,9 +63,14 @@ class AllocatorProducer(HostProducer):
         index = [common.NamedIndex(d, r.start + i) for d, r, i in places][::-1] or None
         given = self.allocator(lambda dims: layout, alignment)
         dtype = definitions.dtype(numpy_dtype(plan))
-        result = given.__gt_allocate__(domain, dtype, 0, index).ndarray
-        write_content(result, plan)
-        return result
+        result = given.__gt_allocate__(domain, dtype, 0, index)
+        write_content(result.ndarray, plan)
+        return self.exported(result)
+
+    @staticmethod
+    def exported(buffer: Any) -> Any:
+        """What is judged of a TensorBuffer: by default the array that GT4Py's constructors take."""
+        return buffer.ndarray
 
     def apply_view(self, obj: np.ndarray, operation: Sequence[Any]) -> np.ndarray:
         return NumPyProducer().apply_view(obj, operation)
@@ -85,6 +90,18 @@ class GT4PyNextProducer(AllocatorProducer):
         return custom_layout_allocators.BaseFieldBufferAllocator(
             definitions.DeviceType.CPU, allocators.numpy_array_utils, layout_mapper, alignment_size
         )
+
+
+class TensorBufferProducer(GT4PyNextProducer):
+    """The TensorBuffer of the same allocator, which has the interfaces of its array."""
+
+    name = "gt4py.buffer"
+    no_views = "a TensorBuffer has no views"
+    apply_view = HostProducer.apply_view
+
+    @staticmethod
+    def exported(buffer: Any) -> Any:
+        return buffer
 
 
 class GridbufNextProducer(AllocatorProducer):
