@@ -18,9 +18,9 @@ from pathlib import Path
 
 from ... import libraries
 from ...version import __version__
-from .arrays import ARRAYS, VERSION
+from .arrays import ARRAYS, COUNTS, VERSION
 
-SCHEMA = "gridbuf-conformance-interop/1"
+SCHEMA = "gridbuf-conformance-interop"
 
 OUTCOMES = {
     "shared": ("s", "arrives; the consumer's array is the producer's memory"),
@@ -30,6 +30,8 @@ OUTCOMES = {
         "o",
         "the elements arrive, with other axes of one element, or empty with another rank",
     ),
+    "converted": ("v", "the values arrive, rounded to another element type or as one text"),
+    "became read-only": ("k", "shared memory that was writable cannot be written"),
     "refused": ("r", "the consumer raises an exception"),
     "wrong values": ("W", "other elements or another shape, without an error"),
     "read-only lost": ("R", "shared memory that the producer protects may be written"),
@@ -89,7 +91,8 @@ class Cell:
 @dataclass
 class Record:
     """One run. `libraries` has versions, `skipped` the targets that cannot be loaded, `protocols`
-    what the arrays of a producer have.
+    what the arrays of a producer have. `arrays` is the version of the set of arrays: those that are
+    newer count as not made.
     """
 
     python: str
@@ -100,6 +103,7 @@ class Record:
     cells: list[Cell] = field(default_factory=list)
     name: str = ""
     suite: str = __version__
+    arrays: int = VERSION
 
 
 def save(record: Record, path: Path) -> None:
@@ -107,11 +111,11 @@ def save(record: Record, path: Path) -> None:
     never sees a part of it.
     """
     cells = sorted(record.cells, key=lambda cell: cell.key)
+    count = COUNTS[record.arrays]
     data = {
-        "schema": SCHEMA,
-        "arrays": VERSION,
+        "schema": f"{SCHEMA}/{record.arrays}",
         **asdict(record),
-        "cells": [asdict(c) for c in cells],
+        "cells": [{**asdict(c), "outcomes": c.outcomes[:count]} for c in cells],
     }
     for key in ("libraries", "skipped", "protocols"):
         data[key] = dict(sorted(data[key].items()))
@@ -129,13 +133,15 @@ class RecordError(ValueError):
 
 
 def load(path: Path) -> Record:
-    """Reads a record; raises RecordError for a file that is not one of these arrays."""
+    """Reads a record of any version; raises RecordError for another file."""
     try:
         raw = path.read_bytes()
         data = json.loads(gzip.decompress(raw) if path.suffix == ".gz" else raw)
-        if data.pop("schema") != SCHEMA or data.pop("arrays") != VERSION:
-            raise ValueError(f"it is not of {SCHEMA} with the arrays of version {VERSION}")
+        if data.pop("schema") != f"{SCHEMA}/{data['arrays']}" or data["arrays"] not in COUNTS:
+            raise ValueError(f"it is not {SCHEMA} of a version in {[*COUNTS]}")
         record = Record(**{**data, "cells": [Cell(**cell) for cell in data["cells"]]})
+        for cell in record.cells:
+            cell.outcomes = cell.outcomes.ljust(len(ARRAYS), "-")
     except (
         OSError,
         EOFError,
@@ -155,6 +161,7 @@ def load(path: Path) -> Record:
 def differences(old: Record, new: Record) -> list[str]:
     """What changed in the new record, a line for each cell and change, and what is missing."""
     before = {cell.key: cell for cell in old.cells}
+    known = [*ARRAYS][: min(COUNTS[record.arrays] for record in (old, new))]
     lines = []
     for cell in sorted(new.cells, key=lambda cell: cell.key):
         was = before.pop(cell.key, None)
@@ -163,7 +170,7 @@ def differences(old: Record, new: Record) -> list[str]:
             lines.append(f"{title}: new")
             continue
         changed: dict[tuple[str, str], list[str]] = {}
-        for name, one, other in zip(ARRAYS, was.outcomes, cell.outcomes):
+        for name, one, other in zip(known, was.outcomes, cell.outcomes):
             if one != other:
                 changed.setdefault((_NAMES[one], _NAMES[other]), []).append(name)
         for (one, other), names in changed.items():
