@@ -1,7 +1,7 @@
 """Consumers of the scoreboard that are not one function of their library.
 
-A setting names each with its library: `safetensors=zoo/interop_consumers.py:safetensors_saved`. They
-pass on every array, so that a refusal is the library's.
+A setting names each with its library: `h5py=zoo/interop_consumers.py:h5py_dataset`. They pass on
+every array, so that a refusal is the library's.
 """
 
 from __future__ import annotations
