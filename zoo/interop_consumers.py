@@ -78,7 +78,12 @@ def onnxruntime_updated(array: Any) -> Any:
 
 
 def onnxruntime_from_dlpack(array: Any) -> Any:
-    """onnxruntime's import of a capsule; False: the elements are not boolean."""
+    """`OrtValue.from_dlpack(array)`; older releases import a capsule, where False says that it is
+    not boolean.
+    """
+    from onnxruntime import OrtValue
     from onnxruntime.capi import _pybind_state
 
+    if hasattr(OrtValue, "from_dlpack"):
+        return OrtValue.from_dlpack(array)
     return _pybind_state.OrtValue.from_dlpack(array.__dlpack__(), False)

@@ -17,6 +17,7 @@ import contextlib
 import ctypes
 import gc
 import statistics
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
@@ -55,6 +56,7 @@ _ALIGNED_BYTES = 64
 _TRIES = 32
 _CALLS = 30
 _REQUESTS = ("FULL_RO",)
+_UNITS_NS = {"us": 10**3, "ms": 10**6, "s": 10**9}
 _FLOATS: dict[int, Any] = {4: ctypes.c_float, 8: ctypes.c_double}
 """Types of C by their bytes."""
 _Observed = tuple[str, str]
@@ -163,7 +165,7 @@ def _observed(producer: Any, consumer: Consumer, plan: Plan) -> _Observed:
         return "unread", wrong
     got, held = _described(result, memory)
     if text := wrong or _shape_mistake(seen, plan):
-        if converted := _conversion(seen, plan, expected, got):
+        if converted := _conversion(result, seen, plan, expected, got):
             return "converted", converted
         is_other_rank = not wrong and _is_other_rank(seen, plan)
         return ("other rank" if is_other_rank else "wrong values"), text
@@ -420,7 +422,9 @@ def _is_other_rank(seen: _Seen, plan: Plan) -> bool:
     return [n for n in shape if n != 1] == [n for n in wanted if n != 1]
 
 
-def _conversion(seen: _Seen, plan: Plan, expected: list[bytes], got: dict[str, Descriptor]) -> str:
+def _conversion(
+    result: Any, seen: _Seen, plan: Plan, expected: list[bytes], got: dict[str, Descriptor]
+) -> str:
     """`FROM as TO` if the elements are those of the plan, rounded to the element type that the
     result says, or all in one text; else an empty text.
     """
@@ -430,12 +434,20 @@ def _conversion(seen: _Seen, plan: Plan, expected: list[bytes], got: dict[str, D
     has_other_shape = _shape_mistake(seen, plan) and not _is_other_rank(seen, plan)
     if has_other_shape or len(elements) != len(expected):
         return ""
+    name, _, unit = str(getattr(result, "dtype", "")).rstrip("]").partition("[")
+    if unit in _UNITS_NS and plan.dtype.startswith(name) and isinstance(elements[0], bytes):
+        times = [_time_of(raw) // _UNITS_NS[unit] for raw in expected]
+        return f"{plan.dtype} as {name}[{unit}]" if times == [*map(_time_of, elements)] else ""
     values = [number(plan, raw) for raw in expected]
     for element in {array.element for array in got.values() if array.element}:
         rounded = [_rounded(value, element) for value in values]
         if None not in rounded and rounded == elements:
             return f"{plan.dtype} as {element.kind}{element.itemsize * 8}"
     return ""
+
+
+def _time_of(raw: bytes) -> int:
+    return int.from_bytes(raw, sys.byteorder, signed=True)
 
 
 def _rounded(value: Any, to: Element) -> float | complex | None:
@@ -467,7 +479,8 @@ def _miscomputed(
     if not seen or (seen[1] and not flat and isinstance(seen[1][0], bytes)):
         return ""  # x + 0 may have other bytes: those of a long double have padding
     wrong = _mistake(seen, plan, expected)
-    if not wrong or _conversion(seen, plan, expected, _described(computed, memory)[0]):
+    got = _described(computed, memory)[0]
+    if not wrong or _conversion(computed, seen, plan, expected, got):
         return ""
     return f"computed with (x + 0): {wrong}"
 
