@@ -20,6 +20,7 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import partial
 from pathlib import Path
 
@@ -34,6 +35,8 @@ else:
     import tomli as tomllib
 
 SETTINGS = FOLDER / "scoreboard"
+CHANGES = FOLDER / "scoreboard_changes"
+"""A page for each day of runs: what differs from the records before."""
 _TIME_LIMIT_S = "60"
 """More than the default, so that an array on a busy machine is not a hang."""
 _LOCK = "# Written by `interop.py lock`: all packages, with hashes.\n"
@@ -111,13 +114,33 @@ def run(name: str, again: bool, folder: Path) -> int:
     if not done.returncode:
         record = records.load(part)
         record.name = name
-        for line in records.differences(old, record) if old else ():
-            print(f"  {line}")
+        if old:
+            note_changes(old, record, CHANGES / f"{date.today()}.md")
         records.save(record, setting.record)
         part.unlink()
     minutes = (time.monotonic() - begin) / 60
     print(f"{name}: exit code {done.returncode}, {minutes:.0f} min", flush=True)
     return done.returncode
+
+
+def note_changes(old: records.Record, new: records.Record, page: Path) -> None:
+    """Prints what changed in a setting, and writes it into the page of the day."""
+    versions = [
+        f"{name} {old.libraries[name]} → {version}"
+        for name, version in sorted(new.libraries.items())
+        if old.libraries.get(name, version) != version
+    ]
+    changed = records.differences(old, new)
+    print(*(f"  {line}" for line in (*versions, *changed)), sep="\n")
+    title, *sections = f"# Scoreboard changes, {page.stem}\n".split("\n## ")
+    if page.exists():
+        title, *sections = page.read_text("utf-8").split("\n## ")
+    found = {section.partition("\n")[0]: section.partition("\n")[2] for section in sections}
+    lines = [f"- `{line.replace('`', chr(39))}`" for line in (*versions, *changed)]
+    found[new.name] = "\n".join(("", *(lines or ["No cell changed."]), ""))
+    text = "".join(f"\n## {name}\n{section}" for name, section in sorted(found.items()))
+    page.parent.mkdir(exist_ok=True)
+    page.write_text(title + text, "utf-8")
 
 
 def moved(record: records.Record, setting: Setting) -> Iterator[str]:

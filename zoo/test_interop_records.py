@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import interop
@@ -110,6 +111,7 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return subprocess.CompletedProcess(command, 0)
 
     monkeypatch.setattr(interop, "SETTINGS", tmp_path)
+    monkeypatch.setattr(interop, "CHANGES", tmp_path.with_name("changes"))
     monkeypatch.setattr(interop.subprocess, "run", suite)
     monkeypatch.setattr(venvs, "make", lambda environment, folder: Path(sys.executable))
     monkeypatch.setattr(
@@ -137,6 +139,25 @@ def test_a_new_library_of_a_setting_runs_its_own_pairs_only(ran: list[str], tmp_
     grown = SETTING.replace("26.0.1", '26.0.1", "jax==0.12.0.1')
     assert _lock_and_run(tmp_path, grown) == {"numpy", "pyarrow", "jax"}
     assert ran == ["numpy", "pyarrow", "jax"]
+
+
+def test_changes_of_a_run_are_on_the_page_of_the_day(tmp_path: Path, capsys):
+    """A second run of a setting replaces its section, and keeps the others."""
+    page = tmp_path / "pages/2026-11-30.md"
+    cell = Cell("numpy", "numpy.asarray", "numpy", "numpy", "s" * len(ARRAYS))
+    old = Record("3.12", "linux", {"numpy": "1.0"}, cells=[cell], name="one")
+    wrong = replace(cell, outcomes="W" + cell.outcomes[1:], messages={"a `b`": ["float64"]})
+    for name, cells in (("one", [cell]), ("two", [cell]), ("one", [wrong])):
+        interop.note_changes(old, replace(old, cells=cells, name=name), page)
+    new = replace(old, libraries={"numpy": "2.0"}, name="three")
+    interop.note_changes(old, new, page)
+    assert page.read_text("utf-8") == (
+        "# Scoreboard changes, 2026-11-30\n"
+        "\n## one\n\n- `numpy → numpy.asarray: shared → wrong values: float64 (a 'b')`\n"
+        "\n## three\n\n- `numpy 1.0 → 2.0`\n"
+        "\n## two\n\nNo cell changed.\n"
+    )
+    assert "numpy 1.0 → 2.0" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("options", [(), ("--again",)])
