@@ -20,7 +20,9 @@
 # tracker = "https://github.com/numpy/numpy/issues/22507"
 #
 # [tool.gridbuf-finding.releases]
-# "does not run" = ["1.3.0", "1.16.2"]
+# "does not run" = ["1.3.0", "1.16.2", "1.19.5"]
+# gone = ["1.21.6"]
+# shown = ["1.22.0", "1.22.1", "1.22.4"]
 #
 # [tool.gridbuf-finding.replays.affected]
 # actual = "its references changed by -1 while another thread held the GIL"
