@@ -40,6 +40,7 @@ def render(records: Iterable[Record]) -> str:
         history=[release for rows in releases.values() for release in rows],
         chart=chart(releases) if releases else "",
         rate=page.rate,
+        min_partners=score.MIN_PARTNERS,
     )
     return f"# The matrix\n\n`````{{raw}} html\n{page.fragment(boards, more)}\n`````\n"
 
@@ -79,21 +80,31 @@ class Library:
 
 def _libraries(boards: Sequence[page.Board]) -> Iterator[Library]:
     for name in sorted({name for board in boards for name in board.scores}, key=str.lower):
-        having = [b for b in boards if any(found.counted for found in b.scores.get(name, ()))]
+        with_name = [board for board in boards if name in board.scores]
+        having = [b for b in with_name if any(found.counted for found in b.scores[name])]
         by_version: dict[str, list[page.Board]] = {}
-        for board in having:
+        for board in having or with_name:
             by_version.setdefault(board.record.libraries.get(name, ""), []).append(board)
-        if not having:
-            continue
         *older, newest = sorted(by_version, key=_newness)
         lines: list[str] = []
         if older:
-            lines = differences(*(_fixed(by_version[v], name) for v in (older[-1], newest)))
+            lines = _changes(*(_fixed(by_version[v], name) for v in (older[-1], newest)))
         if len(lines) > _MANY_LINES:
             lines[_MANY_LINES:] = [f"and {len(lines) - _MANY_LINES} more"]
         board = by_version[newest][0]
         before = older[-1] if older else ""
         yield Library(name, newest, board, *board.scores[name], before, lines)
+
+
+def _changes(old: Record, new: Record) -> list[str]:
+    """What changed between the libraries that are in both records."""
+    both = {(c.source, c.target) for c in old.cells} & {(c.source, c.target) for c in new.cells}
+    return differences(
+        *(
+            replace(record, cells=[c for c in record.cells if (c.source, c.target) in both])
+            for record in (old, new)
+        )
+    )
 
 
 def _fixed(boards: Sequence[page.Board], library: str) -> Record:

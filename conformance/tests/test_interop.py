@@ -283,6 +283,19 @@ def test_a_documented_conversion_loses_half_and_another_one_is_harm(monkeypatch)
     assert (pair.right, len(pair.harmed)) == (6, 4)
 
 
+def test_lost_writability_loses_half_of_an_array_and_is_not_harm(monkeypatch):
+    known(monkeypatch, {"one": NAMES[:10], "two": NAMES[:10]})
+    found = score.pairs(cells_of(("one", "two", letters(s=6, k=4))))
+    pair = found["one", "two"]
+    assert (pair.right, pair.harmed) == (8, frozenset())
+    assert [side.lost for name in ("one", "two") for side in score.scores(found)[name]] == [
+        2,
+        0,
+        0,
+        2,
+    ]
+
+
 def test_a_rate_needs_three_partners(monkeypatch):
     known(monkeypatch, {name: NAMES[:5] for name in ("one", "two", "three", "four")})
     rows = [("one", name, letters(s=5)) for name in ("two", "three", "four")]

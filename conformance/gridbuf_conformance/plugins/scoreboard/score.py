@@ -191,7 +191,8 @@ def _pair(source: str, target: str, cells: tuple[Cell, ...], documented: Set[str
     ways = tuple(cell for cell in cells if not cell.flat)
     harmed = {name for cell in cells for name in ARRAYS if _is_harm(cell, name)}
     counted = (documented if ways else set()) | harmed
-    losses = [loss for n in counted for loss in _losses(cells if n in harmed else ways, n)]
+    among = ((name, cells if name in harmed else ways) for name in ARRAYS if name in counted)
+    losses = [loss for name, some in among for loss in _losses(some, name)]
     return Pair(
         source,
         target,
@@ -205,8 +206,9 @@ def _pair(source: str, target: str, cells: tuple[Cell, ...], documented: Set[str
 
 def _is_harm(cell: Cell, array: str) -> bool:
     """Harm, or a conversion that no document describes."""
-    letter = cell.outcomes[_PLACES[array]]
-    return letter in HARM or (letter in REDUCED and not getattr(cause_of(cell, array), "link", ""))
+    if cell.outcomes[_PLACES[array]] in HARM:
+        return True
+    return cell.outcome(array) == "converted" and not getattr(cause_of(cell, array), "link", "")
 
 
 def _losses(cells: tuple[Cell, ...], array: str) -> Iterator[Loss]:

@@ -53,6 +53,7 @@ _TAKEN = {
     "warp.from_dlpack": "warp.from_dlpack(x)",
 }
 """How a consumer takes `x`, if it is more than one function of its library."""
+_SETUP = {"jax": 'jax.config.update("jax_enable_x64", True)', "warp": "warp.init()"}
 _MODULE = re.compile(r"(?<![\w.'])((?:jax|mlx)\.\w+|[a-z]\w*)(?=\.\w+[.(])")
 _TEXTS = {"bytes5": "S5", "str3": "U3"}
 _BY_SUITE = ("aliasing lost", "hang", "crash", "unread", "became read-only", "not made")
@@ -125,8 +126,8 @@ def _lines(cell: Cell, array: str) -> list[str]:
     help_ = {"crash": ["faulthandler"], "lifetime broken": ["gc"]}.get(outcome, [])
     modules = dict.fromkeys([*help_, "numpy", *_MODULE.findall(f"{x} {taken[1]}"), taken[0]])
     lines = [f"import {', '.join(filter(None, modules))}", ""]
-    if any(module.startswith("jax.") for module in modules):
-        lines.append('jax.config.update("jax_enable_x64", True)')
+    tops = [module.partition(".")[0] for module in modules]
+    lines += [text for name, text in _SETUP.items() if name in tops]
     lines += ["faulthandler.enable()"] if outcome == "crash" else []
     lines += [f"a = {a}"] + ["a.flags.writeable = False"] * plan.readonly
     return [*lines, f"x = {x}", f"result = {taken[1]}", *check]
