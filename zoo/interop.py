@@ -35,6 +35,8 @@ else:
     import tomli as tomllib
 
 SETTINGS = FOLDER / "scoreboard"
+_TIME_LIMIT_S = "60"
+"""More than the default, so that an array on a busy machine is not a hang."""
 _LOCK = "# Written by `interop.py lock`: all packages, with hashes.\n"
 
 
@@ -101,6 +103,7 @@ def run(name: str, again: bool, folder: Path) -> int:
     libraries = ["--library", ",".join(_libraries(python) if more else setting.against)]
     limit = ["--against", ",".join(setting.against)]
     command = [str(python), "-m", "gridbuf_conformance", "interop", *libraries, *more, *limit]
+    command += ["--time-limit", _TIME_LIMIT_S]
     done = subprocess.run(
         [*command, "--save", str(part), "--resume"],
         env={**os.environ, **venvs.SILENT, "PYTHONPATH": str(venvs.SUITE)},

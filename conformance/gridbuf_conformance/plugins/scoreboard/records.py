@@ -17,9 +17,9 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from ...version import __version__
-from .arrays import ARRAYS, VERSION
+from .arrays import ARRAYS, COUNTS, VERSION
 
-SCHEMA = "gridbuf-conformance-interop/1"
+SCHEMA = "gridbuf-conformance-interop"
 
 OUTCOMES = {
     "shared": ("s", "arrives; the consumer's array is the producer's memory"),
@@ -92,7 +92,8 @@ class Cell:
 @dataclass
 class Record:
     """One run. `libraries` has versions, `skipped` the targets that cannot be loaded, `protocols`
-    what the arrays of a producer have.
+    what the arrays of a producer have. `arrays` is the version of the set of arrays: those that are
+    newer count as not made.
     """
 
     python: str
@@ -103,6 +104,7 @@ class Record:
     cells: list[Cell] = field(default_factory=list)
     name: str = ""
     suite: str = __version__
+    arrays: int = VERSION
 
 
 def save(record: Record, path: Path) -> None:
@@ -110,11 +112,11 @@ def save(record: Record, path: Path) -> None:
     never sees a part of it.
     """
     cells = sorted(record.cells, key=lambda cell: cell.key)
+    count = COUNTS[record.arrays]
     data = {
-        "schema": SCHEMA,
-        "arrays": VERSION,
+        "schema": f"{SCHEMA}/{record.arrays}",
         **asdict(record),
-        "cells": [asdict(c) for c in cells],
+        "cells": [{**asdict(c), "outcomes": c.outcomes[:count]} for c in cells],
     }
     for key in ("libraries", "skipped", "protocols"):
         data[key] = dict(sorted(data[key].items()))
@@ -132,13 +134,15 @@ class RecordError(ValueError):
 
 
 def load(path: Path) -> Record:
-    """Reads a record; raises RecordError for a file that is not one of these arrays."""
+    """Reads a record of any version; raises RecordError for another file."""
     try:
         raw = path.read_bytes()
         data = json.loads(gzip.decompress(raw) if path.suffix == ".gz" else raw)
-        if data.pop("schema") != SCHEMA or data.pop("arrays") != VERSION:
-            raise ValueError(f"it is not of {SCHEMA} with the arrays of version {VERSION}")
+        if data.pop("schema") != f"{SCHEMA}/{data['arrays']}" or data["arrays"] not in COUNTS:
+            raise ValueError(f"it is not {SCHEMA} of a version in {[*COUNTS]}")
         record = Record(**{**data, "cells": [Cell(**cell) for cell in data["cells"]]})
+        for cell in record.cells:
+            cell.outcomes = cell.outcomes.ljust(len(ARRAYS), "-")
     except (
         OSError,
         EOFError,
@@ -151,23 +155,20 @@ def load(path: Path) -> Record:
         raise RecordError(
             f"{path} is not a record of `interop --save`: {error}; write it again"
         ) from None
-    for cell, row in zip(record.cells, data["cells"]):
-        if len(row["outcomes"]) == _FIRST_COUNT:
-            _name_conversions(cell)
+    for cell in record.cells if record.arrays == 1 else ():
+        _name_conversions(cell)
     record.name = record.name or path.name.partition(".")[0]
     return record
 
 
-_FIRST_COUNT = 66
-"""How many arrays the records of version 1 have, in which a conversion is "wrong values"."""
 _NUMBER = re.compile(r"(\S+) instead of (\S+) at element")
 _NARROW = {"float64": "float32", "complex128": "complex64"}
 _TEXT = "shape [] instead of ["
 
 
 def _name_conversions(cell: Cell) -> None:
-    """Names what a message of version 1 proves to be a conversion: a number that is rounded to the
-    next narrower type, or elements that are right in an array of no dimensions, which is a text.
+    """Names what a message of "wrong values" in version 1 proves to be a conversion: a number that
+    is rounded to the next narrower type, or a text, which has elements and no dimensions.
     """
     for text, names in [*cell.messages.items()]:
         number = _NUMBER.match(text)
@@ -202,6 +203,7 @@ def _rounded(number: float) -> float:
 def differences(old: Record, new: Record) -> list[str]:
     """What changed in the new record, a line for each cell and change, and what is missing."""
     before = {cell.key: cell for cell in old.cells}
+    known = [*ARRAYS][: min(COUNTS[record.arrays] for record in (old, new))]
     lines = []
     for cell in sorted(new.cells, key=lambda cell: cell.key):
         was = before.pop(cell.key, None)
@@ -210,7 +212,7 @@ def differences(old: Record, new: Record) -> list[str]:
             lines.append(f"{title}: new")
             continue
         changed: dict[tuple[str, str], list[str]] = {}
-        for name, one, other in zip(ARRAYS, was.outcomes, cell.outcomes):
+        for name, one, other in zip(known, was.outcomes, cell.outcomes):
             if one != other:
                 changed.setdefault((_NAMES[one], _NAMES[other]), []).append(name)
         for (one, other), names in changed.items():

@@ -87,8 +87,8 @@ def causes() -> tuple[Cause, ...]:
 def _cause(key: tuple[str, str], libraries: tuple[str, ...], array: str, outcome: str) -> Cause:
     cell = Cell(*key, "", "")
     found = (cause for cause in causes() if cause.explains(cell, array, outcome))
-    title = f"{outcome}, not explained yet: {' → '.join(key)}"
-    return next(found, Cause(title, title, libraries))
+    title = f"{outcome}, not explained yet: {key[1]}"
+    return next(found, Cause(title, title, tuple(dict.fromkeys(libraries))))
 
 
 def cause_of(cell: Cell, array: str) -> Cause | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import faulthandler
+import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -39,7 +40,7 @@ _MADE = {
 }
 """How an array of a producer is made of NumPy's array `a`."""
 _TAKEN = {
-    "cffi.from_buffer": "(ffi := cffi.FFI()).buffer(ffi.from_buffer(x))",
+    "cffi.from_buffer": "cffi.FFI().buffer(cffi.FFI().from_buffer(x))",
     "jax.dlpack.from_dlpack": "jax.dlpack.from_dlpack(x)",
     "jax.numpy.asarray": "jax.numpy.asarray(x)",
     "mlx.asarray": "mlx.core.asarray(x)",
@@ -56,6 +57,8 @@ _TAKEN = {
 _SETUP = {"jax": 'jax.config.update("jax_enable_x64", True)', "warp": "warp.init()"}
 _MODULE = re.compile(r"(?<![\w.'])((?:jax|mlx)\.\w+|[a-z]\w*)(?=\.\w+[.(])")
 _TEXTS = {"bytes5": "S5", "str3": "U3"}
+_ALIGNED = ("jax", "tensorflow")
+"""Libraries that copy memory that is not aligned to 64 bytes."""
 _BY_SUITE = ("aliasing lost", "hang", "crash", "unread", "became read-only", "not made")
 _WRITABLE = {
     "AI": 'not result.__array_interface__["data"][1]',
@@ -119,7 +122,11 @@ def repeat(producer: str, consumer: str, array: str) -> None:
 def _lines(cell: Cell, array: str) -> list[str]:
     """The program after its header; empty if it needs the suite."""
     plan, outcome = ARRAYS[array].plan, cell.outcome(array)
-    a, x, taken = _array(plan), _MADE.get(cell.producer), _taken(cell.consumer)
+    a, x, taken = (
+        _array(plan, cell.target in _ALIGNED),
+        _MADE.get(cell.producer),
+        _taken(cell.consumer),
+    )
     check = [*_check(outcome, cell.message(array), cell.flat)]
     if not (a and x and taken and check) or (plan.views and x != "a"):
         return []
@@ -129,7 +136,7 @@ def _lines(cell: Cell, array: str) -> list[str]:
     tops = [module.partition(".")[0] for module in modules]
     lines += [text for name, text in _SETUP.items() if name in tops]
     lines += ["faulthandler.enable()"] if outcome == "crash" else []
-    lines += [f"a = {a}"] + ["a.flags.writeable = False"] * plan.readonly
+    lines += [*a, *["a.flags.writeable = False"] * plan.readonly]
     return [*lines, f"x = {x}", f"result = {taken[1]}", *check]
 
 
@@ -174,29 +181,32 @@ def _check(outcome: str, message: str, is_flat: bool) -> Iterator[str]:
     yield "raise SystemExit(is_defect)"
 
 
-def _array(plan: Plan) -> str:
-    """An expression for an array as a plan has it, with other values; empty for types that NumPy
+def _array(plan: Plan, is_aligned: bool = False) -> list[str]:
+    """Lines that make `a`, an array as a plan has it, with other values; none for types that NumPy
     does not have.
     """
-    kind, count = plan.dtype_info.kind, 1
-    is_known = kind in "biufcMm" or plan.dtype in _TEXTS
+    is_known = plan.dtype_info.kind in "biufcMm" or plan.dtype in _TEXTS
     if not is_known or plan.dtype_info.typestr is None:
-        return ""
-    for extent in plan.shape:
-        count *= extent
+        return []
+    count = math.prod(plan.shape)
     text = f"numpy.arange(1, {count + 1})"
-    text = {"f": f"({text} / 7)", "c": f"({text} / 7 * (1 + 2j))", "b": f"({text} % 2)"}.get(
-        kind, text
-    )
+    forms = {"f": f"({text} / 7)", "c": f"({text} / 7 * (1 + 2j))", "b": f"({text} % 2)"}
     dtype = repr(_TEXTS.get(plan.dtype, plan.dtype))
     dtype = f"numpy.dtype({dtype}).newbyteorder()" if plan.byteorder == "swapped" else dtype
+    text = f"{forms.get(plan.dtype_info.kind, text)}.astype({dtype})"
+    lines = []
+    if is_aligned:
+        size = count * plan.itemsize
+        lines = [f"v = {text}", f"m = numpy.empty({size + 64}, 'uint8')"]
+        lines += [f"m = m[-m.ctypes.data % 64 :][:{size}].view(v.dtype)", "m[:] = v"]
+        text = "m"
     order = [*(plan.layout or range(len(plan.shape)))]  # the place of each axis in memory
     shape = tuple(plan.shape[order.index(place)] for place in range(len(order)))
-    text = f"{text}.astype({dtype}).reshape({shape})"
+    text += f".reshape({shape})"
     text += f".transpose({tuple(order)})" if order != sorted(order) else ""
     for number, view in enumerate(plan.views, 1):
         text = _viewed(text, ViewMap.of(plan.shape, plan.views[:number]).shape, *view)
-    return text
+    return [*lines, f"a = {text}"]
 
 
 def _viewed(text: str, shape: tuple[int, ...], name: str, axis: Any, *bounds: int | None) -> str:
