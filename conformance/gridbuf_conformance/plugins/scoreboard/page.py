@@ -174,8 +174,8 @@ def on_console(record: Record, console: Console) -> None:
         table.add_row(source, *shares, found if found == "–" else f"{found} %")
     console.print(table)
     console.print(
-        "share of the arrays that both libraries have and that arrive; ! a way does harm; "
-        "score: the share that the library does not lose"
+        "share of the arrays of both that arrive; ! is harm; "
+        "score: the share that a library does not lose"
     )
     for cause, cells, count in board.causes:
         where = ", ".join(f"{cell.producer} → {cell.consumer}" for cell, _ in cells)
