@@ -3,7 +3,7 @@
     python zoo/interop.py lock [NAME…] [--again]  write into scoreboard/NAME.toml what it installs
     python zoo/interop.py run [NAME…] [--again]   write scoreboard/NAME.json.gz; resumes
     python zoo/interop.py defects                 what trackers describe, and what the records show
-    python zoo/interop.py page FILE.html          the page of all records
+    python zoo/interop.py page FILE.md            the page of all records, for the site
 
 `lock` keeps the versions that are locked already, and `run NAME` the cells that are there. So a
 library that is added to a setting runs its own pairs only. `--again` chooses all versions again,
@@ -24,10 +24,11 @@ from datetime import date
 from functools import partial
 from pathlib import Path
 
+import interop_page
 import venvs
 from records import FOLDER, ROOT, Environment
 
-from gridbuf_conformance.plugins.scoreboard import page, records
+from gridbuf_conformance.plugins.scoreboard import records
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -219,10 +220,9 @@ def main(arguments: list[str] | None = None) -> int:
     known = settings()
     if options.command == "page":
         if len(options.names) != 1:
-            parser.error("page needs the file to write: page scoreboard.html")
+            parser.error("page needs the file to write: page matrix.md")
         found = [records.load(s.record) for s in known.values() if s.record.exists()]
-        found.sort(key=lambda record: -len(record.cells))
-        Path(options.names[0]).write_text(page.render(found), "utf-8")
+        Path(options.names[0]).write_text(interop_page.render(found), "utf-8")
         return 0
     if unknown := [name for name in options.names if name not in known]:
         parser.error(f"no setting is {', '.join(unknown)}; there are {', '.join(known)}")

@@ -4,19 +4,23 @@ that it does not have.
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
 from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import interop
+import interop_page
+import interop_scores
 import pytest
 import venvs
 from records import ROOT
 
-from gridbuf_conformance import cli
-from gridbuf_conformance.plugins.scoreboard import ARRAYS, load, page, records
+from gridbuf_conformance import cli, findings, libraries
+from gridbuf_conformance.plugins.scoreboard import ARRAYS, load, records
 from gridbuf_conformance.plugins.scoreboard.records import Cell, Record, RecordError
 
 SETTINGS = interop.settings()
@@ -52,8 +56,128 @@ def test_defects_of_trackers_are_found_where_they_are_and_absent_elsewhere(capsy
     assert "✗" in capsys.readouterr().out, "some expectations were wrong"
 
 
-def test_the_page_of_all_records_is_the_same_twice():
-    assert page.render([*RECORDED.values()]) == page.render([*RECORDED.values()])
+# The page
+# ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return interop_page.render(RECORDED.values())
+
+
+def test_the_page_of_all_records_is_the_same_twice(page: str):
+    code = (
+        "import sys, interop, interop_page\n"
+        "from gridbuf_conformance.plugins.scoreboard import load\n"
+        "settings = interop.settings().values()\n"
+        "records = [load(s.record) for s in settings if s.record.exists()]\n"
+        "sys.stdout.write(interop_page.render(records))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True)
+    assert done.stdout.decode() == page
+
+
+def test_links_of_the_page_lead_to_a_place_in_it(page: str):
+    ids = re.findall(r'id="([^"]*)"', page.partition('<div class="board">')[2])
+    links = set(re.findall(r'<a href="#([^"]*)"', page))
+    assert len(links) > 200 and links <= set(ids) and len(ids) == len(set(ids))
+
+
+def test_the_newest_matrix_comes_first_and_causes_come_before_cells(page: str):
+    newest = max(RECORDED.values(), key=lambda r: interop_page._newness(r.libraries["numpy"]))
+    version = newest.libraries["numpy"]
+    first = page.index("<h2>")
+    assert f"numpy {version}" in page[first : page.index('id="libraries"')]
+    places = [page.index(text) for text in ("<h3>Causes", 'id="libraries"', "<svg", 'id="cells"')]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("name", ["numpy", "jax", "mlx", "PIL", "torch"])
+def test_the_page_says_why_a_library_has_its_score(name: str):
+    boards = [
+        interop_page.page.Board(record, f"r{n}") for n, record in enumerate(RECORDED.values())
+    ]
+    (library,) = (one for one in interop_page._libraries(boards) if one.name == name)
+    assert library.document.startswith("https://")
+    for _, found, partner in library.sides:
+        causes = found.by_cause()
+        assert found.counted and sum(lost for *_, lost in causes) >= found.lost
+        for cause, by, _ in causes:
+            assert cause.id in ("refused", "not made", "other rank", "unread") or cause.title
+            assert all(getattr(pair, partner) != name and arrays for pair, arrays in by.items())
+
+
+def test_changes_are_those_of_partners_that_all_releases_have():
+    boards = [
+        interop_page.page.Board(record, f"r{n}") for n, record in enumerate(RECORDED.values())
+    ]
+    (jax,) = (one for one in interop_page._libraries(boards) if one.name == "jax")
+    assert jax.before and jax.changes
+    sides = {side for line in jax.changes for side in line.partition(": ")[0].split(" → ")}
+    assert not {side for side in sides if side.startswith(("torch", "pyarrow", "tensorflow"))}
+
+
+def test_a_history_has_the_releases_of_a_library_in_their_order_with_fixed_partners():
+    boards = [
+        interop_page.page.Board(record, f"r{n}") for n, record in enumerate(RECORDED.values())
+    ]
+    found = interop_page.history(boards)
+    versions = [release.version for release in found["jax"]]
+    assert versions[0] == "0.4.18" and versions == sorted(versions, key=interop_page._newness)
+    partners = {p.partition(" ")[0] for rows in found.values() for r in rows for p in r.partners}
+    assert partners <= {"itself", *interop_page.FIXED}
+    assert "jax" in interop_page.chart(found) and "<metadata" not in interop_page.chart(found)
+
+
+# What the score rests on
+# ---------------------------------------------------------------------------------------
+
+
+def test_rows_of_documented_arrays_name_what_is_there():
+    rows = interop_scores._table("interop_documented.toml")
+    groups = rows.pop("groups")
+    for name, row in rows.items():
+        assert row.keys() <= {"document", "makes", "takes"} and row["document"].startswith("https")
+        for has in (row[side] for side in ("makes", "takes") if side in row):
+            types = interop_scores._words(has["types"], groups)
+            layouts = interop_scores._words(has.get("layouts", ""), groups)
+            assert types <= {array.plan.dtype for array in ARRAYS.values()}, name
+            assert layouts <= {
+                "order",
+                "steps",
+                "negative",
+                "zero",
+                "offset",
+                "swapped",
+                "read-only",
+            }
+            assert {*has["by"].split()} <= {"ndarray", "array", "interface", "buffer", "dlpack"}
+            for pattern in filter(None, has.get("unmade", "").split("|")):
+                among = {*ARRAYS} | {array.plan.dtype for array in ARRAYS.values()}
+                assert any(fnmatchcase(word, pattern) for word in among), (name, pattern)
+
+
+def test_a_cause_has_a_source_and_the_library_of_its_finding():
+    causes = interop_scores.tables()["causes"]
+    assert len(causes) > 15
+    for cause in causes:
+        assert cause.get("link", "").startswith("https://") or cause["finding"], cause["id"]
+        for cell in cause["cells"]:
+            _, _, outcome = cell.split(" ", 2)
+            assert outcome in records.OUTCOMES
+        if "finding" in cause:
+            known = libraries.find(findings.find(cause["finding"]).library)
+            assert [known.module] == cause["libraries"], cause["id"]
+
+
+def test_most_harm_has_a_cause_that_is_known():
+    harm: list[tuple[str, int]] = []
+    for record in RECORDED.values():
+        for cause, _, count in interop_page.page.Board(record, "r0").causes:
+            harm.append((cause.id, count))
+    explained = sum(count for _, count in harm) - sum(n for id, n in harm if "not explained" in id)
+    assert explained > 0.9 * sum(count for _, count in harm)
 
 
 def test_the_pages_print_what_the_records_have(
