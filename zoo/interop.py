@@ -4,10 +4,12 @@
     python zoo/interop.py run [NAME…] [--again]   write scoreboard/NAME.json.gz; resumes
     python zoo/interop.py defects                 what trackers describe, and what the records show
     python zoo/interop.py page FILE.md            the page of all records, for the site
+    python zoo/interop.py badges FOLDER           NAME.svg for each library, and links in README.md
 
 `lock` keeps the versions that are locked already, and `run NAME` the cells that are there. So a
 library that is added to a setting runs its own pairs only. `--again` chooses all versions again,
-and runs all pairs.
+and runs all pairs. A setting with a `wheel` runs the pairs of that package, which is on no index:
+`--wheel` names its file.
 """
 
 from __future__ import annotations
@@ -55,6 +57,7 @@ class Setting:
     environment: Environment
     against: list[str]
     consumers: list[str]
+    wheel: str
 
     @property
     def path(self) -> Path:
@@ -76,7 +79,8 @@ def _setting(name: str, path: Path) -> Setting:
     row = tomllib.loads(path.read_text("utf-8"))
     own = {"requirements": tuple(row.pop("requirements")), "locked": row.pop("locked", "")}
     environment = Environment(name, "", "", row.pop("python"), **own)
-    return Setting(environment, row.pop("against"), row.pop("consumers", []), **row)
+    more = row.pop("consumers", []), row.pop("wheel", "")
+    return Setting(environment, row.pop("against"), *more, **row)
 
 
 def lock(name: str, again: bool) -> None:
@@ -90,12 +94,14 @@ def lock(name: str, again: bool) -> None:
     setting.path.write_text(text, "utf-8")
 
 
-def run(name: str, again: bool, folder: Path) -> int:
+def run(name: str, again: bool, folder: Path, wheel: Path | None = None) -> int:
     """Runs the pairs of a setting that its record does not have; 1 if it cannot be made or run."""
     setting = settings()[name]
     begin, part = time.monotonic(), folder / f"{name}.part.json"
     try:
         python = venvs.make(setting.environment, folder)
+        if setting.wheel:
+            venvs.add_wheel(python, setting.wheel, wheel)
     except venvs.CannotMake as error:
         print(error, flush=True)
         return 1
@@ -103,7 +109,8 @@ def run(name: str, again: bool, folder: Path) -> int:
     if old and not again and not part.exists() and not [*moved(old, setting)]:
         records.save(old, part)
     more = [word for consumer in setting.consumers for word in ("--consumer", consumer)]
-    libraries = ["--library", ",".join(_libraries(python) if more else setting.against)]
+    names = [setting.wheel] if setting.wheel else _libraries(python) if more else setting.against
+    libraries = ["--library", ",".join(names)]
     limit = ["--against", ",".join(setting.against)]
     command = [str(python), "-m", "gridbuf_conformance", "interop", *libraries, *more, *limit]
     command += ["--time-limit", _TIME_LIMIT_S]
@@ -205,23 +212,41 @@ def defects() -> int:
     return int(wrong > 0)
 
 
+def write_badges(badges: dict[str, tuple[str, str]], folder: Path) -> None:
+    """Writes each badge, and a page that shows them all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for library, (svg, _) in badges.items():
+        (folder / f"{library}.svg").write_text(svg, "utf-8")
+    lines = [f"{markdown}\n\n    {markdown}\n" for _, markdown in badges.values()]
+    (folder / "README.md").write_text("\n".join(["# Badges of the scoreboard\n", *lines]), "utf-8")
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Runs one command."""
     parser = argparse.ArgumentParser(
         "interop.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("command", choices=("lock", "run", "defects", "page"))
+    parser.add_argument("command", choices=("lock", "run", "defects", "page", "badges"))
     parser.add_argument("names", nargs="*")
     parser.add_argument("--again", action="store_true", help="keep no versions and no cells")
     parser.add_argument(
         "--folder", type=Path, default=ROOT / ".gridbuf/zoo", help="where environments are made"
     )
+    parser.add_argument("--wheel", type=Path, help="the package of a setting that has a `wheel`")
+    parser.add_argument(
+        "--site", default="scoreboard.html", help="the page that badges link to, as an address"
+    )
     options = parser.parse_args(arguments)
     known = settings()
+    found = [records.load(s.record) for s in known.values() if s.record.exists()]
+    if options.command == "badges":
+        if len(options.names) != 1:
+            parser.error("badges needs the folder to write: badges badges/")
+        write_badges(interop_page.badges(found, options.site), Path(options.names[0]))
+        return 0
     if options.command == "page":
         if len(options.names) != 1:
             parser.error("page needs the file to write: page matrix.md")
-        found = [records.load(s.record) for s in known.values() if s.record.exists()]
         Path(options.names[0]).write_text(interop_page.render(found), "utf-8")
         return 0
     if unknown := [name for name in options.names if name not in known]:
@@ -231,7 +256,8 @@ def main(arguments: list[str] | None = None) -> int:
     if options.command == "run":
         is_all = options.again or bool(options.names)
         names = options.names or [n for n, s in known.items() if is_all or not s.record.exists()]
-        return max(map(partial(run, again=options.again, folder=options.folder), names), default=0)
+        act = partial(run, again=options.again, folder=options.folder, wheel=options.wheel)
+        return max(map(act, names), default=0)
     try:
         for name in options.names or known:
             lock(name, options.again)

@@ -18,6 +18,7 @@ from gridbuf_conformance import libraries
 from gridbuf_conformance.plugins.scoreboard import page, score
 from gridbuf_conformance.plugins.scoreboard.records import Record, differences
 from gridbuf_conformance.plugins.scoreboard.score import Pair, Score
+from gridbuf_conformance.render import badge
 from gridbuf_conformance.render.html import environment
 
 FIXED = ("python", "numpy")
@@ -31,8 +32,7 @@ def render(records: Iterable[Record]) -> str:
     """The page in Markdown, for Sphinx. The record with the newest NumPy comes first; of several,
     that with the most cells.
     """
-    known = sorted(records, key=lambda r: (_newness(r.libraries.get("numpy", "")), len(r.cells)))
-    boards = [page.Board(record, f"r{n}") for n, record in enumerate(reversed(known))]
+    boards = _boards(records)
     releases = history(boards)
     template = environment().overlay(loader=jinja2.FileSystemLoader(FOLDER))
     more = template.get_template("interop.html.j2").render(
@@ -43,6 +43,26 @@ def render(records: Iterable[Record]) -> str:
         min_partners=score.MIN_PARTNERS,
     )
     return f"# The matrix\n\n`````{{raw}} html\n{page.fragment(boards, more)}\n`````\n"
+
+
+def badges(records: Iterable[Record], site: str) -> dict[str, tuple[str, str]]:
+    """For each library with a score: its badge as SVG, and the Markdown that shows the badge and
+    links to its losses and cells on the page at `site`.
+    """
+    found = {}
+    for library in _libraries(_boards(records)):
+        texts = [f"{verb} {page.rate(s)} %" for verb, s, _ in library.sides if s.rate is not None]
+        if texts:
+            subject = f"{library.title} {library.version}"
+            svg = badge.drawn("exchange", ", ".join(texts), "silent", subject)
+            image = f"![arrays that {library.title} exchanges]({library.name}.svg)"
+            found[library.name] = svg, f"[{image}]({site}#library-{library.name})"
+    return found
+
+
+def _boards(records: Iterable[Record]) -> list[page.Board]:
+    known = sorted(records, key=lambda r: (_newness(r.libraries.get("numpy", "")), len(r.cells)))
+    return [page.Board(record, f"r{n}") for n, record in enumerate(reversed(known))]
 
 
 # -- libraries -----------------------------------------------------------------------------------

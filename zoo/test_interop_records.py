@@ -94,6 +94,18 @@ def test_the_newest_matrix_comes_first_and_causes_come_before_cells(page: str):
     assert places == sorted(places)
 
 
+def test_a_badge_has_the_score_of_the_page_and_links_to_its_library(page: str, tmp_path: Path):
+    assert interop.main(["badges", str(tmp_path), "--site", "https://x.example/matrix"]) == 0
+    text = (tmp_path / "README.md").read_text("utf-8")
+    links = dict(re.findall(r"\((\w+)\.svg\)\]\(https://x.example/matrix#([^)]*)\)", text))
+    assert {"numpy", "jax"} <= set(links) == {path.stem for path in tmp_path.glob("*.svg")}
+    for library, anchor in links.items():
+        (summary,) = re.findall(f'id="{anchor}"><summary>(.*?)</summary>', page)
+        shown = re.findall(r"(?:passes|takes) \d+ %", summary)
+        badge = (tmp_path / f"{library}.svg").read_text("utf-8")
+        assert shown and f">{', '.join(shown)}</text>" in badge
+
+
 @pytest.mark.parametrize("name", ["numpy", "jax", "mlx", "PIL", "torch"])
 def test_the_page_says_why_a_library_has_its_score(name: str):
     boards = [
@@ -294,6 +306,15 @@ def test_all_pairs_run_again_if_a_version_is_another_one(
     changed = SETTING if options else SETTING.replace("26.0.1", "27.0.0")
     _lock_and_run(tmp_path, changed, *options)
     assert ran == ["numpy", "pyarrow"] * 2
+
+
+def test_a_setting_with_a_wheel_needs_its_file(tmp_path: Path, capsys, monkeypatch):
+    monkeypatch.setattr(interop, "SETTINGS", tmp_path)
+    monkeypatch.setattr(venvs, "make", lambda environment, folder: Path(sys.executable))
+    (tmp_path / "own.toml").write_text(f'{SETTING}wheel = "mine"\n')
+    for more in ((), ("--wheel", "other-1.0-py3-none-any.whl")):
+        assert interop.main(["run", "own", "--folder", str(tmp_path), *more]) == 1
+    assert capsys.readouterr().out.count("name the wheel of mine") == 2
 
 
 def test_a_record_is_compressed_and_the_same_twice(ran: list[str], tmp_path: Path):

@@ -21,7 +21,7 @@
 #
 # [tool.gridbuf-finding.releases]
 # "does not run" = ["1.3.0", "1.16.2", "1.19.5"]
-# gone = ["1.21.6", "2.2.6"]
+# gone = ["1.21.6", "1.24.1", "1.24.3", "1.25.1", "2.0.0", "2.2.6"]
 # shown = ["1.22.0", "1.22.1", "1.22.4"]
 #
 # [tool.gridbuf-finding.replays.affected]
