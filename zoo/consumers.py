@@ -397,6 +397,24 @@ def numpy_ndarray(exporter: Any) -> Any:
     return np.ndarray(nbytes(exporter), "u1", buffer=exporter)
 
 
+def numba_field(exporter: Any) -> Any:
+    """A field of packed records, with the elements of an exporter, as a compiled function of Numba
+    returns it. The function has seen such a field of the native byte order before.
+    """
+    import numba
+    import numpy as np
+
+    def field(dtype: Any) -> Any:
+        return np.zeros(len(array), [("first", "i1"), ("x", dtype)])["x"]
+
+    array = _array_of(exporter, NUMBERS, 1)
+    returned = numba.njit(lambda x: x)
+    returned(field(array.dtype.newbyteorder("=")))
+    elements = field(array.dtype)
+    elements[:] = array
+    return returned(elements)
+
+
 def onnxruntime_value(exporter: Any) -> Any:
     """The value of ONNX Runtime that is made of a NumPy array."""
     import onnxruntime

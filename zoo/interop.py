@@ -3,11 +3,13 @@
     python zoo/interop.py lock [NAME…] [--again]  write into scoreboard/NAME.toml what it installs
     python zoo/interop.py run [NAME…] [--again]   write scoreboard/NAME.json.gz; resumes
     python zoo/interop.py defects                 what trackers describe, and what the records show
-    python zoo/interop.py page FILE.html          the page of all records
+    python zoo/interop.py page FILE.md            the page of all records, for the site
+    python zoo/interop.py badges FOLDER           NAME.svg for each library, and links in README.md
 
 `lock` keeps the versions that are locked already, and `run NAME` the cells that are there. So a
 library that is added to a setting runs its own pairs only. `--again` chooses all versions again,
-and runs all pairs.
+and runs all pairs. A setting with a `wheel` runs the pairs of that package, which is on no index:
+`--wheel` names its file.
 """
 
 from __future__ import annotations
@@ -20,13 +22,15 @@ import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import partial
 from pathlib import Path
 
+import interop_page
 import venvs
 from records import FOLDER, ROOT, Environment
 
-from gridbuf_conformance.plugins.scoreboard import page, records
+from gridbuf_conformance.plugins.scoreboard import records
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -34,6 +38,10 @@ else:
     import tomli as tomllib
 
 SETTINGS = FOLDER / "scoreboard"
+CHANGES = FOLDER / "scoreboard_changes"
+"""A page for each day of runs: what differs from the records before."""
+_TIME_LIMIT_S = "60"
+"""More than the default, so that an array on a busy machine is not a hang."""
 _LOCK = "# Written by `interop.py lock`: all packages, with hashes.\n"
 
 
@@ -49,6 +57,7 @@ class Setting:
     environment: Environment
     against: list[str]
     consumers: list[str]
+    wheel: str
 
     @property
     def path(self) -> Path:
@@ -70,7 +79,8 @@ def _setting(name: str, path: Path) -> Setting:
     row = tomllib.loads(path.read_text("utf-8"))
     own = {"requirements": tuple(row.pop("requirements")), "locked": row.pop("locked", "")}
     environment = Environment(name, "", "", row.pop("python"), **own)
-    return Setting(environment, row.pop("against"), row.pop("consumers", []), **row)
+    more = row.pop("consumers", []), row.pop("wheel", "")
+    return Setting(environment, row.pop("against"), *more, **row)
 
 
 def lock(name: str, again: bool) -> None:
@@ -84,12 +94,14 @@ def lock(name: str, again: bool) -> None:
     setting.path.write_text(text, "utf-8")
 
 
-def run(name: str, again: bool, folder: Path) -> int:
+def run(name: str, again: bool, folder: Path, wheel: Path | None = None) -> int:
     """Runs the pairs of a setting that its record does not have; 1 if it cannot be made or run."""
     setting = settings()[name]
     begin, part = time.monotonic(), folder / f"{name}.part.json"
     try:
         python = venvs.make(setting.environment, folder)
+        if setting.wheel:
+            venvs.add_wheel(python, setting.wheel, wheel)
     except venvs.CannotMake as error:
         print(error, flush=True)
         return 1
@@ -97,9 +109,11 @@ def run(name: str, again: bool, folder: Path) -> int:
     if old and not again and not part.exists() and not [*moved(old, setting)]:
         records.save(old, part)
     more = [word for consumer in setting.consumers for word in ("--consumer", consumer)]
-    libraries = ["--library", ",".join(_libraries(python) if more else setting.against)]
+    names = [setting.wheel] if setting.wheel else _libraries(python) if more else setting.against
+    libraries = ["--library", ",".join(names)]
     limit = ["--against", ",".join(setting.against)]
     command = [str(python), "-m", "gridbuf_conformance", "interop", *libraries, *more, *limit]
+    command += ["--time-limit", _TIME_LIMIT_S]
     done = subprocess.run(
         [*command, "--save", str(part), "--resume"],
         env={**os.environ, **venvs.SILENT, "PYTHONPATH": str(venvs.SUITE)},
@@ -108,13 +122,33 @@ def run(name: str, again: bool, folder: Path) -> int:
     if not done.returncode:
         record = records.load(part)
         record.name = name
-        for line in records.differences(old, record) if old else ():
-            print(f"  {line}")
+        if old:
+            note_changes(old, record, CHANGES / f"{date.today()}.md")
         records.save(record, setting.record)
         part.unlink()
     minutes = (time.monotonic() - begin) / 60
     print(f"{name}: exit code {done.returncode}, {minutes:.0f} min", flush=True)
     return done.returncode
+
+
+def note_changes(old: records.Record, new: records.Record, page: Path) -> None:
+    """Prints what changed in a setting, and writes it into the page of the day."""
+    versions = [
+        f"{name} {old.libraries[name]} → {version}"
+        for name, version in sorted(new.libraries.items())
+        if old.libraries.get(name, version) != version
+    ]
+    changed = records.differences(old, new)
+    print(*(f"  {line}" for line in (*versions, *changed)), sep="\n")
+    title, *sections = f"# Scoreboard changes, {page.stem}\n".split("\n## ")
+    if page.exists():
+        title, *sections = page.read_text("utf-8").split("\n## ")
+    found = {section.partition("\n")[0]: section.partition("\n")[2] for section in sections}
+    lines = [f"- `{line.replace('`', chr(39))}`" for line in (*versions, *changed)]
+    found[new.name] = "\n".join(("", *(lines or ["No cell changed."]), ""))
+    text = "".join(f"\n## {name}\n{section}" for name, section in sorted(found.items()))
+    page.parent.mkdir(exist_ok=True)
+    page.write_text(title + text, "utf-8")
 
 
 def moved(record: records.Record, setting: Setting) -> Iterator[str]:
@@ -178,25 +212,42 @@ def defects() -> int:
     return int(wrong > 0)
 
 
+def write_badges(badges: dict[str, tuple[str, str]], folder: Path) -> None:
+    """Writes each badge, and a page that shows them all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for library, (svg, _) in badges.items():
+        (folder / f"{library}.svg").write_text(svg, "utf-8")
+    lines = [f"{markdown}\n\n    {markdown}\n" for _, markdown in badges.values()]
+    (folder / "README.md").write_text("\n".join(["# Badges of the scoreboard\n", *lines]), "utf-8")
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Runs one command."""
     parser = argparse.ArgumentParser(
         "interop.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("command", choices=("lock", "run", "defects", "page"))
+    parser.add_argument("command", choices=("lock", "run", "defects", "page", "badges"))
     parser.add_argument("names", nargs="*")
     parser.add_argument("--again", action="store_true", help="keep no versions and no cells")
     parser.add_argument(
         "--folder", type=Path, default=ROOT / ".gridbuf/zoo", help="where environments are made"
     )
+    parser.add_argument("--wheel", type=Path, help="the package of a setting that has a `wheel`")
+    parser.add_argument(
+        "--site", default="scoreboard.html", help="the page that badges link to, as an address"
+    )
     options = parser.parse_args(arguments)
     known = settings()
+    found = [records.load(s.record) for s in known.values() if s.record.exists()]
+    if options.command == "badges":
+        if len(options.names) != 1:
+            parser.error("badges needs the folder to write: badges badges/")
+        write_badges(interop_page.badges(found, options.site), Path(options.names[0]))
+        return 0
     if options.command == "page":
         if len(options.names) != 1:
-            parser.error("page needs the file to write: page scoreboard.html")
-        found = [records.load(s.record) for s in known.values() if s.record.exists()]
-        found.sort(key=lambda record: -len(record.cells))
-        Path(options.names[0]).write_text(page.render(found), "utf-8")
+            parser.error("page needs the file to write: page matrix.md")
+        Path(options.names[0]).write_text(interop_page.render(found), "utf-8")
         return 0
     if unknown := [name for name in options.names if name not in known]:
         parser.error(f"no setting is {', '.join(unknown)}; there are {', '.join(known)}")
@@ -205,7 +256,8 @@ def main(arguments: list[str] | None = None) -> int:
     if options.command == "run":
         is_all = options.again or bool(options.names)
         names = options.names or [n for n, s in known.items() if is_all or not s.record.exists()]
-        return max(map(partial(run, again=options.again, folder=options.folder), names), default=0)
+        act = partial(run, again=options.again, folder=options.folder, wheel=options.wheel)
+        return max(map(act, names), default=0)
     try:
         for name in options.names or known:
             lock(name, options.again)

@@ -1,5 +1,5 @@
-"""The findings as the suite ships them, for `reproduce` and `issue`: `published.py FILE` writes
-them as JSON.
+"""The findings as the suite ships them, for `reproduce` and `issue`, and what the score of the
+scoreboard rests on: `published.py FILE` writes them as JSON.
 
 Wheels and source distributions have the file as `gridbuf_conformance/findings.json`
 (hatch_build.py); Bazel makes it, too.
@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import interop_scores
 from entries import Entry, entries
 from records import Zoo, load
 
@@ -20,7 +21,12 @@ def text(zoo: Zoo) -> str:
     """The file: every finding, by id."""
     findings = [_published(zoo, entry) for entry in entries(zoo)]
     findings.sort(key=lambda finding: str(finding["id"]))
-    data = {"schema": "gridbuf-conformance-findings/1", "date": zoo.date, "findings": findings}
+    data = {
+        "schema": "gridbuf-conformance-findings/1",
+        "date": zoo.date,
+        "findings": findings,
+        "scoreboard": interop_scores.tables(),
+    }
     return json.dumps(data, indent=1, sort_keys=True, ensure_ascii=False) + "\n"
 
 

@@ -4,18 +4,24 @@ that it does not have.
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
 import subprocess
 import sys
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 import interop
+import interop_page
+import interop_scores
 import pytest
 import venvs
 from records import ROOT
 
-from gridbuf_conformance import cli
-from gridbuf_conformance.plugins.scoreboard import ARRAYS, load, page, records
+from gridbuf_conformance import cli, findings, libraries
+from gridbuf_conformance.plugins.scoreboard import ARRAYS, load, records
 from gridbuf_conformance.plugins.scoreboard.records import Cell, Record, RecordError
 
 SETTINGS = interop.settings()
@@ -51,8 +57,141 @@ def test_defects_of_trackers_are_found_where_they_are_and_absent_elsewhere(capsy
     assert "✗" in capsys.readouterr().out, "some expectations were wrong"
 
 
-def test_the_page_of_all_records_is_the_same_twice():
-    assert page.render([*RECORDED.values()]) == page.render([*RECORDED.values()])
+# The page
+# ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def page() -> str:
+    return interop_page.render(RECORDED.values())
+
+
+def test_the_page_of_all_records_is_the_same_twice(page: str):
+    code = (
+        "import sys, interop, interop_page\n"
+        "from gridbuf_conformance.plugins.scoreboard import load\n"
+        "settings = interop.settings().values()\n"
+        "records = [load(s.record) for s in settings if s.record.exists()]\n"
+        "sys.stdout.write(interop_page.render(records))"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), "PYTHONHASHSEED": "1"}
+    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True)
+    assert done.stdout.decode() == page
+
+
+def test_links_of_the_page_lead_to_a_place_in_it(page: str):
+    ids = re.findall(r'id="([^"]*)"', page.partition('<div class="board">')[2])
+    links = set(re.findall(r'<a href="#([^"]*)"', page))
+    assert len(links) > 200 and links <= set(ids) and len(ids) == len(set(ids))
+
+
+def test_the_newest_matrix_comes_first_and_causes_come_before_cells(page: str):
+    newest = max(RECORDED.values(), key=lambda r: interop_page._newness(r.libraries["numpy"]))
+    version = newest.libraries["numpy"]
+    first = page.index("<h2>")
+    assert f"numpy {version}" in page[first : page.index('id="libraries"')]
+    places = [page.index(text) for text in ("<h3>Causes", 'id="libraries"', "<svg", 'id="cells"')]
+    assert places == sorted(places)
+
+
+def test_a_badge_has_the_score_of_the_page_and_links_to_its_library(page: str, tmp_path: Path):
+    assert interop.main(["badges", str(tmp_path), "--site", "https://x.example/matrix"]) == 0
+    text = (tmp_path / "README.md").read_text("utf-8")
+    links = dict(re.findall(r"\((\w+)\.svg\)\]\(https://x.example/matrix#([^)]*)\)", text))
+    assert {"numpy", "jax"} <= set(links) == {path.stem for path in tmp_path.glob("*.svg")}
+    for library, anchor in links.items():
+        (summary,) = re.findall(f'id="{anchor}"><summary>(.*?)</summary>', page)
+        shown = re.findall(r"(?:passes|takes) \d+ %", summary)
+        badge = (tmp_path / f"{library}.svg").read_text("utf-8")
+        assert shown and f">{', '.join(shown)}</text>" in badge
+
+
+@pytest.mark.parametrize("name", ["numpy", "jax", "mlx", "PIL", "torch"])
+def test_the_page_says_why_a_library_has_its_score(name: str):
+    boards = [
+        interop_page.page.Board(record, f"r{n}") for n, record in enumerate(RECORDED.values())
+    ]
+    (library,) = (one for one in interop_page._libraries(boards) if one.name == name)
+    assert library.document.startswith("https://")
+    for _, found, partner in library.sides:
+        causes = found.by_cause()
+        assert found.counted and sum(lost for *_, lost in causes) >= found.lost
+        for cause, by, _ in causes:
+            assert cause.id in ("refused", "not made", "other rank", "unread") or cause.title
+            assert all(getattr(pair, partner) != name and arrays for pair, arrays in by.items())
+
+
+def test_changes_are_those_of_partners_that_all_releases_have():
+    boards = [
+        interop_page.page.Board(record, f"r{n}") for n, record in enumerate(RECORDED.values())
+    ]
+    (jax,) = (one for one in interop_page._libraries(boards) if one.name == "jax")
+    assert jax.before and jax.changes
+    sides = {side for line in jax.changes for side in line.partition(": ")[0].split(" → ")}
+    assert not {side for side in sides if side.startswith(("torch", "pyarrow", "tensorflow"))}
+
+
+def test_a_history_has_the_releases_of_a_library_in_their_order_with_fixed_partners():
+    boards = [
+        interop_page.page.Board(record, f"r{n}") for n, record in enumerate(RECORDED.values())
+    ]
+    found = interop_page.history(boards)
+    versions = [release.version for release in found["jax"]]
+    assert versions[0] == "0.4.18" and versions == sorted(versions, key=interop_page._newness)
+    partners = {p.partition(" ")[0] for rows in found.values() for r in rows for p in r.partners}
+    assert partners <= {"itself", *interop_page.FIXED}
+    assert "jax" in interop_page.chart(found) and "<metadata" not in interop_page.chart(found)
+
+
+# What the score rests on
+# ---------------------------------------------------------------------------------------
+
+
+def test_rows_of_documented_arrays_name_what_is_there():
+    rows = interop_scores._table("interop_documented.toml")
+    groups = rows.pop("groups")
+    for name, row in rows.items():
+        assert row.keys() <= {"document", "makes", "takes"} and row["document"].startswith("https")
+        for has in (row[side] for side in ("makes", "takes") if side in row):
+            types = interop_scores._words(has["types"], groups)
+            layouts = interop_scores._words(has.get("layouts", ""), groups)
+            assert types <= {array.plan.dtype for array in ARRAYS.values()}, name
+            assert layouts <= {
+                "order",
+                "steps",
+                "negative",
+                "zero",
+                "offset",
+                "swapped",
+                "read-only",
+            }
+            assert {*has["by"].split()} <= {"ndarray", "array", "interface", "buffer", "dlpack"}
+            for pattern in filter(None, has.get("unmade", "").split("|")):
+                among = {*ARRAYS} | {array.plan.dtype for array in ARRAYS.values()}
+                assert any(fnmatchcase(word, pattern) for word in among), (name, pattern)
+
+
+def test_a_cause_has_a_source_and_the_library_of_its_finding():
+    causes = interop_scores.tables()["causes"]
+    assert len(causes) > 15
+    for cause in causes:
+        assert cause.get("link", "").startswith("https://") or cause["finding"], cause["id"]
+        for cell in cause["cells"]:
+            _, _, outcome = cell.split(" ", 2)
+            assert outcome in records.OUTCOMES
+        if "finding" in cause:
+            name = findings.find(cause["finding"]).library
+            with contextlib.suppress(libraries.UnknownLibrary):
+                assert [libraries.find(name).module] == cause["libraries"], cause["id"]
+
+
+def test_most_harm_has_a_cause_that_is_known():
+    harm: list[tuple[str, int]] = []
+    for record in RECORDED.values():
+        for cause, _, count in interop_page.page.Board(record, "r0").causes:
+            harm.append((cause.id, count))
+    explained = sum(count for _, count in harm) - sum(n for id, n in harm if "not explained" in id)
+    assert explained > 0.9 * sum(count for _, count in harm)
 
 
 def test_the_pages_print_what_the_records_have(
@@ -110,6 +249,7 @@ def ran(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return subprocess.CompletedProcess(command, 0)
 
     monkeypatch.setattr(interop, "SETTINGS", tmp_path)
+    monkeypatch.setattr(interop, "CHANGES", tmp_path.with_name("changes"))
     monkeypatch.setattr(interop.subprocess, "run", suite)
     monkeypatch.setattr(venvs, "make", lambda environment, folder: Path(sys.executable))
     monkeypatch.setattr(
@@ -139,6 +279,25 @@ def test_a_new_library_of_a_setting_runs_its_own_pairs_only(ran: list[str], tmp_
     assert ran == ["numpy", "pyarrow", "jax"]
 
 
+def test_changes_of_a_run_are_on_the_page_of_the_day(tmp_path: Path, capsys):
+    """A second run of a setting replaces its section, and keeps the others."""
+    page = tmp_path / "pages/2026-11-30.md"
+    cell = Cell("numpy", "numpy.asarray", "numpy", "numpy", "s" * len(ARRAYS))
+    old = Record("3.12", "linux", {"numpy": "1.0"}, cells=[cell], name="one")
+    wrong = replace(cell, outcomes="W" + cell.outcomes[1:], messages={"a `b`": ["float64"]})
+    for name, cells in (("one", [cell]), ("two", [cell]), ("one", [wrong])):
+        interop.note_changes(old, replace(old, cells=cells, name=name), page)
+    new = replace(old, libraries={"numpy": "2.0"}, name="three")
+    interop.note_changes(old, new, page)
+    assert page.read_text("utf-8") == (
+        "# Scoreboard changes, 2026-11-30\n"
+        "\n## one\n\n- `numpy → numpy.asarray: shared → wrong values: float64 (a 'b')`\n"
+        "\n## three\n\n- `numpy 1.0 → 2.0`\n"
+        "\n## two\n\nNo cell changed.\n"
+    )
+    assert "numpy 1.0 → 2.0" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("options", [(), ("--again",)])
 def test_all_pairs_run_again_if_a_version_is_another_one(
     options: tuple[str, ...], ran: list[str], tmp_path: Path
@@ -147,6 +306,15 @@ def test_all_pairs_run_again_if_a_version_is_another_one(
     changed = SETTING if options else SETTING.replace("26.0.1", "27.0.0")
     _lock_and_run(tmp_path, changed, *options)
     assert ran == ["numpy", "pyarrow"] * 2
+
+
+def test_a_setting_with_a_wheel_needs_its_file(tmp_path: Path, capsys, monkeypatch):
+    monkeypatch.setattr(interop, "SETTINGS", tmp_path)
+    monkeypatch.setattr(venvs, "make", lambda environment, folder: Path(sys.executable))
+    (tmp_path / "own.toml").write_text(f'{SETTING}wheel = "mine"\n')
+    for more in ((), ("--wheel", "other-1.0-py3-none-any.whl")):
+        assert interop.main(["run", "own", "--folder", str(tmp_path), *more]) == 1
+    assert capsys.readouterr().out.count("name the wheel of mine") == 2
 
 
 def test_a_record_is_compressed_and_the_same_twice(ran: list[str], tmp_path: Path):

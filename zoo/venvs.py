@@ -74,6 +74,16 @@ def make(environment: Environment, folder: Path, tools: Sequence[str] = TOOLS) -
     return python
 
 
+def add_wheel(python: Path, package: str, wheel: Path | None) -> None:
+    """Installs a package that is on no index; raises CannotMake without its file."""
+    if wheel is None or not wheel.name.startswith(f"{package}-"):
+        raise CannotMake(f"name the wheel of {package}: --wheel FILE")
+    _run(
+        [*PIP, str(python), "install", "--quiet", "--force-reinstall", "--no-deps", str(wheel)],
+        package,
+    )
+
+
 def lock(environment: Environment, tools: Sequence[str] = TOOLS) -> str:
     """All packages with versions and hashes, a line each, as pip chooses them today. Raises
     CannotMake as `make`.

@@ -86,6 +86,16 @@ def load() -> MappingProxyType[str, Finding]:
     return MappingProxyType({row["id"]: Finding(**row) for row in rows})
 
 
+@lru_cache(maxsize=1)
+def scoreboard() -> Mapping[str, Any]:
+    """What the score of `interop` rests on: the arrays that libraries are documented to have, and
+    the known causes of harm and of conversions.
+    """
+    found: Mapping[str, Any] = json.loads(packed()).get("scoreboard", {})
+    return {"documented": {}, "causes": [], **found}
+
+
+@lru_cache(maxsize=1)
 def packed() -> str:
     """The package's file; in a checkout, what the zoo would write; without both, no findings."""
     package = Path(str(files("gridbuf_conformance")))

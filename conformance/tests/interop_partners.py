@@ -4,12 +4,15 @@ and memory addresses.
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import time
 
 import numpy as np
 
+from gridbuf_conformance.interfaces.buffer_protocol.pybuffer import FORMAT
+from gridbuf_conformance.interfaces.buffer_protocol.slots import BufferExporter
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance.plugins.libraries.numpy import NumPyProducer
 
@@ -108,6 +111,67 @@ def caches(x):
     result = np.asarray(x).view(_Cached)
     result.cached, result.kept = np.asarray(x).tolist(), np.asarray(x).tobytes()
     return result
+
+
+class _Forgetful(np.ndarray):
+    """Shows its elements, and computes with those in the order of memory."""
+
+    def __add__(self, other):
+        return np.asarray(self).ravel("K").reshape(self.shape) + other
+
+
+def computes_in_memory_order(x):
+    return np.asarray(x).view(_Forgetful)
+
+
+def computes_on_the_first_page(x):
+    """Shares large memory, and computes with zeros behind 64 KiB."""
+    array = np.asarray(x)
+    result = array.view(_FirstPage if array.nbytes > 2**16 else np.ndarray)
+    return result
+
+
+class _FirstPage(np.ndarray):
+    def __add__(self, other):
+        array = np.array(self)
+        array.ravel()[2**16 // array.itemsize :] = 0
+        return array + other
+
+
+def locks(x):
+    array = np.asarray(x).view()
+    array.flags.writeable = False
+    return array
+
+
+class _Immutable(np.ndarray):
+    def __setitem__(self, index, value):
+        raise TypeError("these arrays are immutable")
+
+
+def is_immutable(x):
+    return locks(x).view(_Immutable)
+
+
+def joins_bytes(x):
+    array = np.asarray(x)
+    return np.asarray(array.tobytes()) if array.dtype == "uint8" and array.ndim == 1 else array
+
+
+class _NeedsFormat(BufferExporter):
+    """Dies of a request without a format, as pygame's surfaces do."""
+
+    def __init__(self, array):
+        self.array = array
+
+    def get_buffer(self, view, flags):
+        if not flags & FORMAT:
+            os.kill(os.getpid(), signal.SIGSEGV)
+        ctypes.pythonapi.PyObject_GetBuffer(ctypes.py_object(self.array), ctypes.byref(view), flags)
+
+
+def needs_format(x):
+    return _NeedsFormat(memoryview(x))
 
 
 def dies(x):

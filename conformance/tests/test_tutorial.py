@@ -95,7 +95,7 @@ def test_the_how_to_of_the_scoreboard_compares(tmp_path):
     script = project / output
     script.write_text(printed(command, project), encoding="utf-8")
     told = printed(f"python {script.name}", project).splitlines()
-    assert [line.partition(":")[0] for line in told] == ["passed", "arrived"]
+    assert [line.partition(":")[0] for line in told] == ["passed", "outcome"]
 
 
 def test_the_producer_has_ten_lines():

@@ -198,6 +198,7 @@ BELOW = {
     "adr/README.md": [p.stem for p in sorted((ROOT / "docs/adr").glob("0*.md"))],
     "guide/suite.md": ["suite-cc"],
     "conformance.md": ["reference/cli"],
+    "scoreboard.md": ["The matrix <scoreboard-matrix>"],
 }
 
 
@@ -256,19 +257,25 @@ def zoo_pages(folder: Path) -> dict[str, str]:
     return pages
 
 
-MATRIX = """```{raw} html
-<p><a href="scoreboard-matrix.html">The matrix of all records</a>, with a filter and the cells of each pair</p>
-```"""
+MATRIX = "[The matrix of all records](scoreboard-matrix.md) has the libraries, their losses and the cells."
 
 
-def write_scoreboard(folder: Path) -> None:
-    """The page of the records of `interop`, as a plain page."""
+def scoreboard_page(folder: Path) -> str:
+    """The page of the records of `interop`, which the zoo writes into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
+    page = folder / "scoreboard-matrix.md"
     subprocess.run(
-        [sys.executable, ROOT / "zoo/interop.py", "page", folder / "scoreboard-matrix.html"],
+        [sys.executable, ROOT / "zoo/interop.py", "page", page],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         check=True,
     )
+
+    def link(match: re.Match[str]) -> str:
+        source = f"zoo/findings/{match[1]}.py"
+        target = PAGES[source].replace(".md#", ".html#") if source in PAGES else ""
+        return f'finding <a href="{target}">{match[1]}</a>' if target else match[0]
+
+    return re.sub(r"finding <code>([\w-]+)</code>", link, page.read_text())
 
 
 def zoo_page(text: str, libraries: list[str]) -> str:
@@ -495,6 +502,7 @@ def make_sources(folder: Path) -> None:
     libraries = sorted(page.removesuffix(".md") for page in pages if page.startswith("zoo/"))
     pages["zoo.md"] = zoo_page(pages["zoo.md"], libraries)
     pages["scoreboard.md"] = pages["scoreboard.md"].replace("<!-- the matrix -->", MATRIX)
+    pages["scoreboard-matrix.md"] = scoreboard_page(folder.parent / "scoreboard")
     pages["reference/cli.md"] = cli_page()
     pages.update(python_pages())
     pages.update({f"reference/cpp/{library}.md": cpp_page(library) for library in LIBRARIES})
@@ -539,7 +547,6 @@ def build(out: Path, work: Path) -> int:
             )
     make_sources(work / "source")
     write_tests(work / "extra")
-    write_scoreboard(work / "extra")
     run_doxygen(work / "doxygen")
     options = [
         "-W",

@@ -88,6 +88,7 @@ def test_each_document_has_a_page(site):
         ("architecture", "<svg"),
         ("performance", "sizes.svg"),
         ("scoreboard", "scoreboard-matrix.html"),
+        ("scoreboard-matrix", 'id="library-numpy"'),
     ],
 )
 def test_the_reference_has(site, page, text):

@@ -96,7 +96,9 @@ def _is_large(subject: Held) -> bool:
     )
 
 
-def light_info(obj: Any, memory: Memory) -> tuple[ArrayInfo, list[Any]]:
+def light_info(
+    obj: Any, memory: Memory, requests: tuple[str, ...] = MAIN_REQUESTS
+) -> tuple[ArrayInfo, list[Any]]:
     """The metadata of AI, PB and DL read once, and what has to be kept alive while it is used."""
     info = ArrayInfo()
     kept: list[Any] = []
@@ -105,7 +107,7 @@ def light_info(obj: Any, memory: Memory) -> tuple[ArrayInfo, list[Any]]:
         kept.append(dictionary)
     for hook in hooks("add_light"):
         kept.append(hook(info, obj, memory))
-    info.pb = buffer_info(obj, memory, MAIN_REQUESTS)
+    info.pb = buffer_info(obj, memory, requests)
     if has(obj, "__dlpack__"):
         info.main = call_info(obj, memory, "max_version=(1,3)", NEWEST)
         if info.main.error is not None:

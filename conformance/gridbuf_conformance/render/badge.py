@@ -34,14 +34,19 @@ _MAX_TITLE_CHARS = 120
 def render(reports: Sequence[ReportDict], absent: Sequence[Absent] = ()) -> str:
     """The SVG of one report, or of the number of conforming ones. It shows no absent libraries."""
     message, kind = message_of(reports)
-    left, right = (_text_px(text) + 2 * _PAD_PX for text in (_LABEL, message))
-    title = escape(f"{_subject(reports)}: {message}")
+    return drawn(_LABEL, message, kind, _subject(reports))
+
+
+def drawn(label: str, message: str, kind: str, subject: str) -> str:
+    """The SVG of two texts in the colour of a kind; `subject` is in the title only."""
+    left, right = (_text_px(text) + 2 * _PAD_PX for text in (label, message))
+    title = escape(f"{subject}: {message}")
     return _SVG.format(
         width=left + right,
         left=left,
         straight=_HEIGHT_PX - 2 * _RADIUS_PX,
         label_straight=left - _RADIUS_PX,
-        label=_LABEL,
+        label=escape(label),
         message=escape(message),
         title=title,
         colour=_COLOURS[kind],

@@ -2,13 +2,15 @@
 
 `arrays` has the fixed set of arrays, as plans. `cells` runs in a worker with two libraries and
 observes one array at a time. `run` starts the workers, survives them, and makes the record.
-`records` reads and compares records, and has the score. Nothing is judged here: an outcome is an
-observation, and a crash is one of them.
+`records` reads and compares records. Nothing is judged there: an outcome is an observation, and a
+crash is one of them. `score` says which arrays count, and which library loses them by what cause;
+`scripts` repeat an exchange.
 """
 
 from .arrays import ARRAYS, Array
-from .records import OUTCOMES, RecordError, differences, load, save, standalone
+from .records import OUTCOMES, RecordError, differences, load, save
 from .run import Selection, run
+from .scripts import repeat, standalone
 
 __all__ = [
     "ARRAYS",
@@ -18,6 +20,7 @@ __all__ = [
     "Selection",
     "differences",
     "load",
+    "repeat",
     "run",
     "save",
     "standalone",

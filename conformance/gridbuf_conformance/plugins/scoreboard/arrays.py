@@ -1,8 +1,9 @@
 """The arrays of the scoreboard: plans with a name, each under the one feature that it shows.
 
-The set is fixed, because records are compared by the place of an array in it. Change `VERSION` with
-it. Each array has few elements, so that all of them are read. Memory of a foreign owner and
-unaligned elements are producers (`numpy.memmap`, `numpy.field`), not arrays.
+The set is fixed, because records are compared by the place of an array in it. New arrays go to the
+end, with another `VERSION`, so that old records can be read. All elements of an array are read, but
+of large ones a sample. Memory of a foreign owner and unaligned elements are producers
+(`numpy.memmap`, `numpy.field`), not arrays.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from typing import Any
 
 from ...plan import Plan
 
-VERSION = 1
+VERSION = 2
+_COUNT_OF_1 = 66
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,28 @@ def _arrays() -> Iterator[Array]:
         yield Array(f"read-only {name}", "read-only", plan.replaced(readonly=True))
 
 
+_IN_FLOAT32 = ("ranks", "order", "steps", "negative strides", "zero strides", "offset")
+_LARGE: tuple[tuple[str, Plan], ...] = (
+    ("float64", Plan(shape=(8320,))),
+    ("float32", Plan(shape=(128, 130), dtype="float32")),
+    ("int32", Plan(shape=(128, 130), dtype="int32")),
+    ("order 10 float32", Plan(shape=(128, 130), dtype="float32", layout=(1, 0))),
+    ("read-only float32", Plan(shape=(128, 130), dtype="float32", readonly=True)),
+)
+"""Arrays of 66,560 bytes: JAX copies smaller ones. This is a multiple of 64: with the allocator's
+header, the addresses have all remainders, and `make` finds an aligned one."""
+
+
+def _later() -> Iterator[Array]:
+    """The arrays of version 2: some libraries have no float64."""
+    for array in _arrays():
+        if array.feature in _IN_FLOAT32 and array.plan.dtype == "float64":
+            plan = array.plan.replaced(dtype="float32")
+            yield Array(f"{array.name} float32", array.feature, plan)
+    for name, plan in _LARGE:
+        yield Array(f"large {name}", "large", plan)
+
+
 def _viewed(dtype: str, *operations: tuple[Any, ...]) -> Plan:
     return Plan(shape=(6,), dtype=dtype, views=operations)
 
@@ -111,5 +135,7 @@ def _by(shape: tuple[int, ...]) -> str:
     return " × ".join(map(str, shape))
 
 
-ARRAYS: dict[str, Array] = {array.name: array for array in _arrays()}
+ARRAYS: dict[str, Array] = {array.name: array for array in (*_arrays(), *_later())}
 """The arrays by name, in the order of the records."""
+COUNTS = {1: _COUNT_OF_1, VERSION: len(ARRAYS)}
+"""How many of them the records of a version have."""

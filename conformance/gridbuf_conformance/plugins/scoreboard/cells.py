@@ -2,28 +2,35 @@
 
 This runs in a worker, which `run` starts. Values are compared with the plan: a third party, which
 neither library computes. Numbers are read by the `tolist` of the result, else through its
-interfaces, else as its bytes; other elements as bytes first. The array that is passed must show the
-values of the plan first, by the same reading.
+interfaces, else as its bytes; other elements as bytes first. Buffers are requested in full, as
+`memoryview` does: a crash at another request is not the result of an exchange. The array that is
+passed must show the values of the plan first, by the same reading.
 
 One element changes after the exchange, through the memory of the producer. If the result shows the
-new value, it shares that memory. Then the array of the producer is dropped, and the producer makes
-others of its size.
+new value, it shares that memory. Then the consumer's library computes `x + 0`, which is read, too.
+Last, the array of the producer is dropped, and the producer makes others of its size.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import gc
 import statistics
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterator
+from functools import lru_cache
+from importlib import import_module
+from math import prod
+from operator import mul
 from typing import Any
 
 from ...abi.capsule import capsule_name
 from ...abi.descriptors import Descriptor, sample_indices
 from ...interfaces.descriptors import descriptors_of
-from ...abi.elements import of_plan
+from ...abi.elements import Element, of_plan
 from ...abi.memory import Memory
 from ...engine.results import scrubbed
 from ...engine.messages import send
@@ -42,11 +49,16 @@ from ...text import clean, shorten
 from .arrays import ARRAYS
 
 _NUMBERS = "biufcMm"
+_COMPUTED = "biufc"
 _MAX_CHARS = 200
 _OTHERS = 4
 _ALIGNED_BYTES = 64
 _TRIES = 32
 _CALLS = 30
+_REQUESTS = ("FULL_RO",)
+_UNITS_NS = {"us": 10**3, "ms": 10**6, "s": 10**9}
+_FLOATS: dict[int, Any] = {4: ctypes.c_float, 8: ctypes.c_double}
+"""Types of C by their bytes."""
 _Observed = tuple[str, str]
 """An outcome, and what there is to say about it."""
 
@@ -61,7 +73,7 @@ def serve(socket_fd: int, slot_fd: int) -> None:
     def answered(request: dict[str, Any]) -> dict[str, Any]:
         try:
             if "load" in request:
-                return _load(Target(**request["load"]), loaded)
+                return _load(Target(**request["load"]), request["library"], loaded)
             pair = loaded["producer", request["producer"]], loaded["consumer", request["consumer"]]
             if not request["array"]:
                 return _extras(*pair, None)
@@ -73,11 +85,11 @@ def serve(socket_fd: int, slot_fd: int) -> None:
     answer_all(channel, answered)
 
 
-def _load(target: Target, loaded: dict[tuple[str, str], Any]) -> dict[str, Any]:
+def _load(target: Target, library: str, loaded: dict[tuple[str, str], Any]) -> dict[str, Any]:
     steps.hold(steps.Stage.IMPORT)
     try:
         found = loaded[target.side, target.written] = load(target)
-        version = _version(found)
+        version = _version(found) or _version_of_module(library)
     except CannotLoad as error:
         return {"error": _message(str(error))}
     gc.collect()
@@ -110,6 +122,13 @@ def _version(target: Any) -> str:
     return str((version() if callable(version) else version) or "") or version_of(target.produce)
 
 
+def _version_of_module(library: str) -> str:
+    """The version of a library whose consumer is a function of another file."""
+    with contextlib.suppress(ImportError):
+        import_module(library)
+    return version_of(int, library)
+
+
 def _message(text: str) -> str:
     return shorten(" ".join(clean(scrubbed(text)).split()), _MAX_CHARS)
 
@@ -124,7 +143,7 @@ def _observed(producer: Any, consumer: Consumer, plan: Plan) -> _Observed:
         return "not made", reason
     memory = Memory()
     described, kept = _described(made, memory)
-    expected = [plan.viewed_element_bytes(i) for i in sample_indices(plan.view_map.shape)]
+    expected = _expected(plan)
     if _mistake(_read(made, plan, memory), plan, expected):
         return "not made", "the array does not show the values of the plan"
     _others(producer, plan)
@@ -142,11 +161,14 @@ def _observed(producer: Any, consumer: Consumer, plan: Plan) -> _Observed:
     finally:
         mark.remove()
     wrong, is_new = _compared(seen, plan, expected, mark)
-    if seen is None or wrong:
-        return ("unread" if seen is None else "wrong values"), wrong
-    if text := _shape_mistake(seen, plan):
-        return ("other rank" if _is_other_rank(seen, plan) else "wrong values"), text
+    if seen is None:
+        return "unread", wrong
     got, held = _described(result, memory)
+    if text := wrong or _shape_mistake(seen, plan):
+        if converted := _conversion(result, seen, plan, expected, got):
+            return "converted", converted
+        is_other_rank = not wrong and _is_other_rank(seen, plan)
+        return ("other rank" if is_other_rank else "wrong values"), text
     overlaps = _overlap(described, got)
     if mark.written and overlaps and not is_new:
         return (
@@ -156,6 +178,10 @@ def _observed(producer: Any, consumer: Consumer, plan: Plan) -> _Observed:
     shares = is_new if mark.written else overlaps
     if plan.readonly and shares and (way := _writable(result, got, memory)):
         return "read-only lost", way
+    computed = _computed(result) if plan.dtype_info.kind in _COMPUTED else None
+    if wrong := _miscomputed(computed, plan, expected, memory, flat):
+        return "wrong values", wrong
+    is_locked = shares and _lost_write(described, result, computed, got, memory)
     if shares is not False and expected:
         steps.hold(steps.Stage.DROP)
         described.clear()
@@ -170,9 +196,18 @@ def _observed(producer: Any, consumer: Consumer, plan: Plan) -> _Observed:
         if wrong := _mistake(again, plan, expected):
             return "lifetime broken", f"after the producer's array is gone: {wrong}"
         del others
+    if is_locked:
+        return "became read-only", "neither an interface nor an assignment can write it"
     return {True: "shared", False: "copied", None: "arrived"}[shares], ""
 
 
+@lru_cache(maxsize=len(ARRAYS))
+def _expected(plan: Plan) -> list[bytes]:
+    """The elements that are compared: all of a small array, and some of a large one."""
+    return [plan.viewed_element_bytes(index) for index in sample_indices(plan.view_map.shape)]
+
+
+@lru_cache(maxsize=_OTHERS * len(ARRAYS))
 def _other(plan: Plan, seed: int) -> Plan:
     return plan.replaced(fill=seed)
 
@@ -195,7 +230,7 @@ def make(producer: Any, plan: Plan, tries: int = _TRIES) -> tuple[Any, str]:
     try:
         for _ in range(tries):
             made = producer.produce(plan)
-            if is_declined(made) or _is_aligned(made, memory):
+            if is_declined(made) or tries == 1 or _is_aligned(made, memory):
                 break
             others.append(made)
         for operation in plan.views:
@@ -207,7 +242,7 @@ def make(producer: Any, plan: Plan, tries: int = _TRIES) -> tuple[Any, str]:
 
 
 def _is_aligned(array: Any, memory: Memory) -> bool:
-    info, _kept = light_info(array, memory)
+    info, _kept = light_info(array, memory, _REQUESTS)
     return all(d.address % _ALIGNED_BYTES == 0 for d in descriptors_of(info).values())
 
 
@@ -261,9 +296,9 @@ def _as_bytes(array: Any, size: int) -> _Seen | None:
 
 
 def _sources(array: Any) -> Iterator[Any]:
-    """The array, and what its `numpy` and `to_numpy` give."""
+    """The array, and what its methods give."""
     yield array
-    for name in ("numpy", "to_numpy"):
+    for name in ("numpy", "to_numpy", "todense"):
         with contextlib.suppress(Exception):
             yield getattr(array, name)()
 
@@ -292,16 +327,16 @@ def _row_major(elements: list[bytes], plan: Plan) -> list[bytes]:
     """The elements of plain bytes in row-major order. Bytes of a Fortran array may be in the order
     of its memory.
     """
-    indices = list(sample_indices(plan.view_map.shape))
-    is_fortran = list(plan.layout or ()) == list(range(len(plan.shape)))[::-1]
-    if plan.views or not is_fortran or len(elements) != len(indices):
+    shape = plan.view_map.shape
+    is_fortran = list(plan.layout or ()) == list(range(len(shape)))[::-1]
+    if plan.views or not is_fortran or len(elements) != prod(shape):
         return elements
-    in_memory = sorted(indices, key=lambda index: index[::-1])
-    place = {index: k for k, index in enumerate(in_memory)}
-    moved = [elements[place[index]] for index in indices]
-    expected = [plan.viewed_element_bytes(index) for index in indices]
+    weights = [prod(shape[:axis]) for axis in range(len(shape))]
+    moved = [elements[sum(map(mul, index, weights))] for index in sample_indices(shape)]
+    shown = _sampled(elements, shape)
     # All but the changed element say which order it is.
-    return max(elements, moved, key=lambda found: sum(a == b for a, b in zip(found, expected)))
+    expected = _expected(plan)
+    return max(shown, moved, key=lambda found: sum(a == b for a, b in zip(found, expected)))
 
 
 def _plain(array: Any, memory: Memory, from_memory: bool) -> bytes | None:
@@ -351,8 +386,8 @@ def _mistake(seen: _Seen | None, plan: Plan, expected: list[bytes]) -> str:
     """The first element that differs from the plan, in words; empty if none does."""
     if seen is None:
         return "the result shows no values"
-    shape, elements = seen
     wanted = plan.view_map.shape
+    elements = _sampled(seen[1], wanted)
     if len(elements) != len(expected):
         return _shape_mistake(seen, plan) or f"{len(elements)} elements instead of {len(expected)}"
     for index, actual, raw in zip(sample_indices(wanted), elements, expected):
@@ -361,6 +396,15 @@ def _mistake(seen: _Seen | None, plan: Plan, expected: list[bytes]) -> str:
             told = [v.hex() if isinstance(v, bytes) else repr(v) for v in (actual, value)]
             return f"{told[0]} instead of {told[1]} at element {list(index)}"
     return ""
+
+
+def _sampled(elements: list[Any], shape: tuple[int, ...]) -> list[Any]:
+    """Of all elements of a large array, those that are compared."""
+    indices = sample_indices(shape)
+    if len(elements) != prod(shape) or len(elements) == len(indices):
+        return elements
+    weights = [prod(shape[axis + 1 :]) for axis in range(len(shape))]
+    return [elements[sum(map(mul, index, weights))] for index in indices]
 
 
 def _shape_mistake(seen: _Seen, plan: Plan) -> str:
@@ -378,6 +422,69 @@ def _is_other_rank(seen: _Seen, plan: Plan) -> bool:
     return [n for n in shape if n != 1] == [n for n in wanted if n != 1]
 
 
+def _conversion(
+    result: Any, seen: _Seen, plan: Plan, expected: list[bytes], got: dict[str, Descriptor]
+) -> str:
+    """`FROM as TO` if the elements are those of the plan, rounded to the element type that the
+    result says, or all in one text; else an empty text.
+    """
+    shape, elements = seen[0], _sampled(seen[1], plan.view_map.shape)
+    if shape == () and elements == expected:
+        return f"{plan.dtype} as bytes{sum(map(len, expected))}"
+    has_other_shape = _shape_mistake(seen, plan) and not _is_other_rank(seen, plan)
+    if has_other_shape or len(elements) != len(expected):
+        return ""
+    name, _, unit = str(getattr(result, "dtype", "")).rstrip("]").partition("[")
+    if unit in _UNITS_NS and plan.dtype.startswith(name) and isinstance(elements[0], bytes):
+        times = [_time_of(raw) // _UNITS_NS[unit] for raw in expected]
+        return f"{plan.dtype} as {name}[{unit}]" if times == [*map(_time_of, elements)] else ""
+    values = [number(plan, raw) for raw in expected]
+    for element in {array.element for array in got.values() if array.element}:
+        rounded = [_rounded(value, element) for value in values]
+        if None not in rounded and rounded == elements:
+            return f"{plan.dtype} as {element.kind}{element.itemsize * 8}"
+    return ""
+
+
+def _time_of(raw: bytes) -> int:
+    return int.from_bytes(raw, sys.byteorder, signed=True)
+
+
+def _rounded(value: Any, to: Element) -> float | complex | None:
+    """A number as C converts it to a smaller floating-point type; None for other types."""
+    is_complex = to.kind == "complex"
+    part = _FLOATS.get(to.itemsize // (2 if is_complex else 1))
+    if part is None or value is None or to.kind not in ("float", "complex"):
+        return None
+    if is_complex:
+        return complex(part(complex(value).real).value, part(complex(value).imag).value)
+    return None if isinstance(value, complex) else part(value).value
+
+
+def _computed(result: Any) -> Any:
+    """What the library computes of a result, or its copy; None if it does neither."""
+    for way in ("__add__", "copy"):
+        with contextlib.suppress(Exception):
+            computed = result + 0 if way == "__add__" else result.copy()
+            getattr(computed, "block_until_ready", int)()
+            return computed
+    return None
+
+
+def _miscomputed(
+    computed: Any, plan: Plan, expected: list[bytes], memory: Memory, flat: bool
+) -> str:
+    """The first element of what the library computed that differs; empty if none does."""
+    seen = None if computed is None else _read(computed, plan, memory, flat)
+    if not seen or (seen[1] and not flat and isinstance(seen[1][0], bytes)):
+        return ""  # x + 0 may have other bytes: those of a long double have padding
+    wrong = _mistake(seen, plan, expected)
+    got = _described(computed, memory)[0]
+    if not wrong or _conversion(computed, seen, plan, expected, got):
+        return ""
+    return f"computed with (x + 0): {wrong}"
+
+
 def _compared(
     seen: _Seen | None, plan: Plan, expected: list[bytes], mark: _Mark
 ) -> tuple[str, bool]:
@@ -393,7 +500,7 @@ def _compared(
 def _described(array: Any, memory: Memory) -> tuple[dict[str, Descriptor], list[Any]]:
     """What the interfaces of an array in host memory say, and what keeps it valid."""
     memory.map.refresh()
-    info, kept = light_info(array, memory)
+    info, kept = light_info(array, memory, _REQUESTS)
     found = {
         name: described
         for name, described in descriptors_of(info).items()
@@ -461,13 +568,29 @@ def _writable(result: Any, got: dict[str, Descriptor], memory: Memory) -> str:
         if array.readonly is False:
             return f"its {name} export says that it may be written"
     if all(memory.writable(*array.span) for array in got.values() if array.span):
-        try:
-            index = (0,) * len(result.shape)
-            result[index] = result[index]
-        except Exception:
-            return ""
-        return "an assignment to an element is accepted"
+        return "an assignment to an element is accepted" if _is_assigned(result) else ""
     return ""
+
+
+def _lost_write(
+    before: dict[str, Descriptor],
+    result: Any,
+    computed: Any,
+    got: dict[str, Descriptor],
+    memory: Memory,
+) -> bool:
+    """Whether writable memory cannot be written by the result of a library whose arrays can."""
+    was_writable = any(array.readonly is False for array in before.values())
+    return was_writable and not _writable(result, got, memory) and _is_assigned(computed)
+
+
+def _is_assigned(array: Any) -> bool:
+    try:
+        index = (0,) * len(array.shape)
+        array[index] = array[index]
+    except Exception:
+        return False
+    return True
 
 
 # -- protocols and time --------------------------------------------------------------------------

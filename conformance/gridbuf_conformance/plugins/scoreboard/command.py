@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ...cli.arguments import Commands
 
 _EPILOG = """\
-Each cell is a producer, a consumer and 66 arrays. Two libraries share a process; a crash or a hang
+Each cell is a producer, a consumer and 98 arrays. Two libraries share a process; a crash or a hang
 is an outcome. Without --compare the exit code is 0 whatever the libraries do; with it, 1 says that
 a cell changed. The table [tool.gridbuf-conformance.interop] of pyproject.toml has the defaults of
 --library, --against and --compare.

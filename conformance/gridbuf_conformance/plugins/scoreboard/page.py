@@ -1,7 +1,7 @@
 """The scoreboard of `interop` for people: a table on the terminal, and a page of records.
 
-The page is one file without external resources. It holds no date: the same records give the same
-bytes.
+The page is one file without external resources, or a part of a page of a site, whose theme it
+takes. It holds no date: the same records give the same bytes.
 """
 
 from __future__ import annotations
@@ -10,71 +10,72 @@ import json
 from collections.abc import Sequence
 from functools import cached_property
 
+from markupsafe import Markup
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from ... import findings
-from .arrays import ARRAYS
-from .records import (
-    HARM,
-    MEMORY,
-    OUTCOMES,
-    RIGHT,
-    Cell,
-    Record,
-    features,
-    pairs,
-    scores,
-    standalone,
-)
 from ...render.html import environment
 from ...text import one_line
+from . import score, scripts
+from .arrays import ARRAYS
+from .records import HARM, MEMORY, OUTCOMES, RIGHT, Cell, Record
+from .score import Cause, Pair, Score
 
-_FEATURES = tuple(dict.fromkeys(array.feature for array in ARRAYS.values()))
+_FEATURES = {
+    feature: [name for name, array in ARRAYS.items() if array.feature == feature]
+    for feature in dict.fromkeys(array.feature for array in ARRAYS.values())
+}
 _HARM = {name for name, (letter, _) in OUTCOMES.items() if letter in HARM}
+_MANY_LINES = 40
 
 
 def render(records: Sequence[Record], changes: Sequence[str] | None = None) -> str:
-    """The page of these records; `changes` are the differences since the last run, if known."""
-    boards = [_Board(record, f"r{number}") for number, record in enumerate(records)]
-    rows = [
-        (
-            library,
-            board.record.libraries.get(library, ""),
-            *board.percents(library),
-            board.record.name,
-        )
-        for board in boards
-        for library in scores(board.record)
-    ]
-    releases: dict[str, set[str]] = {}
-    for library, version, *_ in rows:
-        releases.setdefault(library, set()).add(version)
+    """The page of these records, the first one first; `changes` are the differences since the last
+    run, if known.
+    """
+    boards = [Board(record, f"r{number}") for number, record in enumerate(records)]
+    return fragment(boards, changes=changes, template="interop.html.j2")
+
+
+def fragment(
+    boards: Sequence[Board],
+    more: str = "",
+    changes: Sequence[str] | None = None,
+    template: str = "interop_board.html.j2",
+) -> str:
+    """The part of a page that has these records; `more` goes below the first matrix."""
     return (
         environment()
-        .get_template("interop.html.j2")
+        .get_template(template)
         .render(
             boards=boards,
+            more=Markup(more),
             features=_FEATURES,
             columns=(*_FEATURES, *MEMORY),
             arrays=ARRAYS,
             outcomes=OUTCOMES,
             harm=_HARM,
             changes=changes,
-            history=sorted(
-                (r for r in rows if len(releases[r[0]]) > 1), key=lambda r: (r[0], r[-1])
-            ),
+            rate=rate,
+            min_partners=score.MIN_PARTNERS,
         )
     )
 
 
-class _Board:
+def rate(found: Score) -> str:
+    """A score in percent; a dash with too few partners, or without an array."""
+    return "–" if found.rate is None else f"{100 * found.rate:.0f}"
+
+
+class Board:
     """One record as the page shows it."""
 
     def __init__(self, record: Record, id: str) -> None:
         self.record, self.id = record, id
-        self.pairs = pairs(record)
+        self.pairs = score.pairs(record)
+        self.scores = score.scores(self.pairs)
         self.sources = sorted({source for source, _ in self.pairs})
         self.targets = sorted({target for _, target in self.pairs})
         times = {cell.key: cell.time_us for cell in record.cells}
@@ -82,30 +83,31 @@ class _Board:
             ("numpy", "numpy.asarray")
         )
 
-    @cached_property
-    def shares(self) -> dict[tuple[str, str], str]:
-        """For each pair, what the filter shows: (right, counted, harm) by feature, as JSON."""
-        found: dict[tuple[str, str], dict[str, tuple[int, int, bool]]] = {}
-        for feature in ("", *_FEATURES):
-            for key, pair in pairs(self.record, feature).items():
-                found.setdefault(key, {})[feature] = (pair.right, pair.counted, bool(pair.worst))
-        return {key: json.dumps(value, separators=(",", ":")) for key, value in found.items()}
+    def anchor(self, pair: Pair | Cell) -> str:
+        """The place of the cells of a pair in the page."""
+        return f"{self.id}-{pair.source}-{pair.target}"
+
+    def shares(self, pair: Pair) -> str:
+        """What the filter shows: (right, counted, harm) by feature, as JSON."""
+        chosen = {"": pair, **{name: pair.of(arrays) for name, arrays in _FEATURES.items()}}
+        found = {k: (p.right, len(p.counted), bool(p.harmed)) for k, p in chosen.items()}
+        return json.dumps(found, separators=(",", ":"))
 
     @cached_property
-    def _scores(self) -> dict[str, tuple[int, int, int, int]]:
-        return scores(self.record)
-
-    def percents(self, library: str) -> tuple[str, str]:
-        """What a library passes and takes."""
-        row = self._scores.get(library, (0, 0, 0, 0))
-        texts = [
-            f"{100 * right / counted:.0f}" if counted else "–"
-            for right, counted in (row[:2], row[2:])
+    def causes(self) -> list[tuple[Cause, list[tuple[Cell, list[str]]], int]]:
+        """Each cause of harm or of a conversion, its cells with their arrays, and their number."""
+        found: dict[Cause, list[tuple[Cell, list[str]]]] = {}
+        for cell in self.record.cells:
+            by_cause: dict[Cause, list[str]] = {}
+            for array in ARRAYS:
+                if cause := score.cause_of(cell, array):
+                    by_cause.setdefault(cause, []).append(array)
+            for cause, arrays in by_cause.items():
+                found.setdefault(cause, []).append((cell, arrays))
+        rows = [
+            (cause, cells, sum(len(some) for _, some in cells)) for cause, cells in found.items()
         ]
-        return texts[0], texts[1]
-
-    def passed(self, library: str) -> str:
-        return self.percents(library)[0]
+        return sorted(rows, key=lambda row: (-row[2], row[0].id))
 
     @property
     def features(self) -> list[tuple[str, str, dict[str, tuple[int, int]], str]]:
@@ -114,11 +116,11 @@ class _Board:
         for library in sorted({*self.sources, *self.targets}):
             producers = {cell.producer for cell in self.record.cells if cell.source == library}
             found = [p for name in sorted(producers) for p in self.record.protocols.get(name, ())]
-            for side, title in (("producer", "passes"), ("consumer", "takes")):
-                counts = features(self.record, library, side)
+            for side, text in (("producer", "passes"), ("consumer", "takes")):
+                counts = score.features(self.record, library, side)
                 if any(tried for _, tried in counts.values()):
                     protocols = ", ".join(dict.fromkeys(found)) if side == "producer" else ""
-                    rows.append((library, title, counts, protocols))
+                    rows.append((library, text, counts, protocols))
         return rows
 
     def told(self, cell: Cell) -> list[tuple[str, str, str]]:
@@ -151,52 +153,40 @@ class _Board:
         ]
 
     def script(self, cell: Cell) -> str:
-        """The script of the array that says most: harm, else a refusal, else any."""
-        for letters in (HARM, "ro?", RIGHT):
+        """The script of the array that says most: harm, else less than was passed, else any."""
+        for letters in (HARM, "vkro?", RIGHT):
             for array, letter in zip(ARRAYS, cell.outcomes):
                 if letter in letters:
-                    return standalone(self.record, cell, array)
+                    return scripts.standalone(self.record, cell, array)
         return ""
 
 
 def on_console(record: Record, console: Console) -> None:
-    """The matrix of libraries, the scores, and what harms."""
-    found = pairs(record)
-    sources, targets = (
-        list(dict.fromkeys(key[side] for key in sorted(found, key=lambda k: k[side])))
-        for side in (0, 1)
-    )
-    if not found:
+    """The matrix of libraries, the scores, and what causes harm."""
+    board = Board(record, "")
+    if not board.pairs:
         console.print("no pair of libraries")
         return
-    table = Table("from \\ to", *targets, "score", box=None, header_style="bold")
-    passed = scores(record)
-    for source in sources:
-        cells = [_share(found.get((source, target))) for target in targets]
-        right, counted = passed.get(source, (0, 0, 0, 0))[:2]
-        table.add_row(source, *cells, f"{100 * right // counted} %" if counted else "")
+    table = Table("from \\ to", *board.targets, "score", box=None, header_style="bold")
+    for source in board.sources:
+        shares = [_share(board.pairs.get((source, target))) for target in board.targets]
+        found = rate(board.scores[source][0])
+        table.add_row(source, *shares, found if found == "–" else f"{found} %")
     console.print(table)
     console.print(
-        "share of the arrays that both libraries describe and that arrive unharmed; "
-        "! a way does harm"
+        "share of the arrays of both that arrive; ! is harm; "
+        "score: the share that a library does not lose"
     )
-    for cell in record.cells:
-        for name, (letter, _) in OUTCOMES.items():
-            if letter in HARM and letter in cell.outcomes:
-                text = next(
-                    (t for t, arrays in cell.messages.items() if cell.outcome(arrays[0]) == name),
-                    "",
-                )
-                pair, count = f"{cell.producer} → {cell.consumer}", cell.outcomes.count(letter)
-                line = one_line(f"{pair}: {name} on {count}: {text}")
-                console.print(line, markup=False, soft_wrap=True)
+    for cause, cells, count in board.causes:
+        where = ", ".join(f"{cell.producer} → {cell.consumer}" for cell, _ in cells)
+        line = one_line(f"{'/'.join(cause.libraries)}: {cause.title}: {count} arrays in {where}")
+        console.print(line, markup=False, soft_wrap=True)
     for library, reason in record.skipped.items():
         console.print(f"{library}: {one_line(reason)}", markup=False, soft_wrap=True)
 
 
-def _share(pair: object) -> Text:
-    share = getattr(pair, "share", None)
-    if share is None:
+def _share(pair: Pair | None) -> Text:
+    if pair is None or (pair.share is None and not pair.harmed):
         return Text("·" if pair is None else "–", style="dim")
-    harmed = getattr(pair, "worst", "")
-    return Text(f"{100 * share:.0f}{' !' if harmed else ''}", style="red" if harmed else "")
+    share = "–" if pair.share is None else f"{100 * pair.share:.0f}"
+    return Text(f"{share}{' !' if pair.harmed else ''}", style="red" if pair.harmed else "")

@@ -1,26 +1,25 @@
-"""Records of the scoreboard: their form, what differs between two, and the score.
+"""Records of the scoreboard: their form, and what differs between two.
 
 A record has a cell for each producer and consumer: one letter for each array, in the order of
-`ARRAYS`, and the messages. The score of a pair of libraries counts arrays. An array counts if both
-libraries can describe it: the library makes it, or takes it without harm from any library. It
-arrives unharmed if one way brings it right, and no way does harm.
+`ARRAYS`, and the messages.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
+import math
 import os
+import re
+import struct
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from ... import libraries
 from ...version import __version__
-from .arrays import ARRAYS, VERSION
+from .arrays import ARRAYS, COUNTS, VERSION
 
-SCHEMA = "gridbuf-conformance-interop/1"
+SCHEMA = "gridbuf-conformance-interop"
 
 OUTCOMES = {
     "shared": ("s", "arrives; the consumer's array is the producer's memory"),
@@ -30,6 +29,8 @@ OUTCOMES = {
         "o",
         "the elements arrive, with other axes of one element, or empty with another rank",
     ),
+    "converted": ("v", "the values arrive, rounded to another element type or as one text"),
+    "became read-only": ("k", "shared memory that was writable cannot be written"),
     "refused": ("r", "the consumer raises an exception"),
     "wrong values": ("W", "other elements or another shape, without an error"),
     "read-only lost": ("R", "shared memory that the producer protects may be written"),
@@ -46,7 +47,9 @@ MEMORY = {"unaligned": "numpy.field", "mapped file": "numpy.memmap"}
 """Features that are the memory of a producer."""
 
 RIGHT = "sca"
-HARM = "WRAL!~"
+REDUCED = "vk"
+"""Letters of what arrives with less than it had."""
+HARM = "!~LWAR"
 _LETTERS = {name: letter for name, (letter, _) in OUTCOMES.items()}
 _NAMES = {letter: name for name, letter in _LETTERS.items()}
 
@@ -89,7 +92,8 @@ class Cell:
 @dataclass
 class Record:
     """One run. `libraries` has versions, `skipped` the targets that cannot be loaded, `protocols`
-    what the arrays of a producer have.
+    what the arrays of a producer have. `arrays` is the version of the set of arrays: those that are
+    newer count as not made.
     """
 
     python: str
@@ -100,6 +104,7 @@ class Record:
     cells: list[Cell] = field(default_factory=list)
     name: str = ""
     suite: str = __version__
+    arrays: int = VERSION
 
 
 def save(record: Record, path: Path) -> None:
@@ -107,11 +112,11 @@ def save(record: Record, path: Path) -> None:
     never sees a part of it.
     """
     cells = sorted(record.cells, key=lambda cell: cell.key)
+    count = COUNTS[record.arrays]
     data = {
-        "schema": SCHEMA,
-        "arrays": VERSION,
+        "schema": f"{SCHEMA}/{record.arrays}",
         **asdict(record),
-        "cells": [asdict(c) for c in cells],
+        "cells": [{**asdict(c), "outcomes": c.outcomes[:count]} for c in cells],
     }
     for key in ("libraries", "skipped", "protocols"):
         data[key] = dict(sorted(data[key].items()))
@@ -129,13 +134,15 @@ class RecordError(ValueError):
 
 
 def load(path: Path) -> Record:
-    """Reads a record; raises RecordError for a file that is not one of these arrays."""
+    """Reads a record of any version; raises RecordError for another file."""
     try:
         raw = path.read_bytes()
         data = json.loads(gzip.decompress(raw) if path.suffix == ".gz" else raw)
-        if data.pop("schema") != SCHEMA or data.pop("arrays") != VERSION:
-            raise ValueError(f"it is not of {SCHEMA} with the arrays of version {VERSION}")
+        if data.pop("schema") != f"{SCHEMA}/{data['arrays']}" or data["arrays"] not in COUNTS:
+            raise ValueError(f"it is not {SCHEMA} of a version in {[*COUNTS]}")
         record = Record(**{**data, "cells": [Cell(**cell) for cell in data["cells"]]})
+        for cell in record.cells:
+            cell.outcomes = cell.outcomes.ljust(len(ARRAYS), "-")
     except (
         OSError,
         EOFError,
@@ -148,13 +155,55 @@ def load(path: Path) -> Record:
         raise RecordError(
             f"{path} is not a record of `interop --save`: {error}; write it again"
         ) from None
+    for cell in record.cells if record.arrays == 1 else ():
+        _name_conversions(cell)
     record.name = record.name or path.name.partition(".")[0]
     return record
+
+
+_NUMBER = re.compile(r"(\S+) instead of (\S+) at element")
+_NARROW = {"float64": "float32", "complex128": "complex64"}
+_TEXT = "shape [] instead of ["
+
+
+def _name_conversions(cell: Cell) -> None:
+    """Names what a message of "wrong values" in version 1 proves to be a conversion: a number that
+    is rounded to the next narrower type, or a text, which has elements and no dimensions.
+    """
+    for text, names in [*cell.messages.items()]:
+        number = _NUMBER.match(text)
+        for name in [name for name in names if cell.outcome(name) == "wrong values"]:
+            dtype = ARRAYS[name].plan.dtype
+            told = "one text" if text.startswith(_TEXT) else ""
+            if number and dtype in _NARROW and _is_rounded(number[1], number[2]):
+                told = _NARROW[dtype]
+            if told:
+                names.remove(name)
+                cell.set(name, "converted", f"{dtype} as {told}")
+    cell.messages = {text: names for text, names in cell.messages.items() if names}
+
+
+def _is_rounded(actual: str, expected: str) -> bool:
+    """Whether a number is another one rounded to parts of 32 bits."""
+    try:
+        number, seen = complex(expected), complex(actual)
+    except ValueError:  # bytes as hexadecimal digits
+        return False
+    parts = (_rounded(part) for part in (number.real, number.imag))
+    return all(one == other for one, other in zip(parts, (seen.real, seen.imag)))
+
+
+def _rounded(number: float) -> float:
+    try:
+        return float(struct.unpack("f", struct.pack("f", number))[0])
+    except OverflowError:  # a number that is too large becomes infinite
+        return math.copysign(math.inf, number)
 
 
 def differences(old: Record, new: Record) -> list[str]:
     """What changed in the new record, a line for each cell and change, and what is missing."""
     before = {cell.key: cell for cell in old.cells}
+    known = [*ARRAYS][: min(COUNTS[record.arrays] for record in (old, new))]
     lines = []
     for cell in sorted(new.cells, key=lambda cell: cell.key):
         was = before.pop(cell.key, None)
@@ -163,7 +212,7 @@ def differences(old: Record, new: Record) -> list[str]:
             lines.append(f"{title}: new")
             continue
         changed: dict[tuple[str, str], list[str]] = {}
-        for name, one, other in zip(ARRAYS, was.outcomes, cell.outcomes):
+        for name, one, other in zip(known, was.outcomes, cell.outcomes):
             if one != other:
                 changed.setdefault((_NAMES[one], _NAMES[other]), []).append(name)
         for (one, other), names in changed.items():
@@ -176,145 +225,3 @@ def differences(old: Record, new: Record) -> list[str]:
         if (cell.source, cell.target) in run or {*cell.key} & new.skipped.keys():
             lines.append(f"{cell.producer} → {cell.consumer}: no longer there")
     return lines
-
-
-# -- the score -----------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Two libraries: of `counted` arrays that both describe, `right` arrive unharmed. `worst` is a
-    letter of harm, or empty.
-    """
-
-    source: str
-    target: str
-    counted: int
-    right: int
-    worst: str
-    cells: tuple[Cell, ...]
-
-    @property
-    def share(self) -> float | None:
-        return self.right / self.counted if self.counted else None
-
-
-def pairs(record: Record, feature: str = "") -> dict[tuple[str, str], Pair]:
-    """All pairs of libraries of a record; `feature` counts only its arrays."""
-    describes: dict[str, set[int]] = {}
-    grouped: dict[tuple[str, str], list[Cell]] = {}
-    for cell in record.cells:
-        grouped.setdefault((cell.source, cell.target), []).append(cell)
-        for place, letter in enumerate(cell.outcomes):
-            if letter != "-":
-                describes.setdefault(cell.source, set()).add(place)
-            if letter in RIGHT and not cell.flat:
-                describes.setdefault(cell.target, set()).add(place)
-    wanted = {n for n, array in enumerate(ARRAYS.values()) if feature in ("", array.feature)}
-    result = {}
-    for (source, target), cells in sorted(grouped.items()):
-        made = {n for cell in cells for n in wanted if cell.outcomes[n] != "-"}
-        counted = made & describes.get(target, set())
-        ways = [cell.outcomes for cell in cells if not cell.flat]
-        right = sum(_is_unharmed([way[n] for way in ways]) for n in counted) if ways else 0
-        harm = {letter for cell in cells for n in wanted if (letter := cell.outcomes[n]) in HARM}
-        worst = next((letter for letter in "!~LWAR" if letter in harm), "")
-        result[source, target] = Pair(
-            source, target, len(counted) if ways else 0, right, worst, tuple(cells)
-        )
-    return result
-
-
-def _is_unharmed(letters: Iterable[str]) -> bool:
-    seen = set(letters)
-    return bool(seen & set(RIGHT)) and not seen & set(HARM)
-
-
-def scores(record: Record) -> dict[str, tuple[int, int, int, int]]:
-    """For each library: (right, counted) of the arrays that it passes to others, and (right,
-    counted) of those that it takes.
-    """
-    found: dict[str, list[int]] = {}
-    for pair in pairs(record).values():
-        if pair.source != pair.target and pair.counted:
-            for library, at in ((pair.source, 0), (pair.target, 2)):
-                row = found.setdefault(library, [0, 0, 0, 0])
-                row[at] += pair.right
-                row[at + 1] += pair.counted
-    return {name: (row[0], row[1], row[2], row[3]) for name, row in sorted(found.items())}
-
-
-def features(record: Record, library: str, side: str) -> dict[str, tuple[int, int]]:
-    """For each feature: (arrays that some way of this side brought right, arrays that were tried),
-    with all libraries.
-
-    Two features are kinds of memory and not arrays: NumPy's arrays of unaligned elements, and of a
-    mapped file.
-    """
-    cells = [
-        c
-        for c in record.cells
-        if (c.source if side == "producer" else c.target) == library and not c.flat
-    ]
-    found = {array.feature: (0, 0) for array in ARRAYS.values()}
-    for name, array in ARRAYS.items():
-        _count(found, array.feature, cells, name)
-    for feature, producer in MEMORY.items() if side == "consumer" else ():
-        found[feature] = (0, 0)
-        chosen = [cell for cell in cells if cell.producer == producer]
-        for name, array in ARRAYS.items():
-            if array.plan.itemsize > 1:
-                _count(found, feature, chosen, name)
-    return found
-
-
-def _count(found: dict[str, tuple[int, int]], feature: str, cells: list[Cell], array: str) -> None:
-    place = list(ARRAYS).index(array)
-    letters = {cell.outcomes[place] for cell in cells} - {"-"}
-    if letters:
-        right, tried = found[feature]
-        found[feature] = right + bool(letters & set(RIGHT)), tried + 1
-
-
-# -- scripts -------------------------------------------------------------------------------------
-
-
-def standalone(record: Record, cell: Cell, array: str) -> str:
-    """A program that repeats one exchange and prints both arrays; its header has its packages."""
-    versions: Mapping[str, str] = record.libraries
-    named = sorted({cell.source, cell.target} & versions.keys() - {"python"})
-    packages = ", ".join(
-        f'"{_package(name)}=={versions[name]}"' for name in named if versions[name]
-    )
-    plan = ARRAYS[array].plan.to_json(brief=True)
-    return "\n".join(_script(cell, array, plan, record.python, packages)) + "\n"
-
-
-def _package(module: str) -> str:
-    try:
-        return libraries.find(module).package
-    except libraries.UnknownLibrary:
-        return module
-
-
-def _script(cell: Cell, array: str, plan: str, python: str, packages: str) -> Iterator[str]:
-    yield "# /// script"
-    yield f'# requires-python = "=={".".join(python.split(".")[:2])}.*"'
-    yield f'# dependencies = ["gridbuf-conformance"{", " * bool(packages)}{packages}]'
-    yield "# ///"
-    yield f'"""{cell.producer} passes `{array}` to {cell.consumer}: {cell.outcome(array)}."""'
-    yield ""
-    yield "import faulthandler"
-    yield ""
-    yield "from gridbuf_conformance.plugins.scoreboard.cells import make, shown"
-    yield "from gridbuf_conformance.plan import Plan"
-    yield "from gridbuf_conformance.targets import Target, load"
-    yield ""
-    yield "faulthandler.enable()"
-    yield f"plan = Plan.from_json({plan!r})"
-    yield f"producer = load(Target({cell.producer!r}))"
-    yield f'consumer = load(Target({cell.consumer!r}, side="consumer"))'
-    yield "array, reason = make(producer, plan)"
-    yield 'print("passed:", type(array), reason or shown(array, plan), flush=True)'
-    yield "result = consumer.function(array)"
-    yield 'print("arrived:", type(result), shown(result, plan))'

@@ -12,7 +12,7 @@ from ...engine.process import START_LIMIT_S, Ending, Process, Restarted
 from ...engine.worker import system
 from ...plan.profiles import PLAN_LIMIT_S
 from ...targets import CannotLoad, Target, canonical, is_path
-from .arrays import ARRAYS
+from .arrays import ARRAYS, VERSION
 from .records import RIGHT, Cell, Record
 
 _ENVIRONMENT = {"JAX_PLATFORMS": "cpu", "TF_CPP_MIN_LOG_LEVEL": "3"}
@@ -23,7 +23,7 @@ class Selection:
     """What is run: all pairs of libraries, or those of `libraries` with `against`, both directions.
 
     `producers` and `consumers` are further targets; they belong to the chosen libraries. Any name
-    of a library is one.
+    of a library is one. `LIBRARY=TARGET` names the library of a target, for a function of a file.
     """
 
     libraries: tuple[str, ...] = ()
@@ -48,8 +48,8 @@ class Selection:
         }
         known = sorted({library for targets in sides.values() for library in targets.values()})
         own = {_here(name, known) for name in self.libraries}
-        own |= {sides["producer"][target] for target in self.producers}
-        own |= {sides["consumer"][target] for target in self.consumers}
+        own |= {sides["producer"][target.partition("=")[2] or target] for target in self.producers}
+        own |= {sides["consumer"][target.partition("=")[2] or target] for target in self.consumers}
         own = own or set(known)
         others = {_here(name, known) for name in self.against} or set(known)
         groups: dict[tuple[str, str], list[Cell]] = {}
@@ -82,7 +82,10 @@ def _targets(side: str, entries: Any, more: Iterable[str]) -> dict[str, str]:
         for name, entry in entries.items()
         if entry.is_usable and (side == "consumer" or entry.rules is None or "." not in name)
     }
-    return {**chosen, **{target: library_of(target, side) for target in more}}
+    for written in more:
+        library, named, target = written.rpartition("=")
+        chosen[target] = library if named else library_of(target, side)
+    return chosen
 
 
 def library_of(target: str, side: str) -> str:
@@ -111,7 +114,8 @@ def run(
     selection : Selection
         What is run.
     done : Record, optional
-        A record of an earlier run of the same libraries; its cells are kept.
+        A record of an earlier run of the same libraries; its cells are kept, unless they are of
+        an older set of arrays.
     time_limit_s : float, optional
         The time for one array, in seconds.
     on_pair : callable, optional
@@ -131,7 +135,7 @@ def run(
         If a library that the selection names is not installed.
     """
     groups = selection.pairs()
-    record = done or Record(*system())
+    record = done if done and done.arrays == VERSION else Record(*system())
     have = {cell.key for cell in record.cells}
     for number, cells in enumerate(groups, 1):
         todo = [cell for cell in cells if cell.key not in have]
@@ -227,7 +231,8 @@ class _Exchange:
 
     def _load(self, process: Process[dict[str, Any]], side: str, name: str, library: str) -> bool:
         """Whether the process lives after the import."""
-        process.request({"load": Target(name, side=side).to_dict()}, START_LIMIT_S)
+        request = {"load": Target(name, side=side).to_dict(), "library": library}
+        process.request(request, START_LIMIT_S)
         ready = process.reply()
         if isinstance(ready, Ending):
             self._record.skipped[name] = f"the import {ready.what}"
