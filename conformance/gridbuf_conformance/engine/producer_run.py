@@ -32,7 +32,7 @@ from .driver import Description, Result
 from .results import scrubbed
 from .run import Run
 from .session import Options, patterns, run_plans, run_profile
-from .shrink import Batch, ask_rounds, drawn_batch
+from .shrink import Batch, ask_rounds, drawn_batch, listed_batch
 from .worker import system
 
 if TYPE_CHECKING:
@@ -141,11 +141,12 @@ def _batches(can: Capabilities, profile: Profile, seed: int) -> tuple[Batch, ...
         (strategies.general_plans(can), profile.general),
         (strategies.boundary_plans(can), profile.boundary),
         (strategies.rank_plans(can), profile.rank),
-        (strategies.huge_plans(can), profile.huge),
     )
-    return tuple(
+    drawn = [
         drawn_batch(strategy, count, seed) for strategy, count in wanted if strategy is not None
-    )
+    ]
+    huge = strategies.huge_plans(can, profile.huge, seed)
+    return (*drawn, listed_batch(huge, seed)) if huge else tuple(drawn)
 
 
 def _description_of_object(obj: Any) -> Description:
