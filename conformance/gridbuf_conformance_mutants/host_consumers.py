@@ -566,6 +566,17 @@ row(wrong("PB-32"), _TakesBuffer, "ReadsPointersAsElements",
 # fmt: on
 
 
+@wrong(advises=("PB-26",))
+class TakesARefusalForNothing(_TakesBuffer):
+    """Makes an array without elements if the exporter refuses."""
+
+    def view(self, exporter):
+        try:
+            return super().view(exporter)
+        except BufferError:
+            return super().view(b"")
+
+
 @wrong("PB-35")
 class ReleasesTooEarly(_TakesBuffer):
     """Takes the address, releases the buffer and keeps the object."""

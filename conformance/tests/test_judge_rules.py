@@ -448,7 +448,6 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "XA-18": ("matrix", [("root.probes.__array_interface__", {"error": TYPE_ERROR})]),
 }
 NEVER_CONVICT = {
-    "DL-11": "the header takes its own demand back",
     "DL-20": "a deleter that needs the lock ends the process: the driver sees it, not the judge",
 }
 ASKED = {"GT-20": PLANS["matrix"].replaced(dtype="float32")}

@@ -12,6 +12,7 @@ from ...rules.registry import consumer_check
 from ...rules.verdicts import advise, fail, ok, unsupported
 
 judge_results("PB-30")
+consumer_check("PB-26")(taken)
 
 
 @consumer_check("PB-22")
