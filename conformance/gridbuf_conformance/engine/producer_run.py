@@ -128,7 +128,7 @@ class ProducerRun(Run):
 
     def inherited(self, worker: Any, known: KnownFailures) -> list[Known]:
         """Records of the libraries whose code this target inherits, if it fails as they do."""
-        others = [one for one in known.entries if one.library not in self.libraries]
+        others = [o for o in known.entries if library_of(o.target) not in self.libraries]
         left = [one for one in others if one.side == self.side and one.rule in self.tallies]
         found = []
         for plan, result in worker.run_all([*dict.fromkeys(o.plan for o in left)], self._groups):

@@ -42,11 +42,11 @@ def drawn_batch(strategy: Any, count: int, seed: int) -> Batch:
 
 def listed_batch(plans: Sequence[Plan], seed: int) -> Batch:
     """Plans of a list; the simplest one that fails is the first."""
-    from hypothesis import strategies as st
+    from hypothesis.strategies import sampled_from
 
     from ..plan.strategies import DRAWS_PER_PLAN
 
-    return Batch(st.sampled_from(plans), DRAWS_PER_PLAN * len(plans), seed, tuple(plans))
+    return Batch(sampled_from(plans), DRAWS_PER_PLAN * len(plans), seed, tuple(plans))
 
 
 def ask_rounds(
@@ -138,8 +138,8 @@ class _Search:
         return fails
 
     def reset_keys(self, plan: Plan, simplest: Plan) -> None:
-        """Gives each key its value in the simplest plan for which the plan still fails. No huge
-        plan grows: another element type could need more memory than there is.
+        """Gives each key its value in the simplest plan for which the plan still fails, but for an
+        element type that a huge plan could need more memory for.
         """
         for key, value in simplest.items():
             try:

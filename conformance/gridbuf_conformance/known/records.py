@@ -103,15 +103,10 @@ class Known:
         """Whether a failure on the pinned plan is the recorded one."""
         return verdict.outcome in alike(self.outcome) and self.actual in verdict.actual
 
-    @property
-    def library(self) -> str:
-        """The library of the target."""
-        return library_of(self.target)
-
     def is_of(self, origin: str) -> bool:
         """Whether a type and its version ("numpy.ndarray 2.4.6") are of this record's library."""
         kind, _, version = origin.partition(" ")
-        return library_of(kind) == self.library and _admits(self, version)
+        return library_of(kind) == library_of(self.target) and _admits(self, version)
 
 
 def library_of(name: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -42,7 +42,8 @@ def origins(obj: Any, info: ArrayInfo, memory: Memory) -> dict[str, str]:
     given = {"AI": info.ai, "AS": info.struct, "DL": info.main, "PB": _anonymous(info.pb)}
     left = {group: answer for group, answer in given.items() if answer and group not in found}
     for held in _held(obj) if left else ():
-        same = (group for group in left if _answer(held, group, memory) == left[group])
+        given = _answers(held, memory)
+        same = (group for group in left if given[group] == left[group])
         found.update(dict.fromkeys(same, _named(type(held))))
     return found
 
@@ -71,15 +72,15 @@ def _held(obj: Any) -> Iterator[Any]:
     return (one for one in (*direct, *inner) if _named(type(one)) and not isinstance(one, type))
 
 
-def _answer(held: Any, group: str, memory: Memory) -> Any:
+def _answers(held: Any, memory: Memory) -> dict[str, Any]:
     """What a held array answers, as it is measured of every array."""
-    if group == "AI":
-        return attempt(lambda: interface_info(held, memory)[0])[0]
-    if group == "AS":
-        return attempt(lambda: struct_info(held, memory)[0])[0]
-    if group == "DL":
-        return attempt(lambda: call_info(held, memory, "max_version=(1,3)", NEWEST))[0]
-    return _anonymous(buffer_info(held, memory))
+    ask: dict[str, Callable[[], Any]] = {
+        "AI": lambda: interface_info(held, memory)[0],
+        "AS": lambda: struct_info(held, memory)[0],
+        "DL": lambda: call_info(held, memory, "max_version=(1,3)", NEWEST),
+        "PB": lambda: _anonymous(buffer_info(held, memory)),
+    }
+    return {group: attempt(answer)[0] for group, answer in ask.items()}
 
 
 def _anonymous(requests: dict[str, RequestInfo]) -> dict[str, Any]:

@@ -6,12 +6,11 @@ Four kinds of plans are drawn inside a producer's capabilities:
 - `boundary_plans`: where libraries go wrong: extents 0, 1, primes and 2^k ± 1, alignments near the
   limits, chains of views with negative and zero strides;
 - `rank_plans`: no dimensions, and very many;
-- `huge_plans`: sizes, extents and strides around 2^31 and 2^32, where 32-bit numbers wrap; their
-  memory is asked for, never touched.
+- `huge_plans`: sizes, extents and strides around 2^31 and 2^32, where 32 bits wrap; their memory is
+  asked for, never touched.
 
-Two of them are lists, not strategies. `declared_plans` has, for each declared capability, the
-simplest plan that uses it. `huge_plans` has plans that differ in what they mean: few are asked, so
-draws would repeat one kind and leave out another.
+Two are lists. `declared_plans` has, for each declared capability, the simplest plan that uses it.
+`huge_plans` has plans that differ in what they mean: so few draws would leave some out.
 
 How it shrinks: the simplest plan is one dimension of extent 1, float64, row-major, unaligned. Each
 axis is drawn as one tuple (extent, place in the layout, name, aligned index, halo), so that a whole
@@ -418,13 +417,14 @@ def _huge_candidates(can: Capabilities, random: Random) -> Iterator[Plan]:
     for name in native[:4] + single:
         itemsize = DTYPES[name].itemsize
         for shape in _huge_shapes(can, itemsize):
-            if not _is_within(can, shape, itemsize):
-                continue
-            for places in _huge_places(can, len(shape), random):
+            axes = range(len(shape))
+            places = [axes[::-1], random.sample(axes, len(axes))]
+            maps = [_layout_map(keys, can) for keys in places if "layout" in can.asked_keys]
+            for layout in (None, *maps) if _is_within(can, shape, itemsize) else ():
                 yield Plan(
                     shape=shape,
                     dtype=name,
-                    layout=None if places is None else _layout_map(places, can),
+                    layout=layout,
                     alignment_size=random.choice(_huge_alignments(can, min(shape) * itemsize)),
                     device=random.choice(can.asked_devices),
                     readonly=(can.readonly or (False,))[0],
@@ -448,14 +448,6 @@ def _huge_shapes(can: Capabilities, itemsize: int) -> Iterator[tuple[int, ...]]:
             yield shape + (1,) * (can.min_ndim - len(shape))
 
 
-def _huge_places(can: Capabilities, ndim: int, random: Random) -> Iterator[list[int] | None]:
-    """No layout, and if layouts are asked Fortran order and another one."""
-    yield None
-    if "layout" in can.asked_keys and ndim > 1:
-        yield [*reversed(range(ndim))]
-        yield random.sample(range(ndim), ndim)
-
-
 def _huge_alignments(can: Capabilities, row_bytes: int) -> list[int]:
     """Alignments that pad the shortest rows by little; the lowest if there is none."""
     low, high = can.alignment_range_bytes
@@ -470,13 +462,9 @@ def _meaning(plan: Plan) -> tuple[Any, ...]:
     slowest = min((axis for axis in order if plan.shape[axis] > 1), key=lambda axis: ranks[axis])
     stride_elements = plan.element_count // plan.shape[slowest]
     numbers = (plan.nbytes, max(plan.shape), stride_elements, stride_elements * plan.itemsize)
-    return (
-        *(bisect_right(_HUGE_BOUNDS, number) for number in numbers),
-        plan.itemsize,
-        plan.ndim,
-        0 if ranks == order else 1 if ranks == order[::-1] else 2,
-        plan.alignment_size > 1,
-    )
+    sides = (bisect_right(_HUGE_BOUNDS, number) for number in numbers)
+    is_other = (ranks != order) + (ranks not in (order, order[::-1]))
+    return (*sides, plan.itemsize, plan.ndim, is_other, plan.alignment_size > 1)
 
 
 def _is_within(can: Capabilities, shape: tuple[int, ...], itemsize: int) -> bool:

@@ -16,9 +16,8 @@ consumer_check("AI-25")(writability)
 
 @consumer_check("AI-10")
 def bits_are_not_bytes(c: Consumption, control: Consumption | None) -> Verdict:
-    fields = _fields(c.result.ai)
-    kind = fields.get("typestr", NONE).value
-    if c.accepted and kind == "|t1" and _shape(fields) == [8 * c.export.nbytes]:
+    kept = _kept(c.result.ai)
+    if c.accepted and kept["typestr"].value == "|t1" and _extents(kept) == [8 * c.export.nbytes]:
         return ok("the result has the same bits, of kind 't'")
     return taken(c, control)
 
@@ -27,20 +26,20 @@ def bits_are_not_bytes(c: Consumption, control: Consumption | None) -> Verdict:
 def mask_is_not_dropped(c: Consumption, control: Consumption | None) -> Verdict:
     if not c.accepted:
         return taken(c, control)
-    mask = c.result.ai.mask_interface if c.result.ai is not None else None
-    if _shape(_fields(mask)) == [*c.export.view_map.shape]:
+    mask = _kept(c.result.ai.mask_interface if c.result.ai else None)
+    if _extents(mask) == [*c.export.view_map.shape]:
         return ok("the result has the mask")
     return advise("the mask, or an error: without it this is another array", "it was dropped")
 
 
-def _fields(info: InterfaceInfo | None) -> dict[str, Value]:
-    """The described items of a dict; none if there is no dict."""
-    return (info.fields if info is not None else None) or {}
+def _kept(info: InterfaceInfo | None) -> dict[str, Value]:
+    """The described items of a dict, with a shape and a typestr."""
+    return {"shape": NONE, "typestr": NONE, **((info.fields if info else None) or {})}
 
 
-def _shape(fields: dict[str, Value]) -> list[int] | None:
-    """The extents in a dict; None if there is no shape."""
-    return [extent.value for extent in fields["shape"].items] if "shape" in fields else None
+def _extents(fields: dict[str, Value]) -> list[int] | None:
+    shape = fields["shape"]
+    return None if shape is NONE else [extent.value for extent in shape.items]
 
 
 @consumer_check("AI-29")
