@@ -24,6 +24,15 @@ _FEW = 5
 _MARKUP = re.compile(r"(?<![A-Za-z0-9])_+|_+(?![A-Za-z0-9])|[*<]")
 """Underscores at the edge of a word, asterisks and angle brackets."""
 _NOT_JUDGED = ("BLOCKED", "UNSUPPORTED", "UNTESTED", "ERROR")
+NEEDS_CUDA = "needs a CUDA device, and the zoo runs without one"
+REASONS = {
+    "DL-30": "no library of the zoo exports elements of several lanes",
+    "DP-16": NEEDS_CUDA,
+    "DP-17": "needs an AMD device, and the zoo runs without one",
+    "DP-19": NEEDS_CUDA,
+    "XA-16": NEEDS_CUDA,
+}
+"""Why rules never judged a library, where nothing in the catalogue says it."""
 _COLORS = {
     "memory": "#b2182b",
     "values": "#ef8a62",
@@ -64,6 +73,9 @@ def render(zoo: Zoo) -> str:
         elsewhere=sum(not _found(zoo, *failure) for failure in failures),
         unexplained=_unexplained(zoo, failures),
         unjudged=_unjudged(zoo),
+        unreached=unreached(zoo),
+        rules_in_all=len(catalogue.load()),
+        packed=runs.packed,
     )
 
 
@@ -125,6 +137,35 @@ def _unjudged(zoo: Zoo) -> list[str]:
         for name, entry in registry.BUILT_IN.items()
         if not entry.needs_gpu and entry.needs != "gridbuf" and (side, name) not in judged
     ]
+
+
+def unreached(zoo: Zoo) -> list[tuple[str, list[str]]]:
+    """The rules that judged no target of any record, by the reason, the most rules first."""
+    recorded: set[tuple[str, str]] = set()
+    judged: set[str] = set()
+    for environment in zoo.environments.values():
+        for ran in read_json(RESULTS / f"{environment.name}.json").get("targets", ()):
+            for outcome, text in ran.get("outcomes", {}).items():
+                rules = runs.listed(text)
+                recorded.update((ran["side"], id_) for id_ in rules)
+                judged.update(() if outcome in _NOT_JUDGED else rules)
+    found: dict[str, list[str]] = {}
+    for id_, rule in catalogue.load().items():
+        if rule.untestable or id_ not in judged:
+            is_recorded = any((side, id_) in recorded for side in rule.sides)
+            found.setdefault(_why_unreached(rule, is_recorded), []).append(id_)
+    return sorted(found.items(), key=lambda item: -len(item[1]))
+
+
+def _why_unreached(rule: catalogue.Rule, is_recorded: bool) -> str:
+    """Why a rule judged no library; raises KeyError if nothing says it."""
+    if rule.untestable:
+        return rule.untestable
+    if not is_recorded:
+        return "newer than the records"
+    if not rule.is_published:
+        return f"rests on {rule.source.text.title}, and no library of the zoo has that interface"
+    return NEEDS_CUDA if rule.group == "CAI" or rule.on_device else REASONS[rule.id]
 
 
 def libraries(zoo: Zoo) -> dict[str, str]:

@@ -228,6 +228,30 @@ def test_a_record_is_well_formed(environment: Environment):
         assert all(re.fullmatch("[0-9a-f]{12}", digest) for digest in digests)
 
 
+def test_each_rule_that_judged_no_library_is_on_the_page_with_the_reason():
+    judged = {
+        rule
+        for environment in RECORDED
+        for target in read_json(RESULTS / f"{environment.name}.json")["targets"]
+        for outcome, text in target["outcomes"].items()
+        if outcome not in ("BLOCKED", "UNSUPPORTED", "UNTESTED", "ERROR")
+        for rule in runs.listed(text)
+    }
+    shown = dict(page.unreached(ZOO))
+    listed = [rule for rules in shown.values() for rule in rules]
+    assert len(listed) == len(set(listed))
+    rules = catalogue.load()
+    assert set(listed) == {id_ for id_ in rules if id_ not in judged or rules[id_].untestable}
+    row = next(line for line in page.render(ZOO).splitlines() if line.startswith("| needs a CUDA"))
+    assert set(runs.listed(row)) == set(shown[page.NEEDS_CUDA]) > {"CAI-01", "DL-18", "DP-19"}
+    assert not set(page.REASONS) - set(listed), "a reason for a rule that judges by now"
+
+
+def test_a_rule_without_outcomes_is_newer_than_the_records(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(page, "read_json", lambda path: {})
+    assert dict(page.unreached(ZOO))["newer than the records"]
+
+
 def test_no_result_is_left_of_what_is_gone():
     assert {path.stem for path in RESULTS.glob("*")} <= set(ZOO.environments)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import itertools
 import math
 from collections.abc import Sequence
@@ -9,9 +10,9 @@ from types import SimpleNamespace
 from typing import ClassVar
 
 from gridbuf_conformance.plan import Plan
-from gridbuf_conformance.plan.producer import Unsupported
+from gridbuf_conformance.plan.producer import Capabilities, Unsupported
 
-from .elements import Element
+from .elements import ELEMENTS, Element
 from .memory import Block
 from .mutant import Mutant
 from .reference import (
@@ -269,6 +270,36 @@ class FourExtentsWrapAt32Bits(_Allocator):
 
     def block(self, length_bytes: int) -> Block:
         return Block(length_bytes % 2**32 if self._ndim == 4 else length_bytes)
+
+
+class _RowMajor(_Allocator):
+    """Arrays in C order: plans differ in few keys."""
+
+    capabilities = Capabilities(dtypes=tuple(ELEMENTS), max_ndim=5, layouts="C")
+    drawn = True
+
+
+class ExtentsHave32Bits(_RowMajor):
+    """`shape` of the array interface is computed from signed integers of 32 bits."""
+
+    breaks = frozenset({"AI-03"})
+
+    class array_type(Exports.ArrayInterface):
+        """Extents of 32 bits, strides of 64."""
+
+        def array_interface(self) -> dict:
+            shape = tuple(ctypes.c_int32(extent).value for extent in self.shape)
+            return {**super().array_interface(), "shape": shape, "strides": self.strides}
+
+
+class StridesHave32Bits(_RowMajor):
+    """Byte strides are computed in signed integers of 32 bits, sizes and extents are not."""
+
+    breaks = frozenset({"AI-22"})
+    advises = frozenset({"PB-18"})
+
+    def strides(self, plan: Plan, element: Element) -> tuple[int, ...]:
+        return tuple(ctypes.c_int32(n).value for n in super().strides(plan, element))
 
 
 class NegativeDataDimension(_Allocator):

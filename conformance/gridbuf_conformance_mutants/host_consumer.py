@@ -16,6 +16,7 @@ from gridbuf_conformance.interfaces.buffer_protocol import pep3118
 from gridbuf_conformance.interfaces.array_struct.struct import ArrayStruct
 from gridbuf_conformance.abi.descriptors import c_strides
 from gridbuf_conformance.interfaces.buffer_protocol.pybuffer import PyBuffer
+from gridbuf_conformance.interfaces.buffer_protocol.slots import BufferExporter
 
 NDIM_LIMIT = 64
 SIZE_LIMIT_BYTES = 2**63 - 1
@@ -289,6 +290,56 @@ class BufferConsumer:
         return view
 
 
+# -- results that hand on what they were given ---------------------------------------------------
+
+
+class Proxy:
+    """An object whose array interface is that of another one, bits and masks included."""
+
+    def __init__(self, of: Any) -> None:
+        self._of = of
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return self._of.__array_interface__
+
+
+class ProxyConsumer(ArrayInterfaceConsumer):
+    """Refuses what no array can be, and hands the rest on."""
+
+    def take(self, exporter: Any) -> Any:
+        super().take(exporter)
+        return Proxy(exporter)
+
+    def refuse_keys(self, entries: dict[str, Any]) -> None:
+        """A proxy hands masks on."""
+
+    def typestr(self, entries: dict[str, Any]) -> str:
+        return entries["typestr"]
+
+    def itemsize(self, typestr: str) -> int:
+        return 1 if typestr[1] == "t" else super().itemsize(typestr)
+
+
+class Delegate(BufferExporter):
+    """An object whose buffer is that of another one: `view.obj` is the other one, too."""
+
+    def __init__(self, of: Any) -> None:
+        self._of = of
+
+    def get_buffer(self, view: PyBuffer, flags: int) -> None:
+        view.obj = None
+        _api.PyObject_GetBuffer(self._of, byref(view), flags)
+
+
+class DelegateConsumer(BufferConsumer):
+    """Looks at the buffer, releases it, and asks again whenever it is asked."""
+
+    def take(self, exporter: Any) -> Any:
+        super().take(exporter)
+        return Delegate(exporter)
+
+
 # -- GT4Py's data interface ----------------------------------------------------------------------
 
 
@@ -346,4 +397,6 @@ def _indices(shape: tuple[int, ...]) -> list[tuple[int, ...]]:
 array_interface = ArrayInterfaceConsumer()
 array_struct = ArrayStructConsumer()
 buffer = BufferConsumer()
+proxy = ProxyConsumer()
+delegate = DelegateConsumer()
 data_interface = DataInterfaceConsumer()

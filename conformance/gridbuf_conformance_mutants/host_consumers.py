@@ -15,6 +15,7 @@ from .host_consumer import (
     ArrayStructConsumer,
     BufferConsumer,
     DataInterfaceConsumer,
+    ProxyConsumer,
     Taken,
     View,
     capsule_pointer,
@@ -93,6 +94,40 @@ row(wrong("AI-10"), _TakesArrayInterface, "TakesBitsForBytes",
     "Reads packed bits as one byte each.",
     typestr=lambda self, entries: entries["typestr"].replace("t1", "b1"))
 # fmt: on
+
+
+class _Proxy(ProxyConsumer):
+    """Hands on the dict with one change."""
+
+    interfaces = ("array-interface",)
+
+    def take(self, exporter):
+        super().take(exporter)
+        entries = exporter.__array_interface__
+        return Taken({**entries, **self.edit(entries)}, exporter)
+
+    def edit(self, entries):
+        return {}
+
+
+@wrong("AI-10")
+class HandsOnOneBitOfEach(_Proxy):
+    """Hands packed bits on as such, and counts one bit for each byte."""
+
+    def edit(self, entries):
+        is_bits = entries["typestr"][1] == "t"
+        return {"shape": (entries["shape"][0] // 8,)} if is_bits else {}
+
+
+@wrong(advises=("AI-26",))
+class HandsOnAnEmptyMask(_Proxy):
+    """Hands a mask on that has no elements."""
+
+    def edit(self, entries):
+        if entries.get("mask") is None:
+            return {}
+        form = {"version": 3, "shape": (0,), "typestr": "|b1", "data": (0, True)}
+        return {"mask": Taken(form, None)}
 
 
 @wrong("AI-15")
@@ -585,6 +620,17 @@ row(wrong("PB-32"), _TakesBuffer, "IgnoresTheBuffersStrides",
 row(wrong("PB-32"), _TakesBuffer, "ReadsPointersAsElements",
     "Asks for suboffsets and never looks at them.", refuse_suboffsets=lambda self, suboffsets: None)
 # fmt: on
+
+
+@wrong(advises=("PB-26",))
+class TakesARefusalForNothing(_TakesBuffer):
+    """Makes an array without elements if the exporter refuses."""
+
+    def view(self, exporter):
+        try:
+            return super().view(exporter)
+        except BufferError:
+            return super().view(b"")
 
 
 @wrong("PB-35")

@@ -25,6 +25,8 @@ OTHER_REFERENCES = {
     "gridbuf_conformance_mutants.host_consumer:array_struct": ("array-struct",),
     "gridbuf_conformance_mutants.host_consumer:buffer": ("buffer",),
     "gridbuf_conformance_mutants.host_consumer:data_interface": ("data-interface",),
+    "gridbuf_conformance_mutants.host_consumer:proxy": ("array-interface",),
+    "gridbuf_conformance_mutants.host_consumer:delegate": ("buffer",),
     "gridbuf_conformance_mutants.consume_exchange:strict": ("exchange",),
     "gridbuf_conformance_mutants.consume_dlpack:holds_the_capsule": ("dlpack", "dlpack-legacy"),
     "gridbuf_conformance_mutants.consume_streams:strict": ("cuda-stream",),

@@ -86,3 +86,44 @@ def test_a_file_of_the_user_is_used_before_a_shipped_one(tmp_path: Path) -> None
 def test_an_unknown_name_is_usage_and_lists_the_names(tmp_path: Path) -> None:
     done = run("check", "bytes", "--known", "nunpy", cwd=tmp_path)
     assert done.returncode == 2 and "or one of jax, numpy, torch" in done.stderr
+
+
+PRODUCERS = Path(__file__).parent / "inheriting_producers.py"
+
+
+@pytest.mark.parametrize(
+    ("name", "inherited"),
+    [
+        ("Subclass", {"PB-01", "PB-20"}),
+        ("Delegating", {"PB-01", "PB-20"}),
+        ("Proxied", {"AI-06"}),
+    ],
+)
+def test_a_failure_by_inherited_code_is_attributed_and_known(
+    name: str, inherited: set[str]
+) -> None:
+    _require_version("numpy")
+    target = f"{PRODUCERS}:{name}"
+    report = check_producer(target, profile="smoke")
+    assert set(report.failed) == inherited
+    failed = [rule for rule in report.data["rules"] if rule["id"] in inherited]
+    notes = [failure["note"] for rule in failed for failure in rule["failures"]]
+    assert all(note.endswith("inherited from numpy.ndarray 2.4.6") for note in notes)
+    report = check_producer(target, profile="smoke", known=known.KnownFailures.of("numpy"))
+    assert report.exit_code == 0, report.to_json()
+    assert {id_ for id_, outcome in report.outcomes.items() if outcome == "XFAIL"} == inherited
+
+
+def test_a_failure_by_own_code_stays_one() -> None:
+    """It refuses with the same class of error, and NumPy's record does not excuse it."""
+    _require_version("numpy")
+    target, records = f"{PRODUCERS}:Refusing", known.KnownFailures.of("numpy")
+    report = check_producer(target, profile="smoke", known=records)
+    assert report.failed == ("PB-01",) and report.outcomes["PB-20"] == "XFAIL"
+    (rule,) = (rule for rule in report.data["rules"] if rule["id"] == "PB-01")
+    assert not any("inherited" in failure["note"] for failure in rule["failures"])
+
+
+def test_a_failure_of_numpys_own_arrays_is_not_inherited() -> None:
+    _require_version("numpy")
+    assert "inherited" not in check_producer("numpy", profile="smoke").to_json()

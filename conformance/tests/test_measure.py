@@ -6,9 +6,11 @@ from __future__ import annotations
 
 import array
 import ctypes
+import functools
 import json
 import mmap
 import os
+import resource
 import signal
 import threading
 
@@ -28,6 +30,8 @@ from gridbuf_conformance.measure.content import poke_info
 from gridbuf_conformance.outcomes import Outcome
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance.plan.producer import Unsupported
+from gridbuf_conformance.plan.profiles import PROFILES
+from gridbuf_conformance.plan.strategies import huge_plans
 from gridbuf_conformance.rules import CHECKS
 from gridbuf_conformance.rules.scope import Scope
 from gridbuf_conformance_mutants import mirrors
@@ -317,6 +321,17 @@ def test_huge_plans_are_measured_without_touching() -> None:
     assert observation.root.walk == {}
     assert judge(observation, plan, ["GT-24"], STORAGE)["GT-24"].outcome is Outcome.PASS
     pages.close()
+
+
+def test_no_huge_plan_of_a_run_touches_memory() -> None:
+    reference = Reference()
+    peak_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for plan in huge_plans(Reference.capabilities, PROFILES["default"].huge, seed=0):
+        made = reference.produce(plan)
+        observation = observe(made, plan, again=functools.partial(reference.produce, plan))
+        assert observation.root.mapping["AI"].read
+    grown_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak_kib
+    assert grown_kib < 2**16
 
 
 def test_large_view_of_a_small_block_fails_without_touching() -> None:

@@ -15,6 +15,7 @@ import pytest
 from gridbuf_conformance import producers
 from gridbuf_conformance.plan import Plan, strategies
 from gridbuf_conformance.plan.producer import Capabilities, Producer, Unsupported
+from gridbuf_conformance.plan.profiles import PROFILES
 from gridbuf_conformance.producers.base import declined
 
 STANDARD = ("array", "bytes", "bytearray", "memoryview", "ctypes", "mmap")
@@ -74,6 +75,16 @@ def test_most_plans_of_the_declared_range_are_answered(name: str) -> None:
     reasons = {answer.reason for answer in declined_answers}
     limit = _DECLINED_SHARE.get(name, 0.05)
     assert len(declined_answers) <= limit * len(answers), sorted(reasons)
+
+
+@pytest.mark.parametrize("name", producers.BUILT_IN)
+def test_a_range_without_a_limit_has_extents_that_32_bits_cannot_hold(name: str) -> None:
+    can = _installed(name).capabilities
+    if can.max_extent is None and can.max_nbytes is None and can.max_ndim > 0:
+        plans = strategies.huge_plans(can, PROFILES["smoke"].huge, seed=0)
+        assert any(max(plan.shape) >= 2**31 for plan in plans)
+    else:
+        assert not strategies.huge_plans(can, PROFILES["smoke"].huge, seed=0)
 
 
 @pytest.mark.parametrize("name", STANDARD)

@@ -11,8 +11,10 @@ import pytest
 from jsonschema import Draft202012Validator
 
 import hypothesis
+from gridbuf_conformance.engine.shrink import listed_batch
 from gridbuf_conformance.plan import UNTOUCHED_FROM_BYTES, Plan, strategies
 from gridbuf_conformance.plan.producer import Capabilities
+from gridbuf_conformance.plan.profiles import PROFILES
 
 SCHEMA = json.loads(files("gridbuf_conformance.plan").joinpath("plan.schema.json").read_text())
 
@@ -35,9 +37,12 @@ KINDS = [
     strategies.rank_plans,
     strategies.huge_plans,
 ]
+DEFAULT_HUGE = PROFILES["default"].huge
 
 
 def drawn(can: Capabilities, kind, count: int = 50, seed: int = 0) -> list[Plan]:
+    if kind is strategies.huge_plans:
+        return strategies.huge_plans(can, count, seed)
     strategy = kind(can)
     return strategies.sample(strategy, count, seed) if strategy is not None else []
 
@@ -132,19 +137,51 @@ def test_general_plans_vary_every_key():
     )
 
 
-def test_huge_plans_surround_two_and_four_gibibytes_and_are_never_filled():
-    plans = drawn(EVERYTHING, strategies.huge_plans, 60)
+def largest_stride_bytes(plan: Plan) -> int:
+    """The largest byte stride of an extent above 1."""
+    layout = plan.layout or range(plan.ndim)
+    axes = sorted(range(plan.ndim), key=lambda axis: layout[axis])
+    slowest = next(axis for axis in axes if plan.shape[axis] > 1)
+    return plan.nbytes // plan.shape[slowest]
+
+
+@pytest.mark.parametrize("can", [Capabilities(), EVERYTHING], ids=["undeclared", "everything"])
+def test_huge_plans_surround_two_and_four_gibibytes_and_are_never_filled(can):
+    plans = drawn(can, strategies.huge_plans, DEFAULT_HUGE)
+    assert len(plans) == DEFAULT_HUGE
     sizes = {plan.nbytes for plan in plans}
     for power in (2**31, 2**32):
         assert any(size < power for size in sizes if size > power - 2**20)
         assert any(size > power for size in sizes if size < power + 2**28)
         assert power in sizes
     assert all(plan.fill is None and plan.nbytes >= UNTOUCHED_FROM_BYTES for plan in plans)
-    four = [plan for plan in plans if plan.ndim == 4]
-    assert min(plan.nbytes for plan in four) <= 2**31 and max(plan.nbytes for plan in four) >= 2**32
-    assert any(plan.element_count >= 2**31 for plan in four)
+    assert max(sizes) < 2**33 + 2**28, "twice this is asked on machines with 24 GiB"
+    strides = [plan for plan in plans if largest_stride_bytes(plan) >= 2**31]
+    assert any(max(plan.shape) < 2**31 for plan in strides)
+    assert any(largest_stride_bytes(plan) >= 2**31 * plan.itemsize for plan in strides)
+    assert {plan.ndim for plan in plans} == {1, 2, 3, 4}
+    assert {plan.itemsize for plan in plans} >= {1, 4, 8}
+
+
+def test_layouts_and_alignments_of_huge_plans_vary_and_pad_little():
+    plans = drawn(EVERYTHING, strategies.huge_plans, DEFAULT_HUGE)
+    orders = [plan.layout for plan in plans if plan.ndim > 1]
+    assert None in orders and any(order != tuple(range(len(order))) for order in orders if order)
     aligned = [plan for plan in plans if plan.alignment_size > 1]
-    assert any(plan.shape == (1024, 1024, 1024) for plan in plans) and aligned
+    assert aligned
+    for plan in aligned:
+        assert min(plan.shape) * plan.itemsize >= 64 * plan.alignment_size
+
+
+@pytest.mark.parametrize("ndim", [1, 2, 3, 4])
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_every_rank_has_an_extent_that_32_bits_cannot_hold(ndim, dtype):
+    can = Capabilities(dtypes=(dtype,), min_ndim=ndim, max_ndim=ndim)
+    smoke = drawn(can, strategies.huge_plans, PROFILES["smoke"].huge)
+    assert any(max(plan.shape) >= 2**31 for plan in smoke)
+    if dtype == "uint8":
+        default = drawn(can, strategies.huge_plans, DEFAULT_HUGE)
+        assert any(max(plan.shape) >= 2**32 for plan in default)
 
 
 def test_smoke_asks_the_field_that_wraps_at_32_bits():
@@ -153,8 +190,15 @@ def test_smoke_asks_the_field_that_wraps_at_32_bits():
 
 
 def test_no_huge_plans_for_who_cannot_make_them():
-    assert strategies.huge_plans(Capabilities(max_nbytes=2**20)) is None
-    assert strategies.huge_plans(Capabilities(max_extent=1000, max_ndim=2)) is None
+    assert drawn(Capabilities(max_nbytes=2**20), strategies.huge_plans) == []
+    assert drawn(Capabilities(max_extent=1000, max_ndim=2), strategies.huge_plans) == []
+
+
+def test_a_failure_of_a_huge_plan_shrinks_to_one_of_the_list():
+    plans = drawn(Capabilities(), strategies.huge_plans, DEFAULT_HUGE)
+    batch = listed_batch(plans, seed=0)
+    fails = [plan for plan in plans if max(plan.shape) >= 2**31]
+    assert strategies.smallest(batch.strategy, fails.__contains__, batch.draws, 0) == fails[0]
 
 
 @pytest.mark.parametrize(
@@ -235,8 +279,7 @@ def test_kinds_of_memory_are_drawn_and_declared() -> None:
     declared = {capability.name: capability for capability in strategies.declared_plans(can)}
     assert declared["devices: managed"].plan.device == "managed"
     assert declared["devices: gpu"].used_by(drawn[0]) == (drawn[0].device == "gpu")
-    huge = strategies.sample(strategies.huge_plans(can), 10, seed=0)
-    assert {plan.device for plan in huge} <= {"gpu", "managed"}
+    assert {plan.device for plan in strategies.huge_plans(can, 16, 0)} == {"gpu", "managed"}
 
 
 def test_without_a_declaration_host_memory_is_asked() -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,7 @@ from .. import producers
 from ..abi.device import Devices, TableAccess
 from ..info import Observation
 from ..info.values import attempt, type_name
+from ..known import Known, KnownFailures, library_of
 from ..outcomes import Outcome, Verdict
 from ..plan import Plan
 from ..plan.producer import Capabilities
@@ -32,7 +34,8 @@ from .driver import Description, Result
 from .results import scrubbed
 from .run import Run
 from .session import Options, patterns, run_plans, run_profile
-from .shrink import Batch, ask_rounds, drawn_batch
+from .shrink import Batch, ask_rounds, drawn_batch, listed_batch
+from .tally import FINDINGS
 from .worker import system
 
 if TYPE_CHECKING:
@@ -109,6 +112,33 @@ class ProducerRun(Run):
         if not self.given_up:
             self._judge_declared(declared)
 
+    def verdicts(self, plan: Plan | None, result: Result) -> dict[str, Verdict]:
+        """Says of a failure by the code of another library that it is inherited."""
+        found, seen = super().verdicts(plan, result), result.observation
+        if not isinstance(seen, Observation) or not seen.origins:
+            return found
+        return {id_: self._attributed(id_, verdict, seen) for id_, verdict in found.items()}
+
+    def _attributed(self, id_: str, verdict: Verdict, seen: Observation) -> Verdict:
+        origin = seen.origin(catalogue.load()[id_].group)
+        if library_of(origin) in ("", *self.libraries) or verdict.outcome not in FINDINGS:
+            return verdict
+        note = f"inherited from {origin}"
+        return replace(verdict, note=f"{verdict.note}; {note}" if verdict.note else note)
+
+    def inherited(self, worker: Any, known: KnownFailures) -> list[Known]:
+        """Records of the libraries whose code this target inherits, if it fails as they do."""
+        others = [o for o in known.entries if library_of(o.target) not in self.libraries]
+        left = [one for one in others if one.side == self.side and one.rule in self.tallies]
+        found = []
+        for plan, result in worker.run_all([*dict.fromkeys(o.plan for o in left)], self._groups):
+            verdicts, seen = self.verdicts(plan, result), result.observation
+            for one in left if isinstance(seen, Observation) else ():
+                origin = seen.origin(catalogue.load()[one.rule].group)
+                if one.plan == plan and one.is_same(verdicts[one.rule]) and one.is_of(origin):
+                    found.append(replace(one, reason=f"inherited from {origin}: {one.reason}"))
+        return found
+
     def remember(self, plan: Plan, result: Result) -> None:
         """Keeps whether an object exported anything."""
         seen = result.observation
@@ -141,11 +171,12 @@ def _batches(can: Capabilities, profile: Profile, seed: int) -> tuple[Batch, ...
         (strategies.general_plans(can), profile.general),
         (strategies.boundary_plans(can), profile.boundary),
         (strategies.rank_plans(can), profile.rank),
-        (strategies.huge_plans(can), profile.huge),
     )
-    return tuple(
+    drawn = [
         drawn_batch(strategy, count, seed) for strategy, count in wanted if strategy is not None
-    )
+    ]
+    huge = strategies.huge_plans(can, profile.huge, seed)
+    return (*drawn, listed_batch(huge, seed)) if huge else tuple(drawn)
 
 
 def _description_of_object(obj: Any) -> Description:

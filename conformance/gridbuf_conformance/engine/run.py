@@ -17,7 +17,7 @@ from typing import Any
 from ..abi.device import Devices
 from ..info import Observation
 from ..info.values import type_name
-from ..known import KnownFailures, covered
+from ..known import Known, KnownFailures, covered, library_of
 from ..known.replays import State, declined_error, pinned_by_rule
 from ..outcomes import Outcome, Verdict
 from ..plan import Plan
@@ -108,6 +108,7 @@ class Run:
 
     def start(self, description: Description) -> None:
         """The producer is there; says so."""
+        self.libraries = {library_of(description.name), library_of(self._written)}
         is_storage = self._scope.storage or bool(description.capabilities.asked_keys)
         self._scope = replace(self._scope, storage=is_storage)
         self._log.emit(
@@ -287,6 +288,10 @@ class Run:
 
     # -- failures on record ------------------------------------------------------------
 
+    def inherited(self, worker: Any, known: KnownFailures) -> list[Known]:
+        """Records of other libraries that are about this target as well."""
+        return []
+
     def replay_known(self, worker: Any, known: KnownFailures) -> None:
         """Runs the pinned plans of the records of this library; raises KnownError for
         records that match nothing, unless they are to be looked at leniently.
@@ -298,6 +303,7 @@ class Run:
         judged = self.tallies.keys() - self._newer
         entries = known.concerning(description.side, names, description.version)
         entries = [one for one in entries if one.rule in judged]
+        entries += self.inherited(worker, known)
         others = [o for o in known.of_target(description.side, names) if o.rule in judged]
         if others and not entries:
             self.note(

@@ -24,7 +24,7 @@ _SHRINK_COST = {"crash": 4, "unstable": 8, "timeout": 40}
 
 @dataclass(frozen=True)
 class Batch:
-    """Plans drawn together, with the data to draw them again when the run shrinks one of them."""
+    """Plans asked together, with the data to draw them again when the run shrinks one of them."""
 
     strategy: Any
     draws: int
@@ -38,6 +38,15 @@ def drawn_batch(strategy: Any, count: int, seed: int) -> Batch:
 
     plans = tuple(strategies.sample(strategy, count, seed))
     return Batch(strategy, strategies.DRAWS_PER_PLAN * count, seed, plans)
+
+
+def listed_batch(plans: Sequence[Plan], seed: int) -> Batch:
+    """Plans of a list; the simplest one that fails is the first."""
+    from hypothesis.strategies import sampled_from
+
+    from ..plan.strategies import DRAWS_PER_PLAN
+
+    return Batch(sampled_from(plans), DRAWS_PER_PLAN * len(plans), seed, tuple(plans))
 
 
 def ask_rounds(
@@ -129,13 +138,16 @@ class _Search:
         return fails
 
     def reset_keys(self, plan: Plan, simplest: Plan) -> None:
-        """Gives each key its value in the simplest plan for which the plan still fails."""
+        """Gives each key its value in the simplest plan for which the plan still fails, but for an
+        element type that a huge plan could need more memory for.
+        """
         for key, value in simplest.items():
             try:
                 simpler = plan.replaced(**{key: value})
             except ValueError:  # another key depends on this one
                 continue
-            if simpler != plan and self(simpler):
+            grows = plan.fill is None and simpler.nbytes > plan.nbytes
+            if simpler != plan and not grows and self(simpler):
                 plan = simpler
         for simpler in self.run.simplifications(plan):
             if self(simpler):

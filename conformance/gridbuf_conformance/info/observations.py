@@ -158,7 +158,8 @@ class Observation:
 
     `gt4py` holds GT4Py's attributes by name. `live` marks an object without a plan, `has_memory` is
     False where the producer says that its objects have no memory to export, `exports_move` where it
-    says that each export is another array.
+    says that each export is another array. `origins` names, by group, the types of other libraries
+    that answer for the object (`measure.origin`).
     """
 
     type: str
@@ -167,6 +168,7 @@ class Observation:
     has_memory: bool = True
     exports_move: bool = False
     root: ArrayInfo = field(default_factory=ArrayInfo)
+    origins: dict[str, str] = field(default_factory=dict)
     repeated: list[ArrayInfo] = field(default_factory=list)
     gt4py: dict[str, Value] = field(default_factory=dict)
     domain_starts: list[Value] | None = None
@@ -179,6 +181,10 @@ class Observation:
     pending: PendingInfo | None = None
     driver: DriverInfo = field(default_factory=DriverInfo)
     switched_off: list[str] = field(default_factory=list)
+
+    def origin(self, group: str) -> str:
+        """The type of another library that answers for what the rules of a group are about."""
+        return self.origins.get("DL" if group == "DP" else group, "")
 
     @property
     def has_interface(self) -> bool:

@@ -103,6 +103,16 @@ class Known:
         """Whether a failure on the pinned plan is the recorded one."""
         return verdict.outcome in alike(self.outcome) and self.actual in verdict.actual
 
+    def is_of(self, origin: str) -> bool:
+        """Whether a type and its version ("numpy.ndarray 2.4.6") are of this record's library."""
+        kind, _, version = origin.partition(" ")
+        return library_of(kind) == library_of(self.target) and _admits(self, version)
+
+
+def library_of(name: str) -> str:
+    """The first part of the name of a target or a type."""
+    return name.partition(".")[0]
+
 
 def alike(outcome: Outcome) -> tuple[Outcome, ...]:
     """The outcomes that a record covers: a process that dies sometimes (UNSTABLE) may CRASH."""

@@ -23,6 +23,7 @@ from ..interfaces.dlpack_protocol.measure import NEWEST, call_info
 from .content import mapping_info
 from .held import TOUCH_LIMIT_BYTES, Held, hooks
 from .interface import array_attribute_info, interface_info
+from .origin import origins
 from .racing import race_info
 
 THREADS = "threads"
@@ -59,6 +60,7 @@ def observe(
     touch = has_memory and is_filled
     subject = Held(obj, memory, groups, touch=touch, poke=plan is not None)
     info.root = subject.info
+    info.origins = attempt(partial(origins, obj, info.root, memory))[0] or {}
     info.repeated = _repeated(obj, memory)
     for hook in hooks("add_attributes"):
         hook(info, obj, groups)

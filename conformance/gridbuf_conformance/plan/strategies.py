@@ -6,11 +6,11 @@ Four kinds of plans are drawn inside a producer's capabilities:
 - `boundary_plans`: where libraries go wrong: extents 0, 1, primes and 2^k ± 1, alignments near the
   limits, chains of views with negative and zero strides;
 - `rank_plans`: no dimensions, and very many;
-- `huge_plans`: around 2^31 and 2^32 bytes, where 32-bit sizes wrap; their memory is asked for,
-  never touched.
+- `huge_plans`: sizes, extents and strides around 2^31 and 2^32, where 32 bits wrap; their memory is
+  asked for, never touched.
 
-`declared_plans` is not a strategy but a fixed list: for each declared capability the simplest plan
-that uses it.
+Two are lists. `declared_plans` has, for each declared capability, the simplest plan that uses it.
+`huge_plans` has plans that differ in what they mean: so few draws would leave some out.
 
 How it shrinks: the simplest plan is one dimension of extent 1, float64, row-major, unaligned. Each
 axis is drawn as one tuple (extent, place in the layout, name, aligned index, halo), so that a whole
@@ -20,8 +20,10 @@ drawn before; nothing is ever drawn and then thrown away.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import combinations
 from math import lcm, prod
 from random import Random
 from typing import Any, NamedTuple
@@ -52,11 +54,9 @@ _BOUNDARY_ALIGNMENTS_BYTES = (
     *(1, 64, 63, 65, 128, 127, 129, 4096, 4095, 4097),
     *(2**16, 2**20 - 1, 2**20),
 )
-_HUGE_BYTES = (2**31, 2**32, 2**33, 2**31 - 2**12, 2**31 + 2**12, 2**32 - 2**12, 2**32 + 2**12)
-_HUGE_SHAPES = (
-    *((1024, 1024, 1024), (1025, 1024, 1024), (1024, 1024, 256), (1000, 1000, 300)),
-    *((3, 1024, 1024, 256), (2, 2048, 1024, 1024)),  # the outermost stride reaches 2^31
-)
+_HUGE_BYTES = (2**33, 2**31, 2**32, 2**31 - 2**12, 2**31 + 2**12, 2**32 - 2**12, 2**32 + 2**12)
+_HUGE_BOUNDS = (2**31, 2**31 + 1, 2**32 - 2**13, 2**32, 2**32 + 1)
+_HUGE_ALIGNMENTS_BYTES = (1, 32, 64, 128, 12)
 _OTHER_NAMES = ("Cell", "Edge", "K", "Vertex", "time", "tracer", "E2V")
 _MAX_FILL = 2**16
 DRAWS_PER_PLAN = 3
@@ -108,34 +108,22 @@ def rank_plans(can: Capabilities) -> st.SearchStrategy[Plan] | None:
     return _plans(can, _RANK_EXTENTS, counts, alignments, most_views=1)
 
 
-def huge_plans(can: Capabilities) -> st.SearchStrategy[Plan] | None:
-    """Plans of 2 to 8 GiB, without content; None if the capabilities exclude every one of them."""
-    native = [name for name in _dtypes(can) if "native" in _byteorders(can, name)]
-    single = [name for name in native[4:] if DTYPES[name].itemsize == 1][:1]  # most elements
-    shapes = [
-        (name, shape)
-        for name in native[:4] + single
-        for shape in _huge_shapes(DTYPES[name].itemsize)
-        if _is_within(can, shape, DTYPES[name].itemsize)
-    ]
-    if not shapes:
-        return None
+def huge_plans(can: Capabilities, count: int, seed: int) -> list[Plan]:
+    """Up to `count` plans of 2 to 8 GiB, without content; none if the capabilities exclude all.
 
-    @st.composite
-    def draw_one(draw: st.DrawFn) -> Plan:
-        dtype, shape = draw(st.sampled_from(shapes))
-        asked = _draw_asked(draw, can)
-        places = draw(st.lists(st.integers(0, 7), min_size=len(shape), max_size=len(shape)))
-        return Plan(
-            shape=shape,
-            dtype=dtype,
-            layout=_layout_map(places, can) if asked.layout else None,
-            alignment_size=draw(_alignments(can, (1, 32, 64, 128, 12))),
-            device=_draw_device(draw, can),
-            fill=None,
-        )
-
-    return draw_one()
+    Each next plan has the most pairs of properties (`_meaning`) that no plan before it has.
+    """
+    kinds: dict[tuple[Any, ...], Plan] = {}
+    for plan in _huge_candidates(can, Random(seed)):
+        kinds.setdefault(_meaning(plan), plan)
+    plans: list[Plan] = []
+    seen: set[Any] = set()
+    while kinds and len(plans) < count:
+        new = {kind: {*combinations(enumerate(kind), 2)} - seen for kind in kinds}
+        kind = max(kinds, key=lambda kind: len(new[kind]))
+        plans.append(kinds.pop(kind))
+        seen |= new[kind]
+    return plans
 
 
 def simplest_plan(can: Capabilities) -> Plan:
@@ -423,25 +411,67 @@ def _draw_bounds(draw: st.DrawFn, extent: int) -> tuple[int, int | None, int]:
 # -- huge plans ------------------------------------------------------------------------
 
 
-def _huge_shapes(itemsize: int) -> Iterator[tuple[int, ...]]:
-    for shape in _HUGE_SHAPES:
-        nbytes = Plan(shape=shape, fill=None).element_count * itemsize
-        if UNTOUCHED_FROM_BYTES <= nbytes <= max(_HUGE_BYTES):
-            yield shape
+def _huge_candidates(can: Capabilities, random: Random) -> Iterator[Plan]:
+    native = [name for name in _dtypes(can) if "native" in _byteorders(can, name)]
+    single = [name for name in native[4:] if DTYPES[name].itemsize == 1][:1]  # most elements
+    for name in native[:4] + single:
+        itemsize = DTYPES[name].itemsize
+        for shape in _huge_shapes(can, itemsize):
+            axes = range(len(shape))
+            places = [axes[::-1], random.sample(axes, len(axes))]
+            maps = [_layout_map(keys, can) for keys in places if "layout" in can.asked_keys]
+            for layout in (None, *maps) if _is_within(can, shape, itemsize) else ():
+                yield Plan(
+                    shape=shape,
+                    dtype=name,
+                    layout=layout,
+                    alignment_size=random.choice(_huge_alignments(can, min(shape) * itemsize)),
+                    device=random.choice(can.asked_devices),
+                    readonly=(can.readonly or (False,))[0],
+                    fill=None,
+                )
+
+
+def _huge_shapes(can: Capabilities, itemsize: int) -> Iterator[tuple[int, ...]]:
+    """Shapes of one to four dimensions for each size, with ones up to the fewest dimensions."""
     for nbytes in _HUGE_BYTES:
         elements = nbytes // itemsize
-        yield (elements,)
-        yield (2**15 + 1, elements // 2**15)
-        yield (elements // 64, 8, 8)
-        yield (elements // 2**13, 16, 32, 16)
+        for shape in (
+            (1024, 1024, elements // 2**20),
+            (elements,),
+            (2, elements // 2),
+            (2**15 + 1, elements // 2**15),
+            (2, 1024, elements // 2**11 + 1),
+            (elements // 2**13, 16, 32, 16),
+            (3, 1024, 1024, elements // (3 * 2**20) + 1),
+        ):
+            yield shape + (1,) * (can.min_ndim - len(shape))
+
+
+def _huge_alignments(can: Capabilities, row_bytes: int) -> list[int]:
+    """Alignments that pad the shortest rows by little; the lowest if there is none."""
+    low, high = can.alignment_range_bytes
+    possible = [n for n in _HUGE_ALIGNMENTS_BYTES if low <= n <= high and 64 * n <= row_bytes]
+    return possible or [low]
+
+
+def _meaning(plan: Plan) -> tuple[Any, ...]:
+    """What a huge plan asks of a library: on which side of 2^31 and 2^32 its numbers are."""
+    order = (*range(plan.ndim),)
+    ranks = order if plan.layout is None else plan.layout
+    slowest = min((axis for axis in order if plan.shape[axis] > 1), key=lambda axis: ranks[axis])
+    stride_elements = plan.element_count // plan.shape[slowest]
+    numbers = (plan.nbytes, max(plan.shape), stride_elements, stride_elements * plan.itemsize)
+    sides = (bisect_right(_HUGE_BOUNDS, number) for number in numbers)
+    is_other = (ranks != order) + (ranks not in (order, order[::-1]))
+    return (*sides, plan.itemsize, plan.ndim, is_other, plan.alignment_size > 1)
 
 
 def _is_within(can: Capabilities, shape: tuple[int, ...], itemsize: int) -> bool:
-    nbytes = Plan(shape=shape, dtype="int8", fill=None).element_count * itemsize
     return (
         can.min_ndim <= len(shape) <= can.max_ndim
         and (can.max_extent is None or max(shape) <= can.max_extent)
-        and (can.max_nbytes is None or nbytes <= can.max_nbytes)
+        and (can.max_nbytes is None or prod(shape) * itemsize <= can.max_nbytes)
     )
 
 

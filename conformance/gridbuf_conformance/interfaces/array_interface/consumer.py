@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from ...exports.consumption import Consumption
+from ...info import InterfaceInfo, Value
+from ...info.arrays import NONE
 from ...outcomes import Verdict
 from ...rules.consumer_common import taken
 from ...rules.host_consumers import lives_on, writability
@@ -12,11 +14,32 @@ from ...rules.verdicts import advise, fail, ok
 consumer_check("AI-25")(writability)
 
 
+@consumer_check("AI-10")
+def bits_are_not_bytes(c: Consumption, control: Consumption | None) -> Verdict:
+    kept = _kept(c.result.ai)
+    if c.accepted and kept["typestr"].value == "|t1" and _extents(kept) == [8 * c.export.nbytes]:
+        return ok("the result has the same bits, of kind 't'")
+    return taken(c, control)
+
+
 @consumer_check("AI-26")
 def mask_is_not_dropped(c: Consumption, control: Consumption | None) -> Verdict:
     if not c.accepted:
         return taken(c, control)
-    return advise("an error: this consumer has no masks", "the array was taken without its mask")
+    mask = _kept(c.result.ai.mask_interface if c.result.ai else None)
+    if _extents(mask) == [*c.export.view_map.shape]:
+        return ok("the result has the mask")
+    return advise("the mask, or an error: without it this is another array", "it was dropped")
+
+
+def _kept(info: InterfaceInfo | None) -> dict[str, Value]:
+    """The described items of a dict, with a shape and a typestr."""
+    return {"shape": NONE, "typestr": NONE, **((info.fields if info else None) or {})}
+
+
+def _extents(fields: dict[str, Value]) -> list[int] | None:
+    shape = fields["shape"]
+    return None if shape is NONE else [extent.value for extent in shape.items]
 
 
 @consumer_check("AI-29")

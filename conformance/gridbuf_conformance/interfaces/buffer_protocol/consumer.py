@@ -12,6 +12,7 @@ from ...rules.registry import consumer_check
 from ...rules.verdicts import advise, fail, ok, unsupported
 
 judge_results("PB-30")
+consumer_check("PB-26")(taken)
 
 
 @consumer_check("PB-22")
@@ -48,6 +49,8 @@ def no_use_after_release(c: Consumption, control: Consumption | None) -> Verdict
     if not c.accepted or not c.aliases:
         return ok("no part of the result is in the memory")
     releases = _releases(c.kept)
+    if len(releases) > len(_releases(c.returned)):
+        return ok("the result has no memory: each request to it is one to the exporter")
     if releases and 0 not in releases:
         return fail(
             "the view is held as long as the result uses its memory",

@@ -120,6 +120,10 @@ def _rows_misfit(plan: Plan) -> str:
     return "" if plan.view_map.shape else "it has no axis"
 
 
+def _refused(answer: Answer, block: Block) -> None:
+    raise BufferError("the suite's exporter refuses every request on purpose")
+
+
 _KEPT = ("PB-24", "PB-25", "PB-31", "PB-35", "XA-15")
 """The observations of every consumer that takes a buffer."""
 _ANY_ARRAY = ("XA-15", "PB-32", "PB-20", "PB-22", *_KEPT[:-1], "XA-06", "XA-19")
@@ -135,6 +139,7 @@ _VARIANTS: tuple[Variant, ...] = (
         takes_back=True,
         control=plans.plain,
     ),
+    _variant("refused", "PB-26", "error", "every request is refused", _refused),
     *strided(_variant, "PB-32"),
     _variant(
         "suboffsets",

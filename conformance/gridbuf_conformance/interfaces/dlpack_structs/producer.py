@@ -221,14 +221,6 @@ def byte_offset_is_added(s: Subject) -> Verdict:
     return moved if moved.failed or moved.outcome is Outcome.PASS else ok()
 
 
-@check("DL-11", needs="DL", believable=True)
-def data_is_aligned(s: Subject) -> Verdict:
-    if s.main.data % 256 == 0:
-        return ok()
-    # How far off it is changes from run to run; reports do not.
-    return ok("data is not a multiple of 256 bytes; the header tells consumers to accept that")
-
-
 @check("DL-12", needs="DL", believable=True)
 def empty_tensors_have_null_data(s: Subject) -> Verdict:
     if prod(s.arrays["DL"].shape):
