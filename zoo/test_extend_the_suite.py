@@ -63,5 +63,5 @@ def test_the_finding_of_the_page_is_a_record(tmp_path: Path) -> None:
     (finding,) = records.load(tmp_path).findings
     assert finding.id == "ctypes-union"
     assert (
-        finding.title == "memoryview of a ctypes.Union has the format 'B' for an item of 8 bytes."
+        finding.title == "memoryview of a ctypes.Union has the format 'B' for an item of 8 bytes"
     )

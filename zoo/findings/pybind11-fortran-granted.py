@@ -49,7 +49,7 @@
 # exit = 0
 # told = "refused: Fortran-contiguous buffer requested for discontiguous storage"
 # ///
-"""A class of pybind11 with def_buffer grants Fortran order for memory in C order, and leaves shape NULL."""
+"""A class of pybind11 with def_buffer grants Fortran order for memory in C order, and leaves shape NULL"""
 
 import ctypes as c
 import subprocess

@@ -47,7 +47,7 @@
 # exit = 0
 # told = ""
 # ///
-"""A capsule of Quadrants' to_dlpack that is not consumed is never freed."""
+"""A capsule of Quadrants' to_dlpack that is not consumed is never freed"""
 
 import resource
 import sys
