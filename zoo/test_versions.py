@@ -148,14 +148,16 @@ def test_a_range_is_possible_and_is_that_of_its_record(finding: Finding) -> None
 @pytest.mark.parametrize("finding", RANGES, ids=lambda f: f.id)
 def test_a_fix_was_tried_on_both_sides(finding: Finding) -> None:
     """`series` is the number of minor series, each with a release. A fixed finding needs it, unless
-    its fix is in the newest series that runs.
+    its fix is in the newest series that runs. A release of PyTorch brings gigabytes, so four series
+    after a fix are enough.
     """
     ran = [n for n, s in versions.tried(finding.releases).items() if s != versions.CANNOT_RUN]
     if "series" in finding.releases:
         tried = [*versions.tried(finding.releases)]
         assert len(versions.series(tried[tried.index(ran[0]) :])) == finding.releases["series"]
     elif fixed_in := versions.fixed_in(finding.releases):
-        assert len(versions.series(ran[ran.index(fixed_in) :])) == 1
+        later = versions.series(ran[ran.index(fixed_in) :])
+        assert len(later) == 1 or (finding.library == "PyTorch" and len(later) >= 4)
 
 
 @pytest.mark.parametrize("finding", RANGES, ids=lambda f: f.id)

@@ -74,10 +74,10 @@ def bisected(
         waiting = [*more]
         while waiting:
             states.update({name: state_of(name) for name in waiting if name not in states})
-            known = [number for number, name in enumerate(names) if name in states]
+            places = [number for number, name in enumerate(names) if name in states]
             differ = (
                 names[(low + high) // 2]
-                for low, high in zip(known, known[1:])
+                for low, high in zip(places, places[1:])
                 if high - low > 1 and states[names[low]] != states[names[high]]
             )
             waiting = [*islice(differ, 1)]
