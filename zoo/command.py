@@ -71,13 +71,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _list(zoo: Zoo, options: argparse.Namespace, console: Console) -> int:
-    table = Table("environment", "Python", "age", "targets", "findings", box=None)
+    table = Table("environment", "Python", "targets", "findings", box=None)
     for environment in zoo.environments.values():
         targets = ", ".join(target for _, target in environment.targets)
         found = sum(environment.name in finding.environments for finding in zoo.findings)
-        table.add_row(
-            environment.name, environment.python, environment.age, targets, str(found or "")
-        )
+        table.add_row(environment.name, environment.python, targets, str(found or ""))
     console.print(table)
     return 0
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import scripts
 import versions
-from records import GROUPS, RESULTS, Environment, Finding, Zoo, read_json
+from records import GROUPS, RESULTS, Environment, Finding, Zoo, order, read_json
 
 from gridbuf_conformance.rules import catalogue
 from gridbuf_conformance.rules.catalogue import Rule
@@ -49,17 +49,32 @@ class Entry:
 
     @property
     def newest(self) -> bool:
-        """Whether it is in the newest release of its library."""
-        is_recorded = any(environment.age == "newest" for environment in self.affected)
-        return versions.is_newest(self.finding.releases) if self.is_bisected else is_recorded
+        """Whether it is in the newest release of its library that was tried."""
+        if self.is_bisected and self.is_carried:
+            return versions.is_newest(self.finding.releases)
+        return self.states.get(newest(self.zoo, self.finding.library)) == scripts.SHOWN
 
     @property
     def version(self) -> str:
         """The newest version in which it was seen."""
-        recorded, releases = self.affected[0], self.finding.releases
-        if self.is_bisected and releases["package"] not in recorded.carrier:
-            return versions.last(releases)
-        return recorded.shown
+        if not self.is_bisected or self.is_carried:
+            return self.affected[0].shown
+        shown = [name for name, state in self.states.items() if state == scripts.SHOWN]
+        return max(shown, key=order)
+
+    @property
+    def states(self) -> dict[str, str]:
+        """What its script came to on each version: of the releases, and of its runs."""
+        runs = {
+            self.zoo.environments[name].version: scripts.outcome(run)
+            for name, run in self.finding.runs.items()
+        }
+        return {**({} if self.is_carried else versions.tried(self.finding.releases)), **runs}
+
+    @property
+    def is_carried(self) -> bool:
+        """Whether the releases that were tried are those of what carries the library."""
+        return self.finding.releases.get("package") in self.affected[0].carrier.split()
 
     @property
     def status(self) -> str:
@@ -130,6 +145,19 @@ class Entry:
 def entries(zoo: Zoo) -> list[Entry]:
     """Every finding, contested ones too, the worst first."""
     return sorted((Entry(finding, zoo) for finding in zoo.findings), key=_rank)
+
+
+def newest(zoo: Zoo, library: str) -> str:
+    """The newest version of a library in which a target was judged, or a script ran."""
+    ran = [
+        name
+        for finding in zoo.findings
+        if finding.library == library
+        for name, state in Entry(finding, zoo).states.items()
+        if state in (scripts.SHOWN, scripts.GONE)
+    ]
+    judged = [environment.version for environment in zoo.libraries[library].environments]
+    return max((*ran, *judged), key=order)
 
 
 def elsewhere(zoo: Zoo) -> frozenset[tuple[str, str, str]]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import jinja2
 import runs
-from entries import Entry, counted, elsewhere, entries, most_severe, of_form, worst
+from entries import Entry, counted, elsewhere, entries, most_severe, newest, of_form, worst
 from packaging.version import Version
 from records import FOLDER, GROUPS, RESULTS, ROOT, Environment, Finding, Zoo, order, read_json, slug
 
@@ -181,6 +181,7 @@ def libraries(zoo: Zoo) -> dict[str, str]:
             environments=[e for e in _in_order(zoo) if e.library == library],
             entries=own[library],
             zoo=zoo,
+            newest=newest(zoo, library),
         )
         for library in sorted(own, key=str.lower)
     }
@@ -211,9 +212,16 @@ def counts(zoo: Zoo) -> dict[str, Any]:
         "shown": sum(entry.is_shown for entry in chosen),
         "severity": dict(Counter(entry.severity for entry in chosen)),
         "status": dict(Counter(entry.finding.status for entry in chosen)),
+        "patterns": _patterns(zoo, chosen),
         "form": len(of_form(all_)),
         "contested": sum(entry.finding.is_contested for entry in all_),
     }
+
+
+def _patterns(zoo: Zoo, chosen: list[Entry]) -> list[tuple[str, int]]:
+    """What several findings have in common, and how many they are, the most first."""
+    found = Counter(entry.finding.pattern for entry in chosen if entry.finding.pattern)
+    return [(zoo.patterns[name], number) for name, number in found.most_common()]
 
 
 def chart_data(zoo: Zoo) -> dict[str, dict[str, int]]:
@@ -294,6 +302,7 @@ def _row(
     errors = [f"{target['target']}: {target['error']}" for target in targets if "error" in target]
     return {
         "environment": environment,
+        "newest": environment.version == newest(zoo, environment.library),
         "cells": [_group_cell(zoo, environment, targets, failures, group) for group in GROUPS],
         "remark": "not run" if not targets else "; ".join(errors),
     }

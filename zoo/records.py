@@ -34,7 +34,6 @@ FOLDER = Path(__file__).resolve().parent
 ROOT = FOLDER.parent
 RESULTS = FOLDER / "results"
 SIDES = ("producer", "consumer")
-AGES = ("newest", "old")
 STATUSES = ("new", "reported", "acknowledged", "fixed")
 """`new`: a search did not find it in a tracker. The others have a link to a tracker; `fixed` has a
 version too.
@@ -59,8 +58,7 @@ class Environment:
     judged in it.
 
     `name` and `version` are those of the first requirement, unless the file has others. `python` is
-    a minor version ("3.13"), or a full one where the interpreter itself is the library. `age` is
-    "newest" if the version was its library's newest release on the day of the run, else "old".
+    a minor version ("3.13"), or a full one where the interpreter itself is the library.
     `extensions` says that the suite's C++ extensions are built there, against the installed
     pybind11 and nanobind; `sources` names what its project publishes without wheels. `carrier` is
     the package and version that has the library compiled in. `locked` has all packages with hashes,
@@ -72,7 +70,6 @@ class Environment:
     version: str
     python: str
     requirements: tuple[str, ...]
-    age: str = "newest"
     producers: tuple[str, ...] = ()
     consumers: tuple[str, ...] = ()
     extensions: bool = False
@@ -158,7 +155,8 @@ class Finding:
     `replayed_as` is the rule of the replay if it is not `rule`: only a rule of this suite judges
     the requirement at such sizes. `searched` says when, where and for which words a tracker was
     searched for a `new` finding. `counter` is the argument against a contested finding, with a
-    link. `picture` is a drawing of the memory.
+    link. `picture` is a drawing of the memory. `pattern` is a key of the table in zoo.toml, for a
+    mistake that other libraries have, too.
 
     `replays`, `runs` and `releases` are what `command.py` found: the replays on `affected` and
     `passes`, the runs of the script by environment, and the other releases that the script was
@@ -193,6 +191,7 @@ class Finding:
     counter: str = ""
     counter_link: str = ""
     picture: str = ""
+    pattern: str = ""
     replays: Mapping[str, Any] = field(default_factory=dict)
     runs: Mapping[str, Any] = field(default_factory=dict)
     releases: Mapping[str, Any] = field(default_factory=dict)
@@ -252,7 +251,7 @@ class Untried:
 
 @dataclass(frozen=True)
 class Zoo:
-    """All of it. `date` is the day on which "newest" was looked up."""
+    """All of it. `date` is the day on which the releases were looked up."""
 
     date: str
     libraries: Mapping[str, Library]
@@ -260,6 +259,7 @@ class Zoo:
     findings: tuple[Finding, ...]
     untried: tuple[Untried, ...]
     worst: tuple[Worst, ...]
+    patterns: Mapping[str, str]
 
     @property
     def points(self) -> list[EntryPoint]:
@@ -297,6 +297,7 @@ def load(folder: Path = FOLDER) -> Zoo:
         findings=tuple(_finding(script, environments) for script in scripts),
         untried=tuple(_record(Untried, row) for row in tables.get("untried", ())),
         worst=tuple(_record(Worst, row) for row in tables.get("worst", ())),
+        patterns=dict(tables.get("patterns", {})),
     )
     for point in zoo.points:
         known = not point.through or point.through in libraries
@@ -391,6 +392,7 @@ def _require_consistent(finding: Finding, zoo: Zoo) -> None:
     require(is_fixed == bool(finding.fixed_in), "fixed_in is for fixed findings, and they need it")
     has_link = finding.counter_link.startswith("https://")
     require(finding.is_contested == has_link, "counter needs counter_link, a link")
+    require(finding.pattern in ("", *zoo.patterns), f"no pattern is called {finding.pattern!r}")
     has_source = finding.source_link.startswith("https://")
     require(bool(finding.source) == has_source, "source needs source_link, a link")
     require(finding.severity in SEVERITIES, f"severity must be one of {', '.join(SEVERITIES)}")
@@ -446,7 +448,6 @@ def _environment(library: str, row: Mapping[str, Any]) -> Environment:
     short = {"name": f"{package.partition('[')[0].lower()}-{version}", "version": version}
     made = _record(Environment, {**short, **row, "library": library})
     _require(bool(_NAME.fullmatch(made.name)), made.name, _NAMES)
-    _require(made.age in AGES, made.name, f"age must be one of {AGES}")
     pinned = all("==" in requirement for requirement in made.requirements)
     _require(pinned, made.name, "requirements are pinned with ==")
     return made

@@ -62,6 +62,4 @@ def test_the_finding_of_the_page_is_a_record(tmp_path: Path) -> None:
     (tmp_path / "zoo.toml").write_text("date = 2026-01-01\n")
     (finding,) = records.load(tmp_path).findings
     assert finding.id == "ctypes-union"
-    assert (
-        finding.title == "memoryview of a ctypes.Union has the format 'B' for an item of 8 bytes."
-    )
+    assert finding.title == "memoryview of a ctypes.Union has the format 'B' for an item of 8 bytes"

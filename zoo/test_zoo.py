@@ -73,10 +73,46 @@ def test_a_peer_is_a_released_library(finding: Finding):
 
 @pytest.mark.parametrize("finding", ZOO.findings, ids=_ids(ZOO.findings))
 def test_the_texts_of_a_finding_are_sentences(finding: Finding):
-    texts = (finding.title, finding.expected, finding.impact, finding.fix, finding.counter)
+    texts = (finding.expected, finding.impact, finding.fix, finding.counter)
     for text in filter(None, texts):
         assert text.strip() == text
         assert text.endswith((".", ")", "`"))
+
+
+def _names(finding: Finding) -> set[str]:
+    """The names of a library, its package and its modules, and of the part of CPython."""
+    modules = {
+        name.partition(".")[0]
+        for node in ast.walk(ast.parse(finding.code))
+        if isinstance(node, (ast.Import, ast.ImportFrom))
+        for name in ([node.module] if isinstance(node, ast.ImportFrom) else _aliases(node))
+    }
+    own = {"ctypes"} if finding.library == "CPython" else modules - {*sys.stdlib_module_names}
+    packages = ZOO.environments[finding.affected].requirements[:1]
+    return {finding.library, *(text.partition("==")[0] for text in packages), *own}
+
+
+def _aliases(node: ast.Import) -> list[str]:
+    return [alias.name for alias in node.names]
+
+
+@pytest.mark.parametrize("finding", ZOO.findings, ids=_ids(ZOO.findings))
+def test_a_title_names_its_library_before_another_one(finding: Finding):
+    def place(name: str) -> int:
+        found = re.search(rf"(?<![A-Za-z]){re.escape(name)}(?![A-Za-z])", finding.title, re.I)
+        return found.start() if found else len(finding.title)
+
+    others = {"numpy", *ZOO.libraries} - {finding.library}
+    own = {name for name in _names(finding) if name not in others}
+    if finding.library == "NumPy":
+        own, others = own | {"numpy"}, others - {"numpy"}
+    assert min(map(place, own)) < min(map(place, others))
+
+
+@pytest.mark.parametrize("finding", ZOO.findings, ids=_ids(ZOO.findings))
+def test_a_title_is_no_sentence(finding: Finding):
+    assert finding.title.strip() == finding.title
+    assert not finding.title.endswith(".")
 
 
 READERS = {"NumPy", "CTranslate2", "XGBoost"}
@@ -186,6 +222,25 @@ def test_the_severity_is_what_the_script_shows(entry: Entry):
 def test_form_and_contested_findings_are_not_in_the_headline():
     assert not any(e.severity == "form" or e.finding.is_contested for e in COUNTED)
     assert not {"form"} & set(page.counts(ZOO)["severity"])
+
+
+def test_the_headline_counts_patterns_and_fixes():
+    text = page.render(ZOO)
+    fixed = [entry for entry in COUNTED if entry.finding.fixed_in]
+    assert f"{len(fixed)} of the {len(COUNTED)} are fixed." in text
+    for name, told in ZOO.patterns.items():
+        number = sum(entry.finding.pattern == name for entry in COUNTED)
+        assert number > 1 and f"- {number} of {len(COUNTED)}: {told}" in text
+
+
+@pytest.mark.parametrize("library", sorted({finding.library for finding in ZOO.findings}))
+def test_a_library_has_one_newest_version(library: str):
+    """A finding that is in it says so; another one is not there, or was not tried there."""
+    newest = entries.newest(ZOO, library)
+    own = [entry for entry in ENTRIES if entry.finding.library == library]
+    for entry in (entry for entry in own if not entry.is_carried):
+        assert records.order(entry.version) <= records.order(newest)
+        assert entry.newest == (entry.version == newest)
 
 
 def test_the_ten_worst_are_ranked_with_a_reason_each():
@@ -562,7 +617,6 @@ producers = ["demo"]
 [[environment]]
 python = "3.13"
 requirements = ["demo==2"]
-age = "old"
 producers = ["demo"]
 """
 
@@ -602,6 +656,7 @@ BAD = {
     "an argument without a link": ({"counter": "No."}, "counter needs"),
     "a source without a link": ({"source": "A text."}, "source needs"),
     "an unknown severity": ({"severity": "bad"}, "severity must be"),
+    "an unknown pattern": ({"pattern": "stripes"}, "no pattern is called"),
     "an unknown key": ({"colour": "red"}, "unknown keys"),
     "a name of the file with spaces": ({"id": "two words"}, "lower case"),
 }
@@ -700,7 +755,6 @@ BAD_LIBRARY = {
     ),
     "a version that is not pinned": ("demo==1", "demo", "pinned with =="),
     "two environments of one name": ("demo==2", "demo==1", "there twice"),
-    "an unknown age": ('"old"', '"young"', "age must be"),
     "an unknown key": ("documentation", "colour = 1\ndocumentation", "unknown keys"),
     "another name than that of the file": ('"demo"\n', '"Demo 2"\n', "demo-2.toml"),
 }
@@ -733,7 +787,7 @@ def test_runs_are_written_below_what_is_written_by_hand(tmp_path: Path):
 
 
 def test_an_interpreter_that_is_not_here_is_named():
-    absent = Environment("x", "x", "1", "2.1", (), "old")
+    absent = Environment("x", "x", "1", "2.1", ())
     with pytest.raises(venvs.CannotMake, match="CPython 2.1 is not here"):
         venvs.make(absent, Path("unused"))
 

@@ -6,8 +6,9 @@ it must have a wheel. The environment's other packages have their pinned version
 don't fit, versions that pip chooses. All scripts of an environment run on each release that is
 installed, and each result is written at once, so that a later run resumes.
 
-The bisection assumes that a defect appears once and disappears once. The results have every release
-that was tried.
+A defect may be fixed and return. So the newest release of each minor series is tried, on both sides
+of each change. A change and its reversal within one series are not seen. The results have every
+release that was tried.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from __future__ import annotations
 import datetime
 import re
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import groupby, islice
 from pathlib import Path
 from typing import Any
 
@@ -56,30 +58,43 @@ def _requirement(environment: Environment) -> str:
     return environment.requirements[0]
 
 
-def bisected(names: Sequence[str], recorded: str, state_of: Callable[[str], str]) -> dict[str, str]:
-    """The state of each release that was tried: enough of them to know the first and the last with
-    the defect.
+def bisected(
+    names: Sequence[str], known: Mapping[str, str], state_of: Callable[[str], str]
+) -> dict[str, str]:
+    """The state of each release that was tried: enough of them to know where the defect begins and
+    ends, each time.
 
-    `names` are the releases, oldest first, `recorded` one that has the defect. `state_of` tries a
-    release.
+    `names` are the releases, oldest first. `known` has the states of some, at least one with the
+    defect. `state_of` tries a release.
     """
-    states = {recorded: scripts.SHOWN}
+    states = dict(known)
 
-    def has(name: str) -> bool:
-        if name not in states:
-            states[name] = state_of(name)
-        return states[name] == scripts.SHOWN
+    def settle(*more: str) -> None:
+        """Tries releases, and those between neighbours that differ."""
+        waiting = [*more]
+        while waiting:
+            states.update({name: state_of(name) for name in waiting if name not in states})
+            places = [number for number, name in enumerate(names) if name in states]
+            differ = (
+                names[(low + high) // 2]
+                for low, high in zip(places, places[1:])
+                if high - low > 1 and states[names[low]] != states[names[high]]
+            )
+            waiting = [*islice(differ, 1)]
 
-    middle = names.index(recorded)
-    for ordered in (names[: middle + 1], names[middle:][::-1]):
-        # The last of `ordered` has the defect; the first that has it is looked for.
-        low, high = 0, len(ordered) - 1
-        if has(ordered[low]):
-            continue
-        while high - low > 1:
-            between = (low + high) // 2
-            low, high = (low, between) if has(ordered[between]) else (between, high)
+    settle(names[0], names[-1])
+    settle(*series(_since_it_runs(names, states)))
     return states
+
+
+def _since_it_runs(names: Sequence[str], states: Mapping[str, str]) -> Sequence[str]:
+    """The releases from the oldest on that ran."""
+    return names[min(names.index(name) for name in states if states[name] != CANNOT_RUN) :]
+
+
+def series(names: Iterable[str]) -> list[str]:
+    """The newest release of each minor series ("1.26"); `names` are the releases, oldest first."""
+    return [*{order(name).release[:2]: name for name in names}.values()]
 
 
 def bisect(
@@ -96,7 +111,10 @@ def bisect(
     recorded = _requirement(environment).partition("==")[2]
     if recorded not in names:
         raise venvs.CannotMake(f"{environment.name}: pip does not list {recorded}")
-    known = {finding.id: tried(finding.releases) for finding in findings}
+    known = {finding.id: {recorded: scripts.SHOWN} for finding in findings}
+    for finding in findings:
+        earlier = tried(finding.releases).items()
+        known[finding.id].update((name, state) for name, state in earlier if name in names)
 
     def write(finding: Finding, **more: Any) -> None:
         ordered = sorted(known[finding.id].items(), key=lambda item: order(item[0]))
@@ -116,7 +134,7 @@ def bisect(
         return known[id_][release]
 
     for finding in findings:
-        known[finding.id].update(bisected(names, recorded, partial(state_of, finding.id)))
+        bisected(names, {**known[finding.id]}, partial(state_of, finding.id))
     for finding in findings:
         write(
             finding,
@@ -124,6 +142,7 @@ def bisect(
             package=_name(environment).partition("[")[0],
             python=environment.python,
             listed=len(names),
+            series=len(series(_since_it_runs(names, known[finding.id]))),
         )
 
 
@@ -175,26 +194,29 @@ def tried(record: Mapping[str, Any]) -> dict[str, str]:
     return {name: found[name] for name in sorted(found, key=order)}
 
 
-def _ran(record: Mapping[str, Any]) -> tuple[list[str], list[str], list[str]]:
-    """The releases that ran, oldest first: those before the defect, those with it, and those after
-    it.
-    """
+def _ran(states: Mapping[str, str]) -> list[str]:
+    """The releases that ran, oldest first."""
+    return [name for name, state in states.items() if state != CANNOT_RUN]
+
+
+def intervals(record: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """The first and the last release of each range that has the defect, oldest first."""
     states = tried(record)
-    names = [name for name, state in states.items() if state != CANNOT_RUN]
-    shown = [number for number, name in enumerate(names) if states[name] == scripts.SHOWN]
-    first, last = shown[0], shown[-1] + 1
-    return names[:first], names[first:last], names[last:]
+    grouped = groupby(_ran(states), lambda name: states[name])
+    ranges = [[*names] for state, names in grouped if state == scripts.SHOWN]
+    return [(names[0], names[-1]) for names in ranges]
 
 
 def fixed_in(record: Mapping[str, Any]) -> str:
-    """The first release without the defect; empty if all that are newer have it."""
-    after = _ran(record)[2]
+    """The first release after the last one with the defect; empty if all that are newer have it."""
+    ran = _ran(tried(record))
+    after = ran[ran.index(last(record)) + 1 :]
     return after[0] if after else ""
 
 
 def last(record: Mapping[str, Any]) -> str:
     """The newest release that has the defect."""
-    return _ran(record)[1][-1]
+    return intervals(record)[-1][1]
 
 
 def is_newest(record: Mapping[str, Any]) -> bool:
@@ -203,15 +225,20 @@ def is_newest(record: Mapping[str, Any]) -> bool:
 
 
 def told(record: Mapping[str, Any]) -> str:
-    """One sentence: the first and the last release with the defect, of those that ran."""
-    before, shown, after = _ran(record)
+    """One sentence: where the defect begins and ends, of the releases that ran."""
     states = tried(record)
+    ran = ["", *_ran(states), ""]
     newest = "the newest" if is_newest(record) else "the newest that runs"
-    since = f"not in {before[-1]}" if before else "the oldest that runs"
-    until = f"not in {after[0]}" if after else newest
+    ranges = []
+    for first, end in intervals(record):
+        before, after = ran[ran.index(first) - 1], ran[ran.index(end) + 1]
+        since = f"not in {before}" if before else "the oldest that runs"
+        until = f"not in {after}" if after else newest
+        ranges.append(f"since {first} ({since}), until {end} ({until})")
     signs = {scripts.SHOWN: "✗", scripts.GONE: "✓", CANNOT_RUN: "–"}
     list_ = ", ".join(f"{name} {signs[state]}" for name, state in states.items())
+    each = ", each minor series from the oldest that runs" if "series" in record else ""
     return (
-        f"since {shown[0]} ({since}), until {shown[-1]} ({until}); "
-        f"tried {len(states)} of {record['listed']} releases of {record['package']}: {list_}"
+        f"{', and '.join(ranges)}; "
+        f"tried {len(states)} of {record['listed']} releases of {record['package']}{each}: {list_}"
     )

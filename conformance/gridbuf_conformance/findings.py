@@ -173,21 +173,19 @@ def script(finding: Finding) -> str:
 
 
 def issue(finding: Finding) -> str:
-    """An issue for the tracker of the library, as Markdown; the first line is its title."""
+    """An issue for the tracker of the library, as Markdown; the first line is its title.
+
+    It rests on the script: no package index has the suite, so its commands and rules say nothing
+    there.
+    """
     parts = [f"# {finding.title}", *_cautions(finding)]
     parts += ["## Versions", _versions(finding)]
     parts += ["## Script", f"```python\n{script(finding)}```"]
     parts += ["## Observed", _observed(finding)]
-    parts += [
-        "## Expected",
-        f"{finding.expected} ([{finding.source}]({finding.source_link}), {finding.rule})",
-    ]
+    parts += ["## Expected", f"{finding.expected} ([{finding.source}]({finding.source_link}))"]
     parts += ["## Impact", finding.impact]
-    parts += ["## Suggested fix", finding.fix]
-    found = f"Found by gridbuf-conformance {__version__}."
-    if finding.replay:
-        found += f" With the suite:\n\n```console\n{finding.replay}\n```"
-    return "\n\n".join([*parts, found]) + "\n"
+    parts += ["## Suggested fix", finding.fix, f"Found by gridbuf-conformance {__version__}."]
+    return "\n\n".join(parts) + "\n"
 
 
 def _cautions(finding: Finding) -> list[str]:

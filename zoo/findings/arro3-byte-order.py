@@ -11,6 +11,7 @@
 # plan = '{"dtype":"float64","byteorder":"swapped","export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
+# pattern = "byte-order"
 # severity = "values"
 # expected = """\
 # The result is [1.0, 2.0, 3.0, 4.0], or the array is refused. Code that reads the data of a NumPy \
@@ -46,7 +47,7 @@
 # exit = 1
 # told = "defect: [1.0, 2.0, 3.0, 4.0] became [3.03865e-319, 3.16e-322, 1.0435e-320, 2.0553e-320]"
 # ///
-"""arro3's Array.from_numpy reads big-endian arrays as little-endian ones."""
+"""arro3's Array.from_numpy reads big-endian arrays as little-endian ones"""
 
 import sys
 

@@ -45,7 +45,7 @@
 # exit = 1
 # told = "defect: stream=1 gives <capsule object \"dltensor\" at …> on device (1, 0)"
 # ///
-"""VideoPlane.__dlpack__ of PyAV takes stream=1, a CUDA stream, for memory of the CPU."""
+"""__dlpack__ of PyAV's VideoPlane takes stream=1, a CUDA stream, for memory of the CPU"""
 
 import sys
 

@@ -10,6 +10,7 @@
 # plan = '{"dtype":"uint8","shape":[2,2],"export":"dlpack:null-deleter"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
+# pattern = "null-deleter"
 # severity = "memory"
 # expected = "The deleter may be NULL. Then there is nothing to do when the frame is dropped."
 # impact = "The process crashes on a legal tensor."
@@ -33,7 +34,7 @@
 # exit = 1
 # told = "defect: the process died of signal 11"
 # ///
-"""VideoFrame.from_dlpack of a tensor whose deleter is NULL: the process crashes when the frame is dropped."""
+"""av.VideoFrame.from_dlpack of a tensor whose deleter is NULL: the process crashes when the frame is dropped"""
 
 import ctypes as c
 import mmap

@@ -45,7 +45,7 @@
 # exit = 1
 # told = "defect: the process died of signal 11"
 # ///
-"""blosc2.asarray of an array of 64 dimensions ends the process."""
+"""blosc2.asarray of an array of 64 dimensions ends the process"""
 
 import subprocess
 import sys

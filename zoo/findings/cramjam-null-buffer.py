@@ -43,7 +43,7 @@
 # exit = 1
 # told = "defect: the process died of signal 11"
 # ///
-"""cramjam crashes for an empty buffer whose address is NULL."""
+"""cramjam crashes for an empty buffer whose address is NULL"""
 
 import ctypes as c
 import subprocess

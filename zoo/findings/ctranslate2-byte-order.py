@@ -10,6 +10,7 @@
 # plan = '{"dtype":"int32","byteorder":"swapped","export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
+# pattern = "byte-order"
 # severity = "values"
 # expected = """\
 # The result is [0, 1, 2], or the array is refused. The first character of typestr is the byte \
@@ -43,7 +44,7 @@
 # exit = 1
 # told = "defect: [0, 1, 2] became [0, 16777216, 33554432]"
 # ///
-"""StorageView.from_array reads big-endian numbers as little-endian ones."""
+"""ctranslate2.StorageView.from_array reads big-endian numbers as little-endian ones"""
 
 import sys
 

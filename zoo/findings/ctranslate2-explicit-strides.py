@@ -45,7 +45,7 @@
 # exit = 1
 # told = "defect: strides (4,) of three int32: StorageView does not support arrays with non contiguous memory"
 # ///
-"""StorageView.from_array refuses a contiguous array that has explicit strides."""
+"""ctranslate2.StorageView.from_array refuses a contiguous array that has explicit strides"""
 
 import sys
 

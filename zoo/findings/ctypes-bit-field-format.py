@@ -48,7 +48,7 @@
 # exit = 1
 # told = "defect: two integers of 4 bytes by its format, one by its itemsize"
 # ///
-"""memoryview of a ctypes.Structure with two bit-fields of one integer has the format of two integers."""
+"""memoryview of a ctypes.Structure with two bit-fields of one integer has the format of two integers"""
 
 import ctypes as c
 import sys

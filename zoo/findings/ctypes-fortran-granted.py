@@ -53,7 +53,7 @@
 # exit = 1
 # told = "defect: element [1, 0] is read as 1.0, not 3.0"
 # ///
-"""An array of ctypes grants a request for Fortran order, with memory in C order."""
+"""An array of ctypes grants a request for Fortran order, with memory in C order"""
 
 import ctypes as c
 import sys

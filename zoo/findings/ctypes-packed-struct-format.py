@@ -45,7 +45,7 @@
 # exit = 0
 # told = ""
 # ///
-"""memoryview of a packed ctypes.Structure has the format 'B' for an item of 13 bytes."""
+"""memoryview of a packed ctypes.Structure has the format 'B' for an item of 13 bytes"""
 
 import ctypes as c
 import sys

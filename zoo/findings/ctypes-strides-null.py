@@ -50,7 +50,7 @@
 # exit = 1
 # told = "defect: strides is NULL"
 # ///
-"""ctypes leaves strides NULL although PyBUF_STRIDES asks for them."""
+"""ctypes leaves strides NULL although PyBUF_STRIDES asks for them"""
 
 import ctypes as c
 import sys

@@ -49,7 +49,7 @@
 # exit = 1
 # told = "defect: two items of 8 bytes are read as [0, 0]"
 # ///
-"""memoryview of a ctypes.Union has the format 'B' for an item of 8 bytes."""
+"""memoryview of a ctypes.Union has the format 'B' for an item of 8 bytes"""
 
 import ctypes as c
 import sys

@@ -46,7 +46,7 @@
 # exit = 1
 # told = "defect: two bytes by its format, 4 by its itemsize"
 # ///
-"""memoryview of ctypes.c_wchar has the format 'u', which is 2 bytes in PEP 3118, for an item of 4."""
+"""memoryview of ctypes.c_wchar has the format 'u', which is 2 bytes in PEP 3118, for an item of 4"""
 
 import ctypes as c
 import sys

@@ -9,6 +9,7 @@
 # rule = "DL-10"
 # plan = '{"export":"dlpack:byte-offset"}'
 # passes = "cuda-core-1.2.2"
+# pattern = "byte-offset"
 # severity = "values"
 # expected = """\
 # The first element is 16.0: the data begins at data + byte_offset. A consumer that cannot use an \
@@ -20,13 +21,14 @@
 # tracker = "https://github.com/NVIDIA/cuda-python/issues/2592"
 #
 # [tool.gridbuf-finding.releases]
-# date = "2026-11-24"
+# date = "2026-11-30"
 # "does not run" = ["0.1.1", "0.4.2"]
 # gone = ["1.2.0", "1.2.1", "1.2.2"]
+# listed = 19
 # package = "cuda-core"
 # python = "3.13"
-# listed = 19
-# shown = ["0.5.0", "0.5.1", "0.7.0", "1.1.1"]
+# series = 6
+# shown = ["0.5.0", "0.5.1", "0.6.0", "0.7.0", "1.0.1", "1.1.1"]
 #
 # [tool.gridbuf-finding.replays.affected]
 # actual = "-2.4983353906949635e-127"
@@ -46,7 +48,7 @@
 # exit = 0
 # told = ""
 # ///
-"""StridedMemoryView.from_dlpack of cuda.core ignores byte_offset of a DLPack tensor, and reads other elements."""
+"""StridedMemoryView.from_dlpack of cuda.core ignores byte_offset of a DLPack tensor, and reads other elements"""
 
 import ctypes as c
 import mmap

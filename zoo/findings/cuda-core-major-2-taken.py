@@ -53,7 +53,7 @@
 # exit = 1
 # told = "defect: version 2.0 was taken, with shape (4,)"
 # ///
-"""StridedMemoryView.from_dlpack of cuda.core reads a capsule of major version 2 as if it were version 1."""
+"""StridedMemoryView.from_dlpack of cuda.core reads a capsule of major version 2 as if it were version 1"""
 
 import ctypes as c
 import mmap

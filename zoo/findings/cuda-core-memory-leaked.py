@@ -20,12 +20,13 @@
 # tracker = "https://github.com/NVIDIA/cuda-python/issues/1043"
 #
 # [tool.gridbuf-finding.releases]
-# date = "2026-11-24"
+# date = "2026-11-30"
 # "does not run" = ["0.1.1"]
-# gone = ["0.4.0", "0.4.1", "0.5.0", "0.7.0", "1.2.2"]
+# gone = ["0.4.0", "0.4.1", "0.4.2", "0.5.0", "0.5.1", "0.6.0", "0.7.0", "1.0.1", "1.1.1", "1.2.2"]
+# listed = 19
 # package = "cuda-core"
 # python = "3.13"
-# listed = 19
+# series = 9
 # shown = ["0.2.0", "0.3.0", "0.3.2"]
 #
 # [tool.gridbuf-finding.replays.affected]
@@ -46,7 +47,7 @@
 # exit = 0
 # told = ""
 # ///
-"""A StridedMemoryView of cuda.core never calls the deleter of a DLPack tensor."""
+"""A StridedMemoryView of cuda.core never calls the deleter of a DLPack tensor"""
 
 import ctypes as c
 import gc

@@ -40,7 +40,7 @@
 # exit = 1
 # told = "defect: element [0, 1] is 1.0, not 2.0"
 # ///
-"""A matrix of CVXOPT, which is column-major, grants requests for rows: the consumer reads it transposed."""
+"""A matrix of CVXOPT, which is column-major, grants requests for rows: the consumer reads it transposed"""
 
 import ctypes as c
 import sys

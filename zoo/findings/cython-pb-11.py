@@ -46,7 +46,7 @@
 # exit = 1
 # told = "defect: the process died of signal 11"
 # ///
-"""A reversed memoryview of Cython grants a request without strides: zlib reads past its memory."""
+"""A reversed memoryview of Cython grants a request without strides: zlib reads past its memory"""
 
 import subprocess
 import sys

@@ -45,7 +45,7 @@
 # exit = 1
 # told = "defect: 10 references are left of 10 containers"
 # ///
-"""eigenpy leaks a reference to each array that is appended to a StdVec_VectorXd."""
+"""eigenpy leaks a reference to each array that is appended to a StdVec_VectorXd"""
 
 import sys
 

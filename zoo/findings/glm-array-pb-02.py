@@ -52,7 +52,7 @@
 # exit = 1
 # told = "defect: other memory than the array's is granted, readonly 1, strides [8, 24] for shape [2, 3]"
 # ///
-"""glm.array of vectors answers F_CONTIGUOUS|WRITABLE with memory that is not the array's, read-only."""
+"""glm.array of vectors answers F_CONTIGUOUS|WRITABLE with memory that is not the array's, read-only"""
 
 import ctypes as c
 import os

@@ -39,7 +39,7 @@
 # exit = 1
 # told = "defect: element [0, 1] of [3, 2] is 1.0, not 3.0"
 # ///
-"""A matrix of PyGLM, which is column-major, grants a request without strides: the consumer reads it transposed."""
+"""A matrix of PyGLM, which is column-major, grants a request without strides: the consumer reads it transposed"""
 
 import ctypes as c
 import sys

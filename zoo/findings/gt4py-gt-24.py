@@ -47,7 +47,7 @@
 # exit = 1
 # told = "defect: array: the process died of signal 11, field: the process died of signal 11"
 # ///
-"""GT4Py multiplies extents at 32 bits: arrays and fields of 4 GiB have a few bytes of memory."""
+"""GT4Py multiplies extents at 32 bits: arrays and fields of 4 GiB have a few bytes of memory"""
 
 import subprocess
 import sys

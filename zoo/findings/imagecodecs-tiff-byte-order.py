@@ -11,6 +11,7 @@
 # plan = '{"shape":[2,2],"dtype":"uint16","byteorder":"swapped","export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
+# pattern = "byte-order"
 # severity = "values"
 # expected = """\
 # The result is [[0, 1], [2, 3]], or the array is refused. Code that reads the data of a NumPy \
@@ -45,7 +46,7 @@
 # exit = 1
 # told = "defect: [[0, 1], [2, 3]] became [[0, 256], [512, 768]]"
 # ///
-"""imagecodecs.tiff_encode writes big-endian pixels as little-endian ones."""
+"""imagecodecs.tiff_encode writes big-endian pixels as little-endian ones"""
 
 import sys
 

@@ -44,7 +44,7 @@
 # exit = 1
 # told = "defect: written: b'abcdefgh' became b'\\x7f\\x7f\\x7f\\x7f\\x7f\\x7f\\x7f\\x7f'"
 # ///
-"""MappedMemory of IREE is read-only and grants a writable buffer."""
+"""MappedMemory of IREE is read-only and grants a writable buffer"""
 
 import io
 import sys

@@ -43,7 +43,7 @@
 # exit = 1
 # told = "defect: shape (2, 3) became (3, 2)"
 # ///
-"""itk.image_from_array gives an array and its transpose the same image."""
+"""itk.image_from_array gives an array and its transpose the same image"""
 
 import sys
 

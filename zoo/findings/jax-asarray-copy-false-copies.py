@@ -53,7 +53,7 @@
 # exit = 1
 # told = "defect: 7.0 was written to the source, the array has 0.0"
 # ///
-"""jax.numpy.asarray(x, copy=False) copies a buffer without an error."""
+"""jax.numpy.asarray(x, copy=False) copies a buffer without an error"""
 
 import sys
 

@@ -49,7 +49,7 @@
 # exit = 1
 # told = "defect: a write to the source made element 0 of the copy 7.0"
 # ///
-"""jax.dlpack.from_dlpack(x, copy=True) shares the memory of x."""
+"""jax.dlpack.from_dlpack(x, copy=True) shares the memory of x"""
 
 import sys
 

@@ -12,6 +12,7 @@
 # also_affected = ["jax-0.10.2"]
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
+# pattern = "null-deleter"
 # severity = "memory"
 # expected = "The deleter may be NULL. Then there is nothing to do when the array is dropped."
 # impact = "The process aborts on a legal tensor, when its array is dropped."
@@ -52,7 +53,7 @@
 # exit = 1
 # told = "defect: the process died of signal 6"
 # ///
-"""jax.dlpack.from_dlpack of a DLPack tensor whose deleter is NULL: the process aborts when the result is dropped."""
+"""jax.dlpack.from_dlpack of a DLPack tensor whose deleter is NULL: the process aborts when the result is dropped"""
 
 import ctypes as c
 import mmap

@@ -37,7 +37,7 @@
 # exit = 1
 # told = "defect: typestr '<f1': data type '<f1' not understood"
 # ///
-"""An array of float8_e5m2 has the typestr '<f1', which NumPy does not read."""
+"""An ml_dtypes array of float8_e5m2 has the typestr '<f1', which NumPy does not read"""
 
 import sys
 

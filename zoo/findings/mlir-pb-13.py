@@ -44,7 +44,7 @@
 # exit = 1
 # told = "defect: written: dense<[0.000000e+00, 1.000000e+00, 2.000000e+00]> : tensor<3xf64> became dense<[1.3824172084878715E+306, 1.000000e+00, 2.000000e+00]> : tensor<3xf64>"
 # ///
-"""An attribute of MLIR is read-only and grants a writable buffer."""
+"""An attribute of MLIR is read-only and grants a writable buffer"""
 
 import io
 import sys

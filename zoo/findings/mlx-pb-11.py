@@ -45,7 +45,7 @@
 # exit = 1
 # told = "defect: the process died of signal 11"
 # ///
-"""A reversed MLX array grants a request without strides: zlib reads past its memory."""
+"""A reversed MLX array grants a request without strides: zlib reads past its memory"""
 
 import subprocess
 import sys

@@ -38,7 +38,7 @@
 # exit = 1
 # told = "defect: the format is 'bfloat16'"
 # ///
-"""A bfloat16 array of MLX has the buffer format 'bfloat16'."""
+"""A bfloat16 array of MLX has the buffer format 'bfloat16'"""
 
 import sys
 

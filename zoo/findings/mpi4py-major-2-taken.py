@@ -49,7 +49,7 @@
 # exit = 1
 # told = "defect: version 2.0 was taken, with 16 bytes"
 # ///
-"""mpi4py.MPI.memory reads a capsule of major version 2 as if it were version 1."""
+"""mpi4py.MPI.memory reads a capsule of major version 2 as if it were version 1"""
 
 import ctypes as c
 import mmap

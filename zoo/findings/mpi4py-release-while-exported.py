@@ -42,7 +42,7 @@
 # exit = 1
 # told = "defect: release() works under a view of 4194304 bytes, whose memory is freed"
 # ///
-"""mpi4py: buffer.release() releases memory that a memoryview of the buffer still shows."""
+"""buffer.release() of mpi4py releases memory that a memoryview of the buffer still shows"""
 
 import sys
 

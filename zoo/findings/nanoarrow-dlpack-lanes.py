@@ -34,7 +34,7 @@
 # exit = 1
 # told = "defect: the buffer has [0.0, 1.0]; element [1] is read as 1.0, not as (4, 5, 6, 7)"
 # ///
-"""nanoarrow.c_buffer ignores the lanes of a DLPack tensor."""
+"""nanoarrow.c_buffer ignores the lanes of a DLPack tensor"""
 
 import ctypes as c
 import struct

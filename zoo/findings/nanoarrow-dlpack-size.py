@@ -37,7 +37,7 @@
 # exit = 1
 # told = "defect: 512 bytes, not 64; element 8 is 7.0, of other memory"
 # ///
-"""nanoarrow.c_buffer of a two-dimensional DLPack tensor with NULL strides is longer than the tensor."""
+"""nanoarrow.c_buffer of a two-dimensional DLPack tensor with NULL strides is longer than the tensor"""
 
 import ctypes as c
 import struct

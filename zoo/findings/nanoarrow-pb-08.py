@@ -45,7 +45,7 @@
 # exit = 1
 # told = "defect: shape and strides are filled"
 # ///
-"""CBufferView of nanoarrow fills shape and strides for a request of plain bytes."""
+"""CBufferView of nanoarrow fills shape and strides for a request of plain bytes"""
 
 import ctypes as c
 import sys

@@ -51,7 +51,7 @@
 # exit = 1
 # told = "defect: one capsule was taken twice, and its tensor deleted 2 times"
 # ///
-"""nb::ndarray does not rename the capsule that __dlpack__ returned: a second import uses its tensor again."""
+"""nb::ndarray of nanobind does not rename the capsule that __dlpack__ returned: a second import uses its tensor again"""
 
 import ctypes as c
 import subprocess

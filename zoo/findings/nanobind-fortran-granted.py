@@ -37,7 +37,7 @@
 # exit = 1
 # told = "defect: element [1, 0] is read as 1.0, not 3.0"
 # ///
-"""An ndarray of nanobind grants a request for Fortran order, with memory in C order."""
+"""An ndarray of nanobind grants a request for Fortran order, with memory in C order"""
 
 import ctypes as c
 import subprocess

@@ -52,7 +52,7 @@
 # exit = 1
 # told = "defect: version 2.0 was taken, with 1 elements"
 # ///
-"""nb::ndarray<nb::ro> reads a DLPack capsule of major version 2 as if it were version 1."""
+"""nb::ndarray<nb::ro> of nanobind reads a DLPack capsule of major version 2 as if it were version 1"""
 
 import ctypes as c
 import subprocess

@@ -34,7 +34,7 @@
 # exit = 1
 # told = "defect: ndim is 0, and these are not NULL: ['shape', 'strides']"
 # ///
-"""The buffer of an ndarray of nanobind without dimensions has a shape and strides."""
+"""The buffer of an ndarray of nanobind without dimensions has a shape and strides"""
 
 import ctypes as c
 import subprocess

@@ -10,6 +10,7 @@
 # plan = '{"dtype":"float32","export":"buffer"}'
 # passes = "cpython-3.13.0"
 # passes_target = "memoryview"
+# pattern = "released-view"
 # severity = "memory"
 # expected = "The matrix keeps the array, or a copy of it, as long as it points into its memory."
 # impact = """\
@@ -48,7 +49,7 @@
 # exit = 1
 # told = "defect: the process died of signal 11"
 # ///
-"""ncnn.Mat keeps neither the buffer that it is made of nor its object, and points into freed memory."""
+"""ncnn.Mat keeps neither the buffer that it is made of nor its object, and points into freed memory"""
 
 import subprocess
 import sys

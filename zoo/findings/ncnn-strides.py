@@ -45,7 +45,7 @@
 # exit = 1
 # told = "defect: the process died of signal 11"
 # ///
-"""Mat(buffer) ignores strides: of a broadcast array it reads memory behind it."""
+"""ncnn.Mat(buffer) ignores strides: of a broadcast array it reads memory behind it"""
 
 import subprocess
 import sys

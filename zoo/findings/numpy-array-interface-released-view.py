@@ -9,6 +9,7 @@
 # rule = "PB-35"
 # plan = '{"shape":[2],"export":"array-interface:data-object"}'
 # also_affected = ["numpy-1.22.0", "numpy-2.2.6"]
+# pattern = "released-view"
 # severity = "memory"
 # expected = """\
 # The view of the data object is held as long as the array uses its memory, so extend raises \
@@ -52,7 +53,7 @@
 # exit = 1
 # told = "defect: the bytearray moved under the array"
 # ///
-"""numpy.asarray releases the view of a data object, and the array still points into its memory."""
+"""numpy.asarray releases the view of a data object, and the array still points into its memory"""
 
 import sys
 

@@ -53,7 +53,7 @@
 # exit = 1
 # told = "defect: the process died of signal 11"
 # ///
-"""Text comes back through __array_struct__ four times as long: numpy.asarray reads past its memory."""
+"""numpy.asarray makes text of __array_struct__ four times as long, and reads past its memory"""
 
 import subprocess
 import sys

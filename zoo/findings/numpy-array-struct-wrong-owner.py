@@ -20,13 +20,14 @@
 # tracker = "https://github.com/numpy/numpy/issues/20673"
 #
 # [tool.gridbuf-finding.releases]
-# date = "2026-11-24"
+# date = "2026-11-30"
 # "does not run" = ["1.3.0", "1.15.2", "1.18.3", "1.20.1", "1.20.3", "1.21.0", "1.21.1"]
-# gone = ["1.23.0", "1.23.5", "1.26.0", "2.2.6"]
+# gone = ["1.23.0", "1.23.5", "1.24.4", "1.25.2", "1.26.0", "1.26.4", "2.0.2", "2.1.3", "2.2.6"]
+# listed = 116
 # package = "numpy"
 # python = "3.10"
-# listed = 116
-# shown = ["1.21.2", "1.22.0", "1.22.3", "1.22.4"]
+# series = 9
+# shown = ["1.21.2", "1.21.6", "1.22.0", "1.22.3", "1.22.4"]
 #
 # [tool.gridbuf-finding.replays.affected]
 # actual = "the memory was given back while the result points into it"
@@ -46,7 +47,7 @@
 # exit = 0
 # told = ""
 # ///
-"""numpy.asarray drops the capsule of __array_struct__ while the array points into its memory."""
+"""numpy.asarray drops the capsule of __array_struct__ while the array points into its memory"""
 
 import sys
 import weakref

@@ -21,13 +21,14 @@
 # tracker = "https://github.com/numpy/numpy/issues/27949"
 #
 # [tool.gridbuf-finding.releases]
-# date = "2026-11-24"
+# date = "2026-11-30"
 # "does not run" = ["1.3.0", "1.18.0", "1.20.2", "1.21.1"]
 # gone = ["2.2.4", "2.2.6"]
+# listed = 116
 # package = "numpy"
 # python = "3.10"
-# listed = 116
-# shown = ["1.21.2", "1.21.3", "1.21.5", "1.23.0", "2.2.2", "2.2.3"]
+# series = 9
+# shown = ["1.21.2", "1.21.3", "1.21.5", "1.21.6", "1.22.4", "1.23.0", "1.23.5", "1.24.4", "1.25.2", "1.26.4", "2.0.2", "2.1.3", "2.2.2", "2.2.3"]
 #
 # [tool.gridbuf-finding.replays.affected]
 # actual = "the process died by SIGSEGV at step consume"
@@ -58,7 +59,7 @@
 # exit = 0
 # told = "refused: number of dimensions must be within [0, 64], got 1000"
 # ///
-"""numpy.asarray writes a shape of 1000 dimensions past a fixed array."""
+"""numpy.asarray writes a shape of 1000 dimensions past a fixed array"""
 
 import subprocess
 import sys

@@ -59,7 +59,7 @@
 # exit = 1
 # told = "defect: ValueError: buffer source array is read-only"
 # ///
-"""A NumPy array refuses a buffer request with ValueError."""
+"""A NumPy array refuses a buffer request with ValueError"""
 
 import ctypes as c
 import sys

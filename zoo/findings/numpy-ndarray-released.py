@@ -10,6 +10,7 @@
 # plan = '{"dtype":"uint8","export":"buffer"}'
 # passes = "cpython-3.13.0"
 # passes_target = "memoryview"
+# pattern = "released-view"
 # severity = "memory"
 # expected = "The view is held as long as the array uses its memory, so extend raises BufferError."
 # impact = """\
@@ -46,7 +47,7 @@
 # exit = 1
 # told = "defect: the bytearray moved under the array"
 # ///
-"""numpy.ndarray(buffer=…) releases the view, and the array still points into its memory."""
+"""numpy.ndarray(buffer=…) releases the view, and the array still points into its memory"""
 
 import sys
 

@@ -20,13 +20,14 @@
 # tracker = "https://github.com/numpy/numpy/issues/30354"
 #
 # [tool.gridbuf-finding.releases]
-# date = "2026-11-26"
+# date = "2026-11-30"
 # "does not run" = ["1.3.0", "1.19.0", "1.25.2"]
 # gone = ["2.5.0", "2.5.1", "2.5.2", "2.5.5"]
+# listed = 129
 # package = "numpy"
 # python = "3.12"
-# listed = 129
-# shown = ["1.26.0", "1.26.2", "2.0.1", "2.2.2", "2.4.6"]
+# series = 7
+# shown = ["1.26.0", "1.26.2", "1.26.4", "2.0.1", "2.0.2", "2.1.3", "2.2.2", "2.2.6", "2.3.5", "2.4.6"]
 #
 # [tool.gridbuf-finding.replays.affected]
 # actual = "another address on a later access"
@@ -46,7 +47,7 @@
 # exit = 0
 # told = ""
 # ///
-"""__array_interface__ of a NumPy scalar has the address of a temporary that only the dict owns."""
+"""__array_interface__ of a NumPy scalar has the address of a temporary that only the dict owns"""
 
 import sys
 import weakref

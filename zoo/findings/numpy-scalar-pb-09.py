@@ -45,7 +45,7 @@
 # exit = 1
 # told = "defect: shape is filled, or strides is NULL"
 # ///
-"""A datetime64 scalar of NumPy fills shape for a request of plain bytes, and never strides."""
+"""A datetime64 scalar of NumPy fills shape for a request of plain bytes, and never strides"""
 
 import ctypes as c
 import sys

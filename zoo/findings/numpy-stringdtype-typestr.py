@@ -56,7 +56,7 @@
 # exit = 1
 # told = "defect: typestr 'StringDType()' has no byte order and no kind"
 # ///
-"""The array interface of a StringDType array has an invalid typestr, and the address of references."""
+"""The array interface of NumPy's StringDType arrays has an invalid typestr, and the address of references"""
 
 import sys
 

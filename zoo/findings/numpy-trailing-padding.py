@@ -66,7 +66,7 @@
 # exit = 1
 # told = "defect: 18 bytes by its format, 24 by its itemsize"
 # ///
-"""The buffer format of a big-endian record leaves out the padding at the record's end."""
+"""NumPy's buffer format of a big-endian record leaves out the padding at the record's end"""
 
 import sys
 

@@ -10,6 +10,7 @@
 # plan = '{"export":"dlpack:byte-offset"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
+# pattern = "byte-offset"
 # severity = "values"
 # expected = """\
 # The first element is 16.0: the data begins at data + byte_offset. A consumer that cannot use an \
@@ -21,13 +22,14 @@
 # tracker = "https://github.com/microsoft/onnxruntime/releases/tag/v1.32.0"
 #
 # [tool.gridbuf-finding.releases]
-# date = "2026-11-26"
+# date = "2026-11-30"
 # "does not run" = ["1.17.0", "1.23.1", "1.25.1"]
 # gone = ["1.32.0"]
+# listed = 30
 # package = "onnxruntime"
 # python = "3.12"
-# listed = 30
-# shown = ["1.26.0", "1.28.0", "1.31.1"]
+# series = 7
+# shown = ["1.26.0", "1.27.0", "1.28.0", "1.29.0", "1.30.0", "1.31.1"]
 #
 # [tool.gridbuf-finding.replays.affected]
 # actual = "-2.4983353906949635e-127"
@@ -42,7 +44,7 @@
 # exit = 1
 # told = "defect: the first element is 0.0, not 16.0"
 # ///
-"""OrtValue.from_dlpack ignores byte_offset of a DLPack tensor, and reads other elements."""
+"""onnxruntime's OrtValue.from_dlpack ignores byte_offset of a DLPack tensor, and reads other elements"""
 
 import ctypes as c
 import mmap

@@ -43,7 +43,7 @@
 # exit = 1
 # told = "defect: stream=1 gives <capsule object \"dltensor\" at …> on device (1, 0)"
 # ///
-"""OrtValue.__dlpack__ takes stream=1, a CUDA stream, for memory of the CPU."""
+"""onnxruntime's OrtValue.__dlpack__ takes stream=1, a CUDA stream, for memory of the CPU"""
 
 import sys
 

@@ -24,13 +24,14 @@
 # counter_link = "https://github.com/dmlc/dlpack/blob/v1.3/include/dlpack/dlpack.h#L263-L275"
 #
 # [tool.gridbuf-finding.releases]
-# date = "2026-11-24"
+# date = "2026-11-30"
 # "does not run" = ["1.20.0", "1.20.1", "1.32.0"]
-# gone = ["1.25.0", "1.27.0", "1.30.0", "1.31.0", "1.31.1"]
+# gone = ["1.25.0", "1.25.1", "1.26.0", "1.27.0", "1.28.0", "1.29.0", "1.30.0", "1.31.0", "1.31.1"]
+# listed = 23
 # package = "onnxruntime"
 # python = "3.13"
-# listed = 23
-# shown = ["1.21.0", "1.22.1", "1.24.2", "1.24.4"]
+# series = 12
+# shown = ["1.21.0", "1.21.1", "1.22.1", "1.23.2", "1.24.2", "1.24.4"]
 #
 # [tool.gridbuf-finding.replays.affected]
 # actual = "RuntimeError: /onnxruntime_src/onnxruntime/core/dlpack/dlpack_converter.cc:242 OrtValue onnxruntime::dlpack::DlpackToOrtValue(DLManage"
@@ -50,7 +51,7 @@
 # exit = 0
 # told = ""
 # ///
-"""OrtValue.from_dlpack refuses a tensor without elements as not contiguous."""
+"""onnxruntime's OrtValue.from_dlpack refuses a tensor without elements as not contiguous"""
 
 import sys
 

@@ -10,6 +10,7 @@
 # plan = '{"export":"dlpack:null-deleter"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
+# pattern = "null-deleter"
 # severity = "memory"
 # expected = "The deleter may be NULL. Then there is nothing to do when the value is dropped."
 # impact = "The process aborts on a legal tensor, when its OrtValue is dropped."
@@ -25,13 +26,14 @@
 # del value        calls it regardless: the process ends"""
 #
 # [tool.gridbuf-finding.releases]
-# date = "2026-11-26"
+# date = "2026-11-30"
 # "does not run" = ["1.17.0", "1.23.1", "1.25.1"]
 # gone = ["1.32.0"]
+# listed = 30
 # package = "onnxruntime"
 # python = "3.12"
-# listed = 30
-# shown = ["1.26.0", "1.28.0", "1.31.1"]
+# series = 7
+# shown = ["1.26.0", "1.27.0", "1.28.0", "1.29.0", "1.30.0", "1.31.1"]
 #
 # [tool.gridbuf-finding.replays.affected]
 # actual = "the process died by SIGABRT at step consume:drop=result"
@@ -46,7 +48,7 @@
 # exit = 1
 # told = "defect: the process died of signal 6"
 # ///
-"""OrtValue.from_dlpack of a DLPack tensor whose deleter is NULL: the process aborts when the result is dropped."""
+"""onnxruntime's OrtValue.from_dlpack of a DLPack tensor whose deleter is NULL: the process aborts when the result is dropped"""
 
 import ctypes as c
 import mmap

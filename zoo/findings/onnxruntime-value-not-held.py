@@ -48,7 +48,7 @@
 # exit = 1
 # told = "defect: the memory of the array was freed"
 # ///
-"""The array of OrtValue.numpy() points into memory that it does not hold."""
+"""The array of onnxruntime's OrtValue.numpy() points into memory that it does not hold"""
 
 import sys
 import weakref

@@ -49,7 +49,7 @@
 # exit = 1
 # told = "defect: a read-only array became [2.0, 1.0, 1.0, 1.0]"
 # ///
-"""OrtValue.numpy() is writable over the memory of a read-only array."""
+"""onnxruntime's OrtValue.numpy() is writable over the memory of a read-only array"""
 
 import sys
 

@@ -23,12 +23,13 @@
 # counter_link = "https://github.com/microsoft/onnxruntime/issues/24095"
 #
 # [tool.gridbuf-finding.releases]
-# date = "2026-11-24"
+# date = "2026-11-30"
 # gone = ["1.20.0", "1.20.1", "1.31.0", "1.31.1", "1.32.0"]
+# listed = 23
 # package = "onnxruntime"
 # python = "3.13"
-# listed = 23
-# shown = ["1.21.0", "1.22.1", "1.24.2", "1.24.4", "1.25.0", "1.27.0", "1.30.0"]
+# series = 13
+# shown = ["1.21.0", "1.21.1", "1.22.1", "1.23.2", "1.24.2", "1.24.4", "1.25.0", "1.25.1", "1.26.0", "1.27.0", "1.28.0", "1.29.0", "1.30.0"]
 #
 # [tool.gridbuf-finding.replays.affected]
 # actual = "the process died by SIGSEGV at step consume, in consumers.py:43 onnxruntime_from_dlpack"
@@ -49,7 +50,7 @@
 # exit = 0
 # told = "refused: from_dlpack expected a valid DLPack capsule named 'dltensor'"
 # ///
-"""OrtValue.from_dlpack does not check its argument: an object that is not a legacy capsule is a crash."""
+"""onnxruntime's OrtValue.from_dlpack does not check its argument: an object that is not a legacy capsule is a crash"""
 
 import subprocess
 import sys

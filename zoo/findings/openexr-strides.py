@@ -44,7 +44,7 @@
 # exit = 1
 # told = "defect: [[1.0, 3.0, 5.0], [2.0, 4.0, 6.0]] became [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]"
 # ///
-"""File writes the memory of a channel without regard to its strides."""
+"""OpenEXR.File writes the memory of a channel without regard to its strides"""
 
 import sys
 

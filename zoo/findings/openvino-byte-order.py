@@ -11,6 +11,7 @@
 # plan = '{"dtype":"float32","byteorder":"swapped","export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
+# pattern = "byte-order"
 # severity = "values"
 # expected = """\
 # The result is [0.0, 1.0, 2.0, 3.0], or the array is refused. Code that reads the data of a NumPy \
@@ -45,7 +46,7 @@
 # exit = 1
 # told = "defect: [0.0, 1.0, 2.0, 3.0] became [0.0, 4.600602988224807e-41, 8.96831017167883e-44, 2.304855714121459e-41]"
 # ///
-"""openvino.Tensor reads big-endian arrays as little-endian ones."""
+"""openvino.Tensor reads big-endian arrays as little-endian ones"""
 
 import sys
 

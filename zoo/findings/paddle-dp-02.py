@@ -38,7 +38,7 @@
 # exit = 1
 # told = "defect: (<DLDeviceType.kDLCPU: 1>, None) is not a pair of integers"
 # ///
-"""__dlpack_device__ of a Paddle tensor on the CPU has None for the number of the device."""
+"""__dlpack_device__ of a Paddle tensor on the CPU has None for the number of the device"""
 
 import sys
 

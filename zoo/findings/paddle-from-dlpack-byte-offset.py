@@ -10,6 +10,7 @@
 # plan = '{"export":"dlpack:byte-offset"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
+# pattern = "byte-offset"
 # severity = "values"
 # expected = """\
 # The first element is 16.0: the data begins at data + byte_offset. A consumer that cannot use an \
@@ -42,7 +43,7 @@
 # exit = 1
 # told = "defect: the first element is 0.0, not 16.0"
 # ///
-"""paddle.from_dlpack ignores byte_offset of a DLPack tensor, and reads other elements."""
+"""paddle.from_dlpack ignores byte_offset of a DLPack tensor, and reads other elements"""
 
 import ctypes as c
 import mmap

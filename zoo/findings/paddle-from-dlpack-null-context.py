@@ -46,7 +46,7 @@
 # exit = 1
 # told = "defect: the tensor is gone, and the deleter was not called"
 # ///
-"""paddle.from_dlpack never calls the deleter of a tensor whose manager_ctx is NULL."""
+"""paddle.from_dlpack never calls the deleter of a tensor whose manager_ctx is NULL"""
 
 import ctypes as c
 import gc

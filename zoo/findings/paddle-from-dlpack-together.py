@@ -42,7 +42,7 @@
 # exit = 1
 # told = "defect: the tensors are gone, and 3 of 4 still hold the array"
 # ///
-"""paddle.from_dlpack forgets the deleters of all but the last of several tensors over the same memory."""
+"""paddle.from_dlpack forgets the deleters of all but the last of several tensors over the same memory"""
 
 import gc
 import sys

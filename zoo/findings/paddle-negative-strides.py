@@ -42,7 +42,7 @@
 # exit = 1
 # told = "defect: numpy() has other values than 2.0, 1.0"
 # ///
-"""numpy() of a reversed array that paddle.from_dlpack imported: other memory is read, or MemoryError."""
+"""paddle.Tensor.numpy of a reversed array that from_dlpack imported: other memory is read, or MemoryError"""
 
 import sys
 

@@ -44,7 +44,7 @@
 # exit = 1
 # told = "defect: Only contiguous one dimensional tensor can be imported as arrays. Try importing to Tensor first."
 # ///
-"""pyarrow.Array.from_dlpack refuses one element because of the stride of its axis."""
+"""pyarrow.Array.from_dlpack refuses one element because of the stride of its axis"""
 
 import sys
 

@@ -46,7 +46,7 @@
 # exit = 1
 # told = "defect: format, shape or strides are filled"
 # ///
-"""pyarrow.Buffer fills format, shape and strides for a request of plain bytes."""
+"""pyarrow.Buffer fills format, shape and strides for a request of plain bytes"""
 
 import ctypes as c
 import sys

@@ -39,7 +39,7 @@
 # exit = 1
 # told = "defect: the process died of signal 11"
 # ///
-"""resize of a pyarrow.ResizableBuffer frees its memory while a buffer is exported."""
+"""resize of a pyarrow.ResizableBuffer frees its memory while a buffer is exported"""
 
 import subprocess
 import sys

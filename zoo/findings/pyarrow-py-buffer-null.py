@@ -54,7 +54,7 @@
 # exit = 1
 # told = "defect: the process died of signal 6"
 # ///
-"""pyarrow.py_buffer aborts the process for an empty buffer whose address is NULL."""
+"""pyarrow.py_buffer aborts the process for an empty buffer whose address is NULL"""
 
 import ctypes as c
 import subprocess

@@ -11,6 +11,7 @@
 # plan = '{"dtype":"float32","byteorder":"swapped","export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
+# pattern = "byte-order"
 # severity = "values"
 # expected = """\
 # The result is [1.0, 2.0, 3.0, 4.0], or the array is refused. Code that reads the data of a NumPy \
@@ -47,7 +48,7 @@
 # exit = 1
 # told = "defect: [1.0, 2.0, 3.0, 4.0] became [4.600602988224807e-41, 8.96831017167883e-44, 2.304855714121459e-41, 4.600743118071239e-41]"
 # ///
-"""Tensor.from_numpy reads big-endian arrays as little-endian ones."""
+"""pyarrow.Tensor.from_numpy reads big-endian arrays as little-endian ones"""
 
 import sys
 

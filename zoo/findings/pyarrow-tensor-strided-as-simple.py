@@ -55,7 +55,7 @@
 # exit = 1
 # told = "defect: [0.0, 1.0, 2.0, 3.0, 4.0, 5.0] was written as [0.0, 3.0, 1.0, 4.0, 2.0, 5.0]"
 # ///
-"""A column-major pyarrow.Tensor is exported to consumers that ask for plain bytes, in the wrong order."""
+"""A column-major pyarrow.Tensor is exported to consumers that ask for plain bytes, in the wrong order"""
 
 import io
 import sys

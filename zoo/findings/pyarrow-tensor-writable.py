@@ -45,7 +45,7 @@
 # exit = 1
 # told = "defect: written: b'abcdefgh' became b'\\x7f\\x7f\\x7f\\x7f\\x7f\\x7f\\x7f\\x7f'"
 # ///
-"""A pyarrow.Tensor over read-only memory grants a writable buffer."""
+"""A pyarrow.Tensor over read-only memory grants a writable buffer"""
 
 import io
 import sys

@@ -51,7 +51,7 @@
 # exit = 1
 # told = "defect: RuntimeError: basic_string: construction from null is not valid"
 # ///
-"""py::buffer::request of pybind11 fails for a buffer whose format is NULL."""
+"""py::buffer::request of pybind11 fails for a buffer whose format is NULL"""
 
 import subprocess
 import sys

@@ -23,13 +23,14 @@
 # tracker = "https://github.com/pybind/pybind11/pull/5407"
 #
 # [tool.gridbuf-finding.releases]
-# date = "2026-11-26"
+# date = "2026-11-30"
 # "does not run" = ["1.0", "2.6.1", "2.9.0", "2.9.1"]
-# gone = ["3.0.0", "3.0.1", "3.0.2", "3.1.0"]
+# gone = ["3.0.0", "3.0.1", "3.0.2", "3.0.4", "3.1.0"]
+# listed = 55
 # package = "pybind11"
 # python = "3.13"
-# listed = 55
-# shown = ["2.9.2", "2.10.0", "2.10.4", "2.13.6"]
+# series = 7
+# shown = ["2.9.2", "2.10.0", "2.10.4", "2.11.2", "2.12.1", "2.13.6"]
 #
 # [tool.gridbuf-finding.replays.affected]
 # actual = "granted with strides (16, 8) for shape (2, 2)"
@@ -49,7 +50,7 @@
 # exit = 0
 # told = "refused: Fortran-contiguous buffer requested for discontiguous storage"
 # ///
-"""A class of pybind11 with def_buffer grants Fortran order for memory in C order, and leaves shape NULL."""
+"""A class of pybind11 with def_buffer grants Fortran order for memory in C order, and leaves shape NULL"""
 
 import ctypes as c
 import subprocess

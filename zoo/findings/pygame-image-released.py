@@ -10,6 +10,7 @@
 # plan = '{"dtype":"uint8","export":"buffer"}'
 # passes = "cpython-3.13.0"
 # passes_target = "memoryview"
+# pattern = "released-view"
 # severity = "memory"
 # expected = """\
 # The view is held as long as the surface uses its memory, so extend raises BufferError."""
@@ -48,7 +49,7 @@
 # exit = 1
 # told = "defect: the bytearray moved under the surface"
 # ///
-"""pygame.image.frombuffer releases the view, and the surface still points into its memory."""
+"""pygame.image.frombuffer releases the view, and the surface still points into its memory"""
 
 import sys
 

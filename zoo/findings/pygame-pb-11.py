@@ -43,7 +43,7 @@
 # exit = 1
 # told = "defect: granted with strides (4, 12) for shape (3, 2)"
 # ///
-"""The proxy of Surface.get_view('2') grants plain bytes for memory in Fortran order."""
+"""The proxy of pygame.Surface.get_view('2') grants plain bytes for memory in Fortran order"""
 
 import sys
 import zlib

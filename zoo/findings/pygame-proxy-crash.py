@@ -35,7 +35,7 @@
 # exit = 1
 # told = "defect: the process died of signal 6"
 # ///
-"""A pygame.BufferProxy of a bytearray ends the process when a consumer does not ask for the format."""
+"""A pygame.BufferProxy of a bytearray ends the process when a consumer does not ask for the format"""
 
 import hashlib
 import subprocess

@@ -11,6 +11,7 @@
 # plan = '{"shape":[2,2],"dtype":"uint32","byteorder":"swapped","export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
+# pattern = "byte-order"
 # severity = "values"
 # expected = """\
 # The result is [[1, 2], [3, 4]], or the array is refused. Code that reads the data of a NumPy \
@@ -43,7 +44,7 @@
 # exit = 1
 # told = "defect: [[1, 2], [3, 4]] became [[0, 0], [0, 0]]"
 # ///
-"""surfarray.blit_array reads big-endian pixels as little-endian ones."""
+"""pygame.surfarray.blit_array reads big-endian pixels as little-endian ones"""
 
 import sys
 

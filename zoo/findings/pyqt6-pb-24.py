@@ -46,7 +46,7 @@
 # exit = 1
 # told = "defect: the process died of signal 11"
 # ///
-"""QByteArray of PyQt6 frees its memory while a buffer is exported."""
+"""QByteArray of PyQt6 frees its memory while a buffer is exported"""
 
 import subprocess
 import sys

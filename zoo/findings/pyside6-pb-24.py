@@ -45,7 +45,7 @@
 # exit = 1
 # told = "defect: the process died of signal 11"
 # ///
-"""QByteArray of PySide6 frees its memory while a buffer is exported."""
+"""QByteArray of PySide6 frees its memory while a buffer is exported"""
 
 import subprocess
 import sys

@@ -10,6 +10,7 @@
 # plan = '{"export":"buffer"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.frombuffer"
+# pattern = "released-view"
 # severity = "memory"
 # expected = "The view is held as long as the frame uses its memory, so clear raises BufferError."
 # impact = "The frame points to freed memory while it waits to be sent."
@@ -44,7 +45,7 @@
 # exit = 1
 # told = "defect: the bytearray of a frame of 1000000 bytes was freed"
 # ///
-"""zmq.Frame(copy=False) releases the view of its data, and sends from memory that may be gone."""
+"""zmq.Frame(copy=False) releases the view of its data, and sends from memory that may be gone"""
 
 import sys
 

@@ -45,7 +45,7 @@
 # exit = 1
 # told = "defect: format or shape are filled"
 # ///
-"""zmq.Frame fills format and shape whatever was requested, and never strides."""
+"""zmq.Frame fills format and shape whatever was requested, and never strides"""
 
 import ctypes as c
 import sys

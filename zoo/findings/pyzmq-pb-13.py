@@ -41,7 +41,7 @@
 # exit = 1
 # told = "defect: a bytes object was written: b'!xx'"
 # ///
-"""A zmq.Frame over bytes, sent without a copy, is exported as writable."""
+"""A zmq.Frame over bytes, sent without a copy, is exported as writable"""
 
 import sys
 

@@ -22,12 +22,13 @@
 # tracker = "https://github.com/Genesis-Embodied-AI/quadrants/pull/598"
 #
 # [tool.gridbuf-finding.releases]
-# date = "2026-11-24"
-# gone = ["0.8.0", "1.1.1", "1.3.3"]
+# date = "2026-11-30"
+# gone = ["0.8.0", "1.0.2", "1.1.1", "1.1.3", "1.2.0", "1.3.3"]
+# listed = 17
 # package = "quadrants"
 # python = "3.10"
-# listed = 17
-# shown = ["0.4.0", "0.4.4", "0.5.2", "0.6.2"]
+# series = 8
+# shown = ["0.4.0", "0.4.4", "0.4.5", "0.5.2", "0.6.2"]
 #
 # [tool.gridbuf-finding.replays.affected]
 # actual = "at least 176 bytes an export left when it is dropped unconsumed"
@@ -47,7 +48,7 @@
 # exit = 0
 # told = ""
 # ///
-"""A capsule of Quadrants' to_dlpack that is not consumed is never freed."""
+"""A capsule of Quadrants' to_dlpack that is not consumed is never freed"""
 
 import resource
 import sys

@@ -51,7 +51,7 @@
 # exit = 1
 # told = "defect: the process died of signal 11"
 # ///
-"""numpy.save writes the memory of an array without regard to its strides: of a broadcast array it reads memory behind it."""
+"""safetensors.numpy.save writes the memory of an array without regard to its strides: of a broadcast array it reads memory behind it"""
 
 import subprocess
 import sys

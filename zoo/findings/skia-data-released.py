@@ -10,6 +10,7 @@
 # plan = '{"dtype":"uint8","export":"buffer"}'
 # passes = "cpython-3.13.0"
 # passes_target = "memoryview"
+# pattern = "released-view"
 # severity = "memory"
 # expected = "The view is held as long as skia.Data uses its memory, so extend raises BufferError."
 # impact = "skia.Data points to memory that the bytearray has given back."
@@ -39,7 +40,7 @@
 # exit = 1
 # told = "defect: the bytearray moved under skia.Data"
 # ///
-"""skia.Data releases the view of a buffer, and still points into its memory."""
+"""skia.Data releases the view of a buffer, and still points into its memory"""
 
 import sys
 

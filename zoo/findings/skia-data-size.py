@@ -44,7 +44,7 @@
 # exit = 1
 # told = "defect: a buffer of 8 bytes became 0 bytes"
 # ///
-"""skia.Data has another size than the buffer that it is made of."""
+"""skia.Data has another size than the buffer that it is made of"""
 
 import sys
 

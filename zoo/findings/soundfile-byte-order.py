@@ -11,6 +11,7 @@
 # plan = '{"dtype":"float32","byteorder":"swapped","export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
+# pattern = "byte-order"
 # severity = "values"
 # expected = """\
 # The result is [0, 1, 2, 3], or the array is refused. Code that reads the data of a NumPy array \
@@ -47,7 +48,7 @@
 # exit = 1
 # told = "defect: [0, 1, 2, 3] became [0, 256, 512, 768]"
 # ///
-"""soundfile.write reads big-endian samples as little-endian ones."""
+"""soundfile.write reads big-endian samples as little-endian ones"""
 
 import io
 import sys

@@ -48,7 +48,7 @@
 # exit = 0
 # told = ""
 # ///
-"""TensorFlow's from_dlpack refuses one element because of the stride of its axis."""
+"""TensorFlow's from_dlpack refuses one element because of the stride of its axis"""
 
 import ctypes as c
 import mmap

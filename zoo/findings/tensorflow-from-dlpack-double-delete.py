@@ -41,7 +41,7 @@
 # exit = 1
 # told = "defect: deleted, and its capsule will delete it again"
 # ///
-"""TensorFlow's from_dlpack deletes a tensor that it refuses, and does not disarm the capsule."""
+"""TensorFlow's from_dlpack deletes a tensor that it refuses, and does not disarm the capsule"""
 
 import ctypes as c
 import mmap

@@ -43,7 +43,7 @@
 # exit = 1
 # told = "defect: 2 elements of 2 lanes became [0.0, 1.0]"
 # ///
-"""TensorFlow's from_dlpack ignores lanes of a DLPack type: half of the numbers are lost."""
+"""TensorFlow's from_dlpack ignores lanes of a DLPack type: half of the numbers are lost"""
 
 import ctypes as c
 import mmap

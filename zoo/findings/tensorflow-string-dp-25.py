@@ -44,7 +44,7 @@
 # exit = 1
 # told = "defect: the process died of signal 6"
 # ///
-"""Exporting a TensorFlow tensor of strings to DLPack aborts the process."""
+"""Exporting a TensorFlow tensor of strings to DLPack aborts the process"""
 
 import subprocess
 import sys

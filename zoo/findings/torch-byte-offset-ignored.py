@@ -9,6 +9,7 @@
 # rule = "DL-10"
 # plan = '{"export":"dlpack:byte-offset"}'
 # passes = "torch-2.13.0"
+# pattern = "byte-offset"
 # severity = "values"
 # expected = """\
 # The first element is 16.0: the data begins at data + byte_offset. A consumer that cannot use an \
@@ -20,12 +21,8 @@
 # tracker = "https://github.com/pytorch/pytorch/issues/168177"
 #
 # [tool.gridbuf-finding.releases]
-# date = "2026-11-24"
 # gone = ["2.10.0", "2.11.0", "2.12.1", "2.14.1"]
-# package = "torch"
-# python = "3.10"
-# listed = 32
-# shown = ["1.11.0", "1.12.1", "1.13.0", "1.13.1", "2.0.1", "2.2.0", "2.2.2", "2.3.0", "2.3.1", "2.5.0", "2.9.1"]
+# shown = ["1.11.0", "1.12.1", "1.13.0", "1.13.1", "2.0.1", "2.1.2", "2.2.0", "2.2.2", "2.3.0", "2.3.1", "2.4.1", "2.5.0", "2.9.1"]
 #
 # [tool.gridbuf-finding.replays.affected]
 # actual = "-2.4983353906949635e-127"
@@ -45,7 +42,7 @@
 # exit = 0
 # told = ""
 # ///
-"""torch.from_dlpack ignores byte_offset of a DLPack tensor, and reads other elements."""
+"""torch.from_dlpack ignores byte_offset of a DLPack tensor, and reads other elements"""
 
 import ctypes as c
 import mmap

@@ -41,7 +41,7 @@
 # exit = 1
 # told = "defect: flags are 0x0, without 0x2"
 # ///
-"""torch.Tensor.__dlpack__(copy=True) copies and leaves the flag IS_COPIED clear."""
+"""torch.Tensor.__dlpack__(copy=True) copies and leaves the flag IS_COPIED clear"""
 
 import ctypes as c
 import sys

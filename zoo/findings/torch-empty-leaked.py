@@ -19,12 +19,8 @@
 # tracker = "https://github.com/pytorch/pytorch/issues/117273"
 #
 # [tool.gridbuf-finding.releases]
-# date = "2026-11-24"
-# gone = ["2.3.0", "2.3.1", "2.5.0", "2.9.1", "2.10.0", "2.11.0", "2.12.1", "2.14.1"]
-# package = "torch"
-# python = "3.10"
-# listed = 32
-# shown = ["1.11.0", "1.12.1", "1.13.0", "1.13.1", "2.0.1", "2.2.0", "2.2.2"]
+# gone = ["2.3.0", "2.3.1", "2.4.1", "2.5.0", "2.9.1", "2.10.0", "2.11.0", "2.12.1", "2.14.1"]
+# shown = ["1.11.0", "1.12.1", "1.13.0", "1.13.1", "2.0.1", "2.1.2", "2.2.0", "2.2.2"]
 #
 # [tool.gridbuf-finding.replays.affected]
 # actual = "the deleter was never called"
@@ -44,7 +40,7 @@
 # exit = 0
 # told = ""
 # ///
-"""torch.from_dlpack never calls the deleter of a tensor without elements."""
+"""torch.from_dlpack never calls the deleter of a tensor without elements"""
 
 import ctypes as c
 import gc

@@ -31,7 +31,7 @@
 # exit = 1
 # told = "defect: element [0] is read as (1+2j), not (1-2j)"
 # ///
-"""The DLPack exchange table of PyTorch exports a tensor with the conjugate bit as the tensor without it."""
+"""The DLPack exchange table of PyTorch exports a tensor with the conjugate bit as the tensor without it"""
 
 import ctypes as c
 import sys

@@ -43,7 +43,7 @@
 # exit = 1
 # told = "defect: an array of 3 elements is made, but there is no memory"
 # ///
-"""A FakeTensor of PyTorch, which has no memory, exports a DLPack tensor with elements at address NULL."""
+"""A FakeTensor of PyTorch, which has no memory, exports a DLPack tensor with elements at address NULL"""
 
 import sys
 

@@ -38,7 +38,7 @@
 # exit = 1
 # told = "defect: an array of 3 elements is made, but the memory is gone"
 # ///
-"""A tensor whose storage was freed exports a DLPack tensor with elements at address NULL."""
+"""A PyTorch tensor whose storage was freed exports a DLPack tensor with elements at address NULL"""
 
 import sys
 

@@ -50,7 +50,7 @@
 # exit = 1
 # told = "defect: the process died of signal 6"
 # ///
-"""torch.from_dlpack of an array with a negative stride aborts the process."""
+"""torch.from_dlpack of an array with a negative stride aborts the process"""
 
 import subprocess
 import sys

@@ -10,6 +10,7 @@
 # plan = '{"export":"buffer"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.frombuffer"
+# pattern = "released-view"
 # severity = "memory"
 # expected = "The view is held as long as the tensor uses its memory, so extend raises BufferError."
 # impact = """\
@@ -46,7 +47,7 @@
 # exit = 1
 # told = "defect: the bytearray moved under the tensor"
 # ///
-"""torch.frombuffer releases the view, and the tensor still points into its memory."""
+"""torch.frombuffer releases the view, and the tensor still points into its memory"""
 
 import sys
 

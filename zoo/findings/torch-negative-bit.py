@@ -45,7 +45,7 @@
 # exit = 1
 # told = "defect: [2.0, 4.0] is read as [-2.0, -4.0]"
 # ///
-"""A tensor of PyTorch with the negative bit exports the negatives of its elements by DLPack."""
+"""A tensor of PyTorch with the negative bit exports the negatives of its elements by DLPack"""
 
 import sys
 

@@ -9,6 +9,7 @@
 # rule = "DL-19"
 # plan = '{"export":"dlpack:null-deleter"}'
 # passes = "torch-2.13.0"
+# pattern = "null-deleter"
 # severity = "memory"
 # expected = "The deleter may be NULL. Then there is nothing to do when the tensor is dropped."
 # impact = "The process crashes on a legal tensor, when the result is dropped."
@@ -20,11 +21,7 @@
 # tracker = "https://github.com/pytorch/pytorch/issues/43166"
 #
 # [tool.gridbuf-finding.releases]
-# date = "2026-11-24"
-# gone = ["1.13.0", "1.13.1", "2.0.1", "2.2.0", "2.2.2", "2.3.0", "2.3.1", "2.5.0", "2.9.1", "2.10.0", "2.11.0", "2.12.1", "2.14.1"]
-# package = "torch"
-# python = "3.10"
-# listed = 32
+# gone = ["1.13.0", "1.13.1", "2.0.1", "2.1.2", "2.2.0", "2.2.2", "2.3.0", "2.3.1", "2.4.1", "2.5.0", "2.9.1", "2.10.0", "2.11.0", "2.12.1", "2.14.1"]
 # shown = ["1.11.0", "1.12.1"]
 #
 # [tool.gridbuf-finding.replays.affected]
@@ -45,7 +42,7 @@
 # exit = 0
 # told = ""
 # ///
-"""torch.from_dlpack of a DLPack tensor whose deleter is NULL: the process crashes when the result is dropped."""
+"""torch.from_dlpack of a DLPack tensor whose deleter is NULL: the process crashes when the result is dropped"""
 
 import ctypes as c
 import mmap

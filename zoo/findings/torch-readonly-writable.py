@@ -40,7 +40,7 @@
 # exit = 1
 # told = "defect: the process died of signal 11"
 # ///
-"""A tensor over read-only pages is exported as writable: NumPy's write ends the process."""
+"""A PyTorch tensor over read-only pages is exported as writable: NumPy's write ends the process"""
 
 import mmap
 import subprocess

@@ -35,7 +35,7 @@
 # exit = 1
 # told = "defect: a write to the tensor made element 0 of the copy 7.0"
 # ///
-"""__dlpack__ of tvm_ffi.Tensor ignores copy=True if max_version is not given, and shares its memory."""
+"""__dlpack__ of tvm_ffi.Tensor ignores copy=True if max_version is not given, and shares its memory"""
 
 import sys
 

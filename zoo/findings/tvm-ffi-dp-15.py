@@ -43,7 +43,7 @@
 # exit = 1
 # told = "defect: stream=1 gives <capsule object \"dltensor\" at …> on device (1, 0)"
 # ///
-"""__dlpack__ of tvm_ffi.Tensor takes stream=1, a CUDA stream, for memory of the CPU."""
+"""__dlpack__ of tvm_ffi.Tensor takes stream=1, a CUDA stream, for memory of the CPU"""
 
 import sys
 

@@ -45,7 +45,7 @@
 # exit = 1
 # told = "defect: the process died of signal 11"
 # ///
-"""tvm_ffi.from_dlpack calls functions of an exchange table of major version 2, whose layout it cannot know."""
+"""tvm_ffi.from_dlpack calls functions of an exchange table of major version 2, whose layout it cannot know"""
 
 import ctypes as c
 import subprocess

@@ -43,7 +43,7 @@
 # exit = 1
 # told = "defect: ValueError: writable buffers unsupported"
 # ///
-"""An array of OpenUSD refuses a buffer request with ValueError."""
+"""An array of OpenUSD refuses a buffer request with ValueError"""
 
 import ctypes as c
 import sys

@@ -49,7 +49,7 @@
 # exit = 1
 # told = "defect: [[1.0, 3.0, 5.0], [2.0, 4.0, 6.0]] became [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]]"
 # ///
-"""voyager.Index.add_items ignores the strides of an array."""
+"""voyager.Index.add_items ignores the strides of an array"""
 
 import sys
 

@@ -44,7 +44,7 @@
 # exit = 1
 # told = "defect: element [1, 0] is read as 1.0, not 3.0"
 # ///
-"""vtkDoubleArray grants a request for Fortran order, with memory in C order."""
+"""vtkDoubleArray of VTK grants a request for Fortran order, with memory in C order"""
 
 import ctypes as c
 import sys

@@ -45,7 +45,7 @@
 # exit = 1
 # told = "defect: the process died of signal 11"
 # ///
-"""Data arrays of VTK free their memory while a buffer is exported."""
+"""Data arrays of VTK free their memory while a buffer is exported"""
 
 import subprocess
 import sys

@@ -36,7 +36,7 @@
 # exit = 1
 # told = "defect: written: b'abcdefgh' became b'\\x00bcdefgh'"
 # ///
-"""numpy_to_vtk takes a read-only array, and the VTK array exports its memory as writable."""
+"""VTK's numpy_to_vtk takes a read-only array, and the VTK array exports its memory as writable"""
 
 import sys
 

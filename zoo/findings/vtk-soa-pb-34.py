@@ -42,7 +42,7 @@
 # exit = 1
 # told = "defect: 1.0 was written, the array has 7.0"
 # ///
-"""vtkSOADataArrayTemplate exports a writable copy, and a new one for each view."""
+"""vtkSOADataArrayTemplate of VTK exports a writable copy, and a new one for each view"""
 
 import sys
 

@@ -11,6 +11,7 @@
 # also_affected = ["warp-lang-1.13.0"]
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.from_dlpack"
+# pattern = "byte-offset"
 # severity = "values"
 # expected = """\
 # The first element is 16.0: the data begins at data + byte_offset. A consumer that cannot use an \
@@ -46,7 +47,7 @@
 # exit = 1
 # told = "defect: the first element is 0.0, not 16.0"
 # ///
-"""warp.from_dlpack ignores byte_offset of a DLPack tensor, and reads other elements."""
+"""warp.from_dlpack ignores byte_offset of a DLPack tensor, and reads other elements"""
 
 import ctypes as c
 import mmap

@@ -45,7 +45,7 @@
 # exit = 1
 # told = "defect: [[[0.0, 1.0], [1.0, 2.0]], [[2.0, 3.0], [3.0, 4.0]]], not [[[0, 1], [2, 3]], [[4, 5], [6, 7]]]"
 # ///
-"""warp.from_dlpack makes a last axis of lanes and keeps the strides of the whole elements: rows overlap."""
+"""warp.from_dlpack makes a last axis of lanes and keeps the strides of the whole elements: rows overlap"""
 
 import ctypes as c
 import mmap

@@ -39,7 +39,7 @@
 # exit = 1
 # told = "defect: 1.5 is read as 16320"
 # ///
-"""A bfloat16 array of Warp says <u2 in __array_interface__."""
+"""A bfloat16 array of Warp says <u2 in __array_interface__"""
 
 import sys
 

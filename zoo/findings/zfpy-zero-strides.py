@@ -51,7 +51,7 @@
 # exit = 1
 # told = "defect: the process died of signal 11"
 # ///
-"""zfpy.compress_numpy reads past the memory of a broadcast array."""
+"""zfpy.compress_numpy reads past the memory of a broadcast array"""
 
 import subprocess
 import sys
