@@ -9,7 +9,7 @@ from gridbuf_conformance.plan import Plan
 from .elements import ELEMENTS
 from .memory import Block
 from .mutant import faulty
-from .reference import Exports, ExportsArrayInterface, ExportsBuffer, Memory
+from .reference import Exports, ExportsArrayInterface, ExportsBuffer, Memory, freed_copy
 from .table import rows
 
 row = rows(__name__)
@@ -255,6 +255,14 @@ class DictOwnsTheMemory(Base):
     def array_interface(self) -> dict:
         copy = self.duplicate()
         return {**ExportsArrayInterface.array_interface(copy), "owner": copy.block}
+
+
+@faulty("AI-28", plans=(Plan(), Plan(shape=(40,), fill=1), Plan(shape=(20, 10), fill=2)))
+class AddressOfATemporary(_Edited):
+    """Each access describes a copy that is freed before the dict is returned."""
+
+    def edit(self) -> dict:
+        return {"data": (freed_copy(self), self.readonly)}
 
 
 @faulty("AI-30")

@@ -225,6 +225,12 @@ class ReadsAnotherMajor(Importer):
             ctypes.string_at(ctypes.cast(managed.tensor.shape, ctypes.c_void_p).value, 8)
 
 
+# fmt: off
+row(wrong("DL-22"), Importer, "TakesAnyMajor", "The major version is not looked at.",
+    check_version=lambda self, managed: None)
+# fmt: on
+
+
 @wrong("DL-23")
 class RefusesLaterMinor(Importer):
     """Only known minor versions are accepted."""

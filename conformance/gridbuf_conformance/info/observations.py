@@ -151,7 +151,8 @@ class Observation:
 
     `gt4py` holds GT4Py's attributes by name. `live` marks an object without a plan, `has_memory` is
     False where the producer says that its objects have no memory to export, `exports_move` where it
-    says that each export is another array.
+    says that each export is another array. `view_unchanged`: the view that was open while views of
+    other shapes were requested.
     """
 
     type: str
@@ -167,6 +168,7 @@ class Observation:
     array_attribute: InterfaceInfo | None = None
     view: ArrayInfo | None = None
     second: ArrayInfo | None = None
+    view_unchanged: bool | None = None
     life: LifeInfo | None = None
     race: RaceInfo | None = None
     pending: PendingInfo | None = None
