@@ -30,6 +30,8 @@ from gridbuf_conformance_mutants.reference import (
     ExportsBuffer,
     ExportsDLPack,
     Memory,
+    Reference,
+    freed_copy,
 )
 
 PUBLIC = {
@@ -278,12 +280,35 @@ def test_a_live_object_that_is_read_only_and_granted_to_writers_is_an_advisory()
     assert report.failed == () and report.outcomes["XA-06"] == "ADVISORY"
 
 
+class _BufferOfATemporary(Memory, ExportsBuffer):
+    def describe(self, view, flags):
+        super().describe(view, flags)
+        view.buf = freed_copy(self)
+
+
+class _TensorOfATemporary(ExportsDLPack, Memory):
+    def describe_tensor(self, export):
+        super().describe_tensor(export)
+        export.managed.tensor.data = freed_copy(self)
+
+
+class _Temporaries(Reference):
+    def __init__(self, kind):
+        self.array_type = kind
+
+
 @pytest.mark.parametrize(
-    ("mutant", "rule"), [(AddressOfATemporary, "AI-28"), (TemporaryInAStruct, "AS-07")]
+    ("kind", "rule"),
+    [
+        (AddressOfATemporary.array_type, "AI-28"),
+        (TemporaryInAStruct.array_type, "AS-07"),
+        (_BufferOfATemporary, "XA-11"),
+        (_TensorOfATemporary, "XA-11"),
+    ],
 )
 @pytest.mark.parametrize("elements", [1, 40, 5000])
-def test_the_address_of_a_temporary_is_found_in_a_live_object(mutant, rule, elements):
-    array = mutant().produce(Plan(shape=(elements,)))
+def test_the_address_of_a_temporary_is_found_in_a_live_object(kind, rule, elements):
+    array = _Temporaries(kind).produce(Plan(shape=(elements,)))
     assert gc.check(array).outcomes[rule] == "FAIL"
 
 
