@@ -16,7 +16,9 @@ from .reference import (
     FORMAT,
     WRITABLE,
     Array,
+    Exports,
     ExportsArrayInterface,
+    ExportsArrayStruct,
     ExportsBuffer,
     ExportsDLPack,
     Memory,
@@ -59,6 +61,15 @@ class DictForgetsTheLayout(DictAndBuffer):
 
     def array_interface(self) -> dict:
         return {**super().array_interface(), "strides": None}
+
+
+@faulty("XA-03", plans=(Plan(shape=(3, 4)),))
+class DictCountsElements(DictAndDLPack):
+    """The strides of the dict count elements, as those of DLPack do."""
+
+    def array_interface(self) -> dict:
+        strides = tuple(stride // self.item_bytes for stride in self.strides)
+        return {**super().array_interface(), "strides": strides}
 
 
 @faulty("XA-01", "XA-03")
@@ -183,6 +194,72 @@ class PagesRefuseWriting(Mutant):
         if plan.fill is not None:
             array.block.allow(writable=False)
         return array
+
+
+class _ReadOnlyByWord(Mutant):
+    """Read-only arrays in pages that can be written."""
+
+    def produce(self, plan: Plan) -> object:
+        array = super().produce(plan)
+        array.block.allow(writable=True)
+        return array
+
+
+class GrantsWhatItCallsReadOnly(_ReadOnlyByWord):
+    """DLPack and reading requests say read-only; requests for writable memory are granted."""
+
+    breaks = frozenset({"PB-13"})
+
+    class array_type(ExportsDLPack, Memory, ExportsBuffer):
+        """DLPack next to the buffer protocol."""
+
+        def refuse_unmet(self, flags: int) -> None:
+            super().refuse_unmet(flags & ~WRITABLE)
+
+        def describe(self, view: PyBuffer, flags: int) -> None:
+            super().describe(view, flags)
+            view.readonly = self.readonly and not flags & WRITABLE
+
+
+class StructForgetsReadOnly(_ReadOnlyByWord):
+    """Every struct has the bit for writable memory; the dict is correct."""
+
+    breaks = frozenset({"AS-05"})
+
+    class array_type(ExportsArrayInterface, ExportsArrayStruct, Memory):
+        """The array interface next to the array struct."""
+
+        def array_struct_flags(self) -> int:
+            return super().array_struct_flags() | 0x400
+
+
+class ViewsForgetReadOnly(_ReadOnlyByWord):
+    """A view of a read-only array says that it is writable."""
+
+    breaks = frozenset({"AI-25"})
+    plans = (Plan(shape=(5,), readonly=True, views=(("slice", 0, 1, 4, 1),)),)
+
+    class array_type(Exports.ArrayInterface):
+        """Only the array interface."""
+
+        def reshaped(self, shape, strides, offset):
+            view = super().reshaped(shape, strides, offset)
+            view.readonly = False
+            return view
+
+
+class OtherThreadsMayWrite(_ReadOnlyByWord):
+    """Only the main thread learns that an array is read-only."""
+
+    breaks = frozenset({"XA-13"})
+
+    class array_type(Exports.ArrayInterface):
+        """Only the array interface."""
+
+        def array_interface(self) -> dict:
+            is_main = threading.current_thread() is threading.main_thread()
+            data = (self.address, self.readonly and is_main)
+            return {**super().array_interface(), "data": data}
 
 
 @faulty("XA-11")

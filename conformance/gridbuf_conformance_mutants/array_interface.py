@@ -10,7 +10,7 @@ from gridbuf_conformance.plan import Plan
 from .elements import ELEMENTS
 from .memory import Block, HeapBlock
 from .mutant import faulty
-from .reference import Exports, ExportsArrayInterface, ExportsBuffer, Memory
+from .reference import Exports, ExportsArrayInterface, ExportsBuffer, Memory, freed_copy
 from .table import rows
 
 row = rows(__name__)
@@ -270,6 +270,14 @@ class DictOwnsTheHeap(Base):
         block = HeapBlock(self.total_bytes)
         ctypes.memmove(block.low, copy.address, self.total_bytes)
         return {**entries, "data": (block.low, self.readonly), "strides": None, "owner": block}
+
+
+@faulty("AI-28", plans=(Plan(), Plan(shape=(40,), fill=1), Plan(shape=(20, 10), fill=2)))
+class AddressOfATemporary(_Edited):
+    """Each access describes a copy that is freed before the dict is returned."""
+
+    def edit(self) -> dict:
+        return {"data": (freed_copy(self), self.readonly)}
 
 
 @faulty("AI-30")

@@ -8,7 +8,7 @@ from gridbuf_conformance.plan import Plan
 from . import capsules
 from .memory import HeapBlock
 from .mutant import Mutant, faulty
-from .reference import Exports, ExportsArrayInterface, ExportsArrayStruct, Memory
+from .reference import Exports, ExportsArrayInterface, ExportsArrayStruct, Memory, freed_copy
 from .table import assigned, rows
 
 row = rows(__name__)
@@ -84,6 +84,8 @@ class NativeBitAlwaysSet(ExportsArrayInterface, ExportsArrayStruct, Memory):
 
 
 # fmt: off
+row(faulty("AS-05"), _Flags, "NativeBitNeverSet", "Native numbers claim to be swapped.",
+    edit_flags=lambda self, flags: flags & ~0x200)
 row(faulty("AS-05"), _Flags, "UnknownBit", "Bit 0x8 is set.",
     edit_flags=lambda self, flags: flags | 0x8)
 row(faulty("AS-06"), _Flags, "DescrBitWithoutDescr", "The descr bit is set, the pointer is NULL.",
@@ -148,6 +150,14 @@ class CapsuleOutlivesTheHeap(Mutant):
 
     def block(self, length_bytes: int) -> HeapBlock:
         return HeapBlock(length_bytes)
+
+
+@faulty("AS-07", plans=(Plan(), Plan(shape=(40,), fill=1), Plan(shape=(20, 10), fill=2)))
+class TemporaryInAStruct(_Edited):
+    """Each struct points to a copy that was freed."""
+
+    def edit(self, struct: ArrayStruct) -> None:
+        struct.data = freed_copy(self)
 
 
 @faulty("AS-08")

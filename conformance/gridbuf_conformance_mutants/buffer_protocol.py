@@ -358,6 +358,17 @@ class ReadOnlyPagesGrantedWritable(_Edited):
         view.readonly = 0
 
 
+@faulty("PB-13")
+class ReadOnlyPagesGrantedToWriters(_Edited):
+    """Reading requests say read-only; requests for writable memory get the same pages."""
+
+    def refuse_unmet(self, flags: int) -> None:
+        super().refuse_unmet(flags & ~WRITABLE)
+
+    def edit(self, view: PyBuffer, flags: int) -> None:
+        view.readonly = self.readonly and not flags & WRITABLE
+
+
 # fmt: off
 row(faulty("PB-23"), Base, "OwnerIsNull", "`obj` is NULL after success.",
     own=assigned("obj", lambda self: None))
@@ -365,8 +376,8 @@ row(faulty("PB-23"), Base, "OwnerIsNull", "`obj` is NULL after success.",
 
 
 @faulty("PB-25")
-class MetadataSharedByAllViews(Base):
-    """All views of a thread share their shape and strides arrays; releasing one overwrites them."""
+class OneShapeForAllViews(Base):
+    """All views of a thread, of all arrays, share their shape and strides arrays."""
 
     shared: ClassVar = threading.local()
 
@@ -380,6 +391,11 @@ class MetadataSharedByAllViews(Base):
                 start = ctypes.addressof(self.shared.words) + 8 * 64 * place
                 ctypes.memmove(start, pointer, 8 * self.ndim)
                 setattr(view, field, ctypes.cast(start, type(pointer)))
+
+
+@faulty("PB-25")
+class ReleaseOverwritesTheShape(OneShapeForAllViews.array_type):
+    """The same arrays are overwritten when one of the views is released."""
 
     def release_buffer(self, view: PyBuffer) -> None:
         super().release_buffer(view)

@@ -170,6 +170,21 @@ class ForgetsReadOnly(Importer):
         return False
 
 
+@wrong(advises=("DP-28",))
+class MakesReadOnly(Importer):
+    """Copies can be written; results that share memory cannot."""
+
+    interfaces = ("dlpack",)
+
+    def __call__(self, exporter: Any, copy: bool | None = None) -> Any:
+        self.check_device(*exporter.__dlpack_device__())
+        with self.turn():
+            return self.take(exporter.__dlpack__(max_version=(1, 3), copy=copy))
+
+    def is_readonly(self, managed: Managed | VersionedManaged) -> bool:
+        return not managed.flags & 2
+
+
 @wrong("DL-01")
 class RefusesCopies(Importer):
     """Any flag but read-only is an error."""
@@ -224,6 +239,12 @@ class ReadsAnotherMajor(Importer):
     def check_version(self, managed: Managed | VersionedManaged) -> None:
         if isinstance(managed, VersionedManaged) and managed.major != 1:
             ctypes.string_at(ctypes.cast(managed.tensor.shape, ctypes.c_void_p).value, 8)
+
+
+# fmt: off
+row(wrong("DL-22"), Importer, "TakesAnyMajor", "The major version is not looked at.",
+    check_version=lambda self, managed: None)
+# fmt: on
 
 
 @wrong("DL-23")

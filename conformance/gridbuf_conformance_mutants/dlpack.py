@@ -109,6 +109,28 @@ row(faulty(advises=("DL-06",)), _EditedFlags, "PaddedBitOnWholeBytes",
 # fmt: on
 
 
+@faulty("DL-04")
+class ReadOnlyBitMissingWithoutCopy(Base):
+    """What copy=False returns has no read-only bit."""
+
+    def __dlpack__(self, *, copy=None, **keywords) -> object:
+        self.readonly, readonly = self.readonly and copy is not False, self.readonly
+        try:
+            return super().__dlpack__(copy=copy, **keywords)
+        finally:
+            self.readonly = readonly
+
+
+@faulty("DL-05")
+class CopiedBitMissingForADevice(Base):
+    """A copy that is requested for a device does not say that it is one."""
+
+    def __dlpack__(self, *, copy=None, dl_device=None, **keywords) -> object:
+        if not copy or dl_device is None:
+            return super().__dlpack__(copy=copy, dl_device=dl_device, **keywords)
+        return self.copied().__dlpack__(dl_device=dl_device, **keywords)
+
+
 # --- shape and strides --------------------------------------------------------------------------
 
 

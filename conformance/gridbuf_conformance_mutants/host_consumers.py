@@ -149,6 +149,16 @@ row(wrong(weakens=("AI-18",)), _TakesArrayInterface, "TakesNegativeOffsets",
 # fmt: on
 
 
+@wrong("AI-18")
+class IgnoresOffset(_TakesArrayInterface):
+    """Checks the key offset, and takes the start of the buffer for the first element."""
+
+    def memory(self, entries, nbytes):
+        address, readonly, owner = super().memory(entries, nbytes)
+        is_address = isinstance(entries["data"], tuple)
+        return address - (0 if is_address else entries.get("offset", 0)), readonly, owner
+
+
 @wrong("PB-35")
 class ReleasesLentBuffers(_TakesArrayInterface):
     """Takes the address out of the buffer behind data, and releases it."""
@@ -191,6 +201,14 @@ class IgnoresStrides(_TakesArrayInterface):
 
     def strides(self, entries, shape, itemsize):
         return super().strides(entries, shape, itemsize) and None
+
+
+@wrong("AI-22")
+class CountsWholeElements(_TakesArrayInterface):
+    """Divides strides by the item size, and drops the rest."""
+
+    def strides(self, entries, shape, itemsize):
+        return _whole_elements(super().strides(entries, shape, itemsize), itemsize)
 
 
 @wrong("AI-23")
@@ -330,9 +348,17 @@ class TakesAnyStruct(_TakesArrayStruct):
             raise ValueError("too many dimensions")
 
 
+def _whole_elements(strides, itemsize):
+    return strides and tuple(stride // itemsize * itemsize for stride in strides)
+
+
 # fmt: off
 row(wrong("AS-04"), _TakesArrayStruct, "IgnoresTheStructsStrides",
     "Reads everything in a straight line.", strides=lambda self, struct: None)
+row(wrong("AS-04"), _TakesArrayStruct, "CountsWholeElementsOfAStruct",
+    "Divides strides by the item size, and drops the rest.",
+    strides=lambda self, struct: _whole_elements(
+        ArrayStructConsumer.strides(self, struct), struct.itemsize))
 # fmt: on
 
 
@@ -424,6 +450,26 @@ class TakesNoFormatForSigned(_TakesBuffer):
 
     def format(self, view):
         return super().format(view) if view.struct.format else "b"
+
+
+@wrong("PB-32")
+class CountsWholeElementsOfABuffer(_TakesBuffer):
+    """Divides strides by the item size, and drops the rest."""
+
+    def strides(self, view):
+        return _whole_elements(super().strides(view), view.struct.itemsize)
+
+
+@wrong(advises=("XA-06",))
+class MakesReadOnly(_TakesBuffer):
+    """Copies can be written; results that share memory cannot."""
+
+    def __call__(self, exporter, copy=None):
+        taken = self.take(exporter)
+        return DataInterfaceConsumer().copied(taken.__array_interface__) if copy else taken
+
+    def is_readonly(self, view):
+        return True
 
 
 @wrong(weakens=("PB-09",))

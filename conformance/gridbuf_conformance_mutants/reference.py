@@ -40,6 +40,11 @@ CPU = (1, 0)
 READ_ONLY, IS_COPIED = 1, 2  # DLPack's flag bits
 DLPACK_VERSION = (1, 1)
 
+_api = ctypes.PyDLL(None)
+_api.PyMem_RawMalloc.restype = ctypes.c_void_p
+_api.PyMem_RawMalloc.argtypes = [ctypes.c_size_t]
+_api.PyMem_RawFree.argtypes = [ctypes.c_void_p]
+
 SHIFT_BYTES = 3 * 2**14
 """The distance of a duplicate from the original, or a multiple, that keeps the alignment."""
 
@@ -174,6 +179,17 @@ class Memory:
             )
             ctypes.memmove(target, source, self.item_bytes)
         return copy
+
+
+def freed_copy(array: Memory) -> int:
+    """Where the first element of a copy was, whose memory is free again."""
+    reach = [stride * (extent - 1) for stride, extent in zip(array.strides, array.shape)]
+    before, after = -sum(min(0, r) for r in reach), sum(max(0, r) for r in reach)
+    length_bytes = before + after + array.item_bytes
+    start = _api.PyMem_RawMalloc(length_bytes)
+    ctypes.memmove(start, array.address - before, length_bytes)
+    _api.PyMem_RawFree(start)
+    return start + before
 
 
 class ExportsArrayInterface:

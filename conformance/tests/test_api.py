@@ -19,8 +19,20 @@ import gridbuf_conformance as gc
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance_mutants import mirrors
 from gridbuf_conformance_mutants.agreement import DLPackStartsOneItemTooFar
+from gridbuf_conformance_mutants.array_interface import AddressOfATemporary
+from gridbuf_conformance_mutants.array_struct import TemporaryInAStruct
 from gridbuf_conformance_mutants.device import DeviceReference
+from gridbuf_conformance_mutants.elements import ELEMENTS
+from gridbuf_conformance_mutants.memory import Block
 from gridbuf_conformance_mutants.mirrors import MirrorReference
+from gridbuf_conformance_mutants.reference import (
+    ExportsArrayInterface,
+    ExportsBuffer,
+    ExportsDLPack,
+    Memory,
+    Reference,
+    freed_copy,
+)
 
 PUBLIC = {
     "__version__",
@@ -217,6 +229,108 @@ def test_elements_that_overlap_in_part_are_an_advisory(stride, outcome):
     report = gc.check(Describes(**right, strides=(stride,)))
     assert report.outcomes["XA-03"] == ("UNSUPPORTED" if outcome == "PASS" else outcome)
     assert report.failed == ()
+
+
+def _matrix(kind, **more):
+    """A live array of 3 times 4 float64, the numbers 0 to 11."""
+    block = Block(4096)
+    (ctypes.c_double * 12).from_address(block.low)[:] = range(12)
+    return kind(block, ELEMENTS["float64"], (3, 4), (32, 8), block.low, **more)
+
+
+class _StridesOfTheDict(ExportsArrayInterface):
+    def array_interface(self):
+        return {**super().array_interface(), "strides": (4, 1)}
+
+
+class _StridesOfTheBuffer(ExportsBuffer):
+    def point_to_arrays(self, view, flags):
+        super().point_to_arrays(view, flags)
+        if view.strides:
+            view.strides[0], view.strides[1] = 4, 1
+
+
+@pytest.mark.parametrize(
+    "kinds",
+    [
+        (_StridesOfTheDict, ExportsDLPack, Memory),
+        (_StridesOfTheDict, Memory, ExportsBuffer),
+        (ExportsArrayInterface, Memory, _StridesOfTheBuffer),
+        (ExportsDLPack, Memory, _StridesOfTheBuffer),
+    ],
+)
+def test_strides_of_a_live_object_that_count_elements_are_found(kinds):
+    report = gc.check(_matrix(type("Array", kinds, {})))
+    assert report.failed == ("XA-03",), report
+    (found,) = next(e for e in report.data["rules"] if e["id"] == "XA-03")["failures"]
+    assert "(32, 8)" in found["expected"] and "which count elements" in found["actual"]
+
+
+def test_a_live_object_that_is_read_only_and_granted_to_writers_is_an_advisory():
+    class Array(ExportsDLPack, Memory, ExportsBuffer):
+        def describe(self, view, flags):
+            super().describe(view, flags)
+            view.readonly = self.readonly and not flags & 1
+
+        def refuse_unmet(self, flags):
+            super().refuse_unmet(flags & ~1)
+
+    assert gc.check(_matrix(Array)).outcomes["XA-06"] == "PASS"
+    report = gc.check(_matrix(Array, readonly=True))
+    assert report.failed == () and report.outcomes["XA-06"] == "ADVISORY"
+
+
+class _BufferOfATemporary(Memory, ExportsBuffer):
+    def describe(self, view, flags):
+        super().describe(view, flags)
+        view.buf = freed_copy(self)
+
+
+class _TensorOfATemporary(ExportsDLPack, Memory):
+    def describe_tensor(self, export):
+        super().describe_tensor(export)
+        export.managed.tensor.data = freed_copy(self)
+
+
+class _Temporaries(Reference):
+    def __init__(self, kind):
+        self.array_type = kind
+
+
+@pytest.mark.parametrize(
+    ("kind", "rule"),
+    [
+        (AddressOfATemporary.array_type, "AI-28"),
+        (TemporaryInAStruct.array_type, "AS-07"),
+        (_BufferOfATemporary, "XA-11"),
+        (_TensorOfATemporary, "XA-11"),
+    ],
+)
+@pytest.mark.parametrize("elements", [1, 40, 5000])
+def test_the_address_of_a_temporary_is_found_in_a_live_object(kind, rule, elements):
+    array = _Temporaries(kind).produce(Plan(shape=(elements,)))
+    assert gc.check(array).outcomes[rule] == "FAIL"
+
+
+@pytest.mark.parametrize("elements", [1, 40, 5000])
+def test_the_address_of_a_temporary_of_numpy_is_found(elements):
+    numpy = pytest.importorskip("numpy")
+
+    class Temporary:
+        @property
+        def __array_interface__(self):
+            return numpy.ones(elements).__array_interface__
+
+    class Kept:
+        def __init__(self):
+            self.array = numpy.ones(elements)
+
+        @property
+        def __array_interface__(self):
+            return self.array.__array_interface__
+
+    outcomes = [gc.check(kind()).outcomes["AI-28"] for kind in (Temporary, Kept)]
+    assert outcomes == ["FAIL", "PASS"]
 
 
 class ReturnsNone:

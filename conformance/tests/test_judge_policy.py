@@ -46,7 +46,7 @@ def verdict_of(rule: str, name: str, *changes: tuple[str, Any]) -> Verdict:
         ("AI-13", "complex", [("root.ai.fields.descr", describe([("r", "<f8"), ("i", "<f8")]))]),
         ("AI-21", "matrix", [("root.ai.fields.strides", describe(None))]),
         ("AI-14", "matrix", [("root.ai.fields.data.items.1", describe(1))]),
-        ("AS-05", "matrix", [("root.struct.flags", 0)]),
+        ("AS-05", "matrix", [("root.struct.flags", 0x200)]),
         ("XA-03", "empty", [("root.ai.fields.strides", describe((7, 7)))]),
     ],
 )

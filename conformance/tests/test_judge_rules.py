@@ -307,7 +307,7 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "DL-02": ("matrix", main(version=[0, 8])),
     "DL-03": ("matrix", main(flags=8)),
     "DL-04": ("matrix", [("root.mapping.DL.write", False)]),
-    "DL-05": ("matrix", [("root.copied.flags", 0)]),
+    "DL-05": ("matrix", [("root.dlpack.copy=True.flags", 0)]),
     "DL-06": ("matrix", main(flags=4)),
     "DL-07": ("matrix", main(shape=None)),
     "DL-08": ("matrix", main(version=[1, 2], strides=None)),

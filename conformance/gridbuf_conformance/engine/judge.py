@@ -52,6 +52,8 @@ def judge_export(
     info, plain = observation.control, export.control
     control = None if info is None or plain is None else Consumption(info, plain)
     others = [Consumption(other, export) for other in observation.others]
+    for call in (main, *others):
+        call.siblings = [main, *others]
     rules = catalogue.load()
     found = {id_: _verdict_of_calls(rules[id_], main, control, others) for id_ in rule_ids}
     is_blocked = any(one.outcome is Outcome.BLOCKED for one in found.values())

@@ -182,6 +182,7 @@ def _produce_and_observe(
         groups=frozenset(request["groups"]),
         again=_again(producer, plan),
         other=_again(producer, plan.with_other_content()),
+        reshaped=_again(producer, _reshaped(plan)) if plan.ndim == 1 and not plan.views else None,
         devices=devices,
         **ways,
     )
@@ -219,6 +220,13 @@ def _produce(producer: Any, plan: Plan) -> tuple[Any, dict[str, Any]] | dict[str
     if is_declined(made):
         return {"kind": "unsupported", "reason": str(made.reason)}
     return made, ways
+
+
+def _reshaped(plan: Plan) -> Plan:
+    """The plan of one dimension with another extent, a smaller one where there is one."""
+    extent = plan.shape[0]
+    shape = (extent - 1 if extent > 1 else extent + 1,)
+    return plan.replaced(shape=shape, aligned_index=None, halo=None)
 
 
 def _again(producer: Any, plan: Plan) -> Callable[[], Any]:

@@ -37,6 +37,8 @@ class Consumption:
     def __init__(self, info: ConsumptionInfo, export: Export) -> None:
         self.info = info
         self.export = export
+        self.siblings: list[Consumption] = []
+        """The calls with the same export, this one among them, each with one keyword or none."""
 
     @cached_property
     def calls(self) -> list[Consumption]:
@@ -216,6 +218,12 @@ class Consumption:
     def aliases(self) -> bool:
         """Whether the result is in the exported memory."""
         return any(self._lies_in_block(a) for a in self.arrays.values() if not a.is_empty)
+
+    @property
+    def is_readonly(self) -> bool | None:
+        """Whether every interface of the result says read-only; None if no interface can say."""
+        claims = [array.readonly for array in self.arrays.values() if array.readonly is not None]
+        return all(claims) if claims else None
 
     def _lies_in_block(self, array: Descriptor) -> bool:
         low, high = self.info.block

@@ -41,6 +41,10 @@ _SPARE_REFERENCES = 64
 _api = python_api()
 _api.Py_IncRef.argtypes = _api.Py_DecRef.argtypes = [ctypes.py_object]
 PLAIN = "plain"
+_PLACED: Mapping[str, Mapping[str, int]] = MappingProxyType(
+    {"odd-address": {"shift_bytes": 1}, "field": {"gap_bytes": 4}}
+)
+"""By variant of any interface, how its memory is made, if not as the plan says."""
 EXPECTATIONS = ("right", "right-or-error", "error")
 
 
@@ -142,6 +146,7 @@ def strided(make: Callable[..., _Kind], rule: str, **more: Any) -> tuple[_Kind, 
         ("negative-stride", "the last axis runs backwards", plans.reversed_axis),
         ("zero-stride", "every element of the first axis is the same one", plans.broadcast),
         ("gaps", "every second element of the last axis", plans.stepped),
+        ("field", "a field of records of 12 bytes: strides are no multiple of 8", plans.field),
     )
     return tuple(
         make(name, rule, "right-or-error", about, adapt=adapt, **more)
@@ -218,9 +223,8 @@ class Interface:
     "dlpack" is that of "dlpack-legacy". With None, whether it is taken is found out, and a refusal
     of its simplest export is not a failure, unless the consumer is documented to take it: then
     `taken_rule` fails. `plain_rules`: the rules of plain exports with "complex" or "swapped"
-    numbers, "records" or "strides". `shifts`: by variant, how many bytes its memory is off its
-    alignment. `unavailable` says why this machine cannot export through it at all; empty where it
-    can.
+    numbers, "records" or "strides". `unavailable` says why this machine cannot export through it at
+    all; empty where it can.
     """
 
     name: str
@@ -233,7 +237,6 @@ class Interface:
     position: int
     base: str | None = None
     plain_rules: Mapping[str, str] = field(default_factory=dict)
-    shifts: Mapping[str, int] = field(default_factory=dict)
     unavailable: Callable[[], str] = _always_there
     variants: Mapping[str, Variant] = field(init=False, compare=False)
 
@@ -245,7 +248,7 @@ class Interface:
 
     def memory_of(self, export: Export) -> dict[str, int]:
         """How the block of an export is to be made, beyond its plan: arguments of `Block`."""
-        return {"shift_bytes": self.shifts.get(export.variant.name, 0)}
+        return dict(_PLACED.get(export.variant.name, {}))
 
     def written(self, variant: str) -> str:
         """The value of the key `export`."""

@@ -14,6 +14,7 @@ import mmap
 from itertools import product
 from math import prod
 
+from ..abi.descriptors import is_contiguous
 from ..abi.pages import Pages
 from ..plan import Plan
 
@@ -29,19 +30,20 @@ class Block(Pages):
 
     `address` is that of element (0, …, 0) of the viewed array; `shape` and `strides` (bytes) are
     the viewed array's; `low` and `high` bound the pages. `shift_bytes` moves the array off its
-    alignment. The array starts at a multiple of 64 bytes (as the viewed
-    array's hull goes), as close to the end of its pages as that allows.
+    alignment, `gap_bytes` are left after each element. The array starts at a multiple of 64 bytes
+    (as the viewed array's hull goes), as close to the end of its pages as that allows.
 
     Raises NoContent for a plan without content.
     """
 
-    def __init__(self, plan: Plan, *, shift_bytes: int = 0) -> None:
+    def __init__(self, plan: Plan, *, shift_bytes: int = 0, gap_bytes: int = 0) -> None:
         self.plan = plan
         self.itemsize = plan.itemsize
-        base_strides = _packed_strides(plan)
+        base_strides = _packed_strides(plan, plan.itemsize + gap_bytes)
         content = plan.content()
-        super().__init__(_ROOM_BYTES + plan.nbytes + 2 * _ALIGNMENT_BYTES + abs(shift_bytes))
-        last = self.high - plan.nbytes - max(shift_bytes, 0)
+        length = plan.nbytes + plan.element_count * gap_bytes
+        super().__init__(_ROOM_BYTES + length + 2 * _ALIGNMENT_BYTES + abs(shift_bytes))
+        last = self.high - length - max(shift_bytes, 0)
         start = last - last % _ALIGNMENT_BYTES + shift_bytes
         ctypes.memset(self.low, OUTSIDE, self.high - self.low)
         for number, index in enumerate(product(*map(range, plan.shape))):
@@ -65,6 +67,10 @@ class Block(Pages):
     def is_empty(self) -> bool:
         return 0 in self.shape
 
+    @property
+    def is_row_major(self) -> bool:
+        return is_contiguous(self.shape, self.strides, self.itemsize, "C")
+
     def holds(self, address: int) -> bool:
         """Whether an address is in the pages of the block."""
         return bool(self.low <= address < self.high)
@@ -83,11 +89,11 @@ class Block(Pages):
         self.protect(mmap.PROT_READ | writable)
 
 
-def _packed_strides(plan: Plan) -> tuple[int, ...]:
-    """Byte strides without padding, in the order of the plan's layout map."""
+def _packed_strides(plan: Plan, distance: int) -> tuple[int, ...]:
+    """Byte strides in the order of the plan's layout map, with elements at that distance."""
     layout = plan.layout if plan.layout is not None else range(plan.ndim)
     slowest_first = sorted(range(plan.ndim), key=lambda axis: layout[axis])
-    strides, step = [0] * plan.ndim, plan.itemsize
+    strides, step = [0] * plan.ndim, distance
     for axis in reversed(slowest_first):
         strides[axis] = step
         step *= max(plan.shape[axis], 1)

@@ -84,6 +84,12 @@ def stepped(plan: Plan) -> Plan:
     return plan.replaced(shape=shape, views=(("slice", len(shape) - 1, None, None, 2),))
 
 
+def field(plan: Plan) -> Plan:
+    """Numbers of 8 bytes, at least two in a row: gaps of 4 bytes make records of 12."""
+    plan = numbers(plan)
+    return plan.replaced(shape=(*plan.shape[:-1], max(plan.shape[-1], 2)))
+
+
 def empty(plan: Plan) -> Plan:
     """No elements: the first extent is 0."""
     return plain(plan).replaced(shape=(0, *plain(plan).shape[1:]))

@@ -371,7 +371,8 @@ class ArrayInfo:
     """Everything measured of one array. `error` says why there is none.
 
     `main` is the DLPack export that was held, `dlpack` every other call, `walk` the sampled
-    elements by interface, `late` whether device content changed once the device was at rest.
+    elements by interface, `late` whether device content changed once the device was at rest, `free`
+    the interfaces whose memory an allocator gave away while their exports were held.
     """
 
     type: str = ""
@@ -392,10 +393,10 @@ class ArrayInfo:
     walk: dict[str, str | None] = field(default_factory=dict)
     packed: str | None = None
     poke: dict[str, bool] | None = None
+    free: list[str] = field(default_factory=list)
     standing: dict[str, bool | None] = field(default_factory=dict)
     late: dict[str, bool] = field(default_factory=dict)
     device_error: str | None = None
-    copied: CapsuleInfo | None = None
     error: ErrorInfo | None = None
 
     @property

@@ -159,7 +159,8 @@ class Observation:
     `gt4py` holds GT4Py's attributes by name. `live` marks an object without a plan, `has_memory` is
     False where the producer says that its objects have no memory to export, `exports_move` where it
     says that each export is another array. `origins` names, by group, the types of other libraries
-    that answer for the object (`measure.origin`).
+    that answer for the object (`measure.origin`). `view_unchanged`: the view that was open while
+    views of other shapes were requested.
     """
 
     type: str
@@ -176,6 +177,7 @@ class Observation:
     array_attribute: InterfaceInfo | None = None
     view: ArrayInfo | None = None
     second: ArrayInfo | None = None
+    view_unchanged: bool | None = None
     life: LifeInfo | None = None
     race: RaceInfo | None = None
     pending: PendingInfo | None = None

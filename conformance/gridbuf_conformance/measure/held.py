@@ -21,6 +21,7 @@ from ..interfaces.dlpack_protocol.measure import NEWEST, device_info, every_call
 from .content import mapping_info, packed_content, poke_info, walk
 from ..interfaces.dlpack_exchange.measure import exchange_info
 from .interface import interface_info, probe_info, struct_info
+from .reuse import free_memory
 
 TOUCH_LIMIT_BYTES = 2**26
 
@@ -65,6 +66,7 @@ class Held:
         present = {name for name, probe in probes.items() if probe.present}
         self._read_metadata(obj, present, groups, may_copy=touch)
         self.found = descriptors_of(self.info)
+        self.info.free = free_memory(obj, self.found)
         for hook in hooks("add_streams"):
             hook(self, obj)
         self.info.mapping = mapping_info(self.found, memory)
@@ -76,6 +78,11 @@ class Held:
         if self._buffer is not None:
             self._buffer.release()
         self.kept.clear()
+
+    def view_is_unchanged(self) -> bool | None:
+        """Whether the open view has the fields that it had at first; None without a view."""
+        enter(Stage.PB, "metadata")
+        return None if self._buffer is None else self._buffer.info(self.memory) == self._view
 
     def _read_metadata(
         self, obj: Any, present: set[str], groups: frozenset[str], *, may_copy: bool
@@ -92,6 +99,7 @@ class Held:
         info.pb = buffer_info(obj, memory)
         info.python = python_level_info(obj)
         self._buffer = hold_buffer(obj)
+        self._view = self._buffer and self._buffer.info(memory)
         if "__dlpack_device__" in present:
             info.device = device_info(obj)
         if "__dlpack__" in present:
@@ -172,7 +180,6 @@ class Held:
             array = replace(of_dlpack(info), interface="DL copy=True")
         except Rejected:
             return {}
-        self.info.copied = info
         return {"DL copy=True": walk(array, self.memory)}
 
 

@@ -37,6 +37,7 @@ def observe(
     groups: frozenset[str],
     again: Callable[[], Any] | None = None,
     other: Callable[[], Any] | None = None,
+    reshaped: Callable[[], Any] | None = None,
     apply_view: Callable[[Any, Any], Any] | None = None,
     devices: Devices | None = None,
     on_stream: Callable[[int], Any] | None = None,
@@ -47,7 +48,8 @@ def observe(
 
     `plan` is the request; None for a live object without a plan, which is never written to and
     never put at risk. `again` makes a second object from the same plan; without it nothing is said
-    about second products and drop orders. `other` makes one with another content. `apply_view`
+    about second products and drop orders. `other` makes one with another content, `reshaped` one of
+    another shape. `apply_view`
     applies one view operation (default: Python's own means). `devices` reaches device memory,
     `on_stream` makes the producer work on a stream (`Producer.on_stream`). `has_memory` and
     `exports_move` are the producer's word on its objects (`Producer`). `groups` are the rule groups
@@ -70,6 +72,9 @@ def observe(
         info.view = _viewed(obj, plan, apply_view or python_view, memory, groups, touch)
     if again is not None:
         info.second = _second(again, memory)
+    if reshaped is not None and touch:
+        _request_and_release(reshaped, memory)
+    info.view_unchanged = subject.view_is_unchanged()
     if touch and not _is_large(subject):
         info.life = life.life_info(obj, subject, memory, again, other, plan)
         if THREADS in groups and plan is not None and plan.ndim <= 1 and not plan.views:
@@ -143,6 +148,14 @@ def _second(again: Callable[[], Any], memory: Memory) -> ArrayInfo:
     kept.clear()
     del other
     return info
+
+
+def _request_and_release(reshaped: Callable[[], Any], memory: Memory) -> None:
+    """Views of an object of another shape come and go, while those of the first one are open."""
+    enter(Stage.AGAIN, "produce")
+    made, error = attempt(reshaped)
+    if error is None and not is_declined(made):
+        buffer_info(made, memory, MAIN_REQUESTS)
 
 
 def _viewed(

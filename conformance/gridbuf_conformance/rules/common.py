@@ -20,6 +20,9 @@ _NAMES = {
 }
 
 
+GIVEN_AWAY = "it was free: an allocator gave it away"
+
+
 def hull_verdict(s: Subject, interface: str) -> Verdict:
     """Does every address that an index can reach exist? (XA-10 judges the first one.)
 
@@ -58,21 +61,26 @@ def reach_verdict(s: Subject, interface: str) -> Verdict:
     )
 
 
-def readonly_verdict(s: Subject, interface: str) -> Verdict:
-    """Fails an interface that says writable, if the map, or plan and another one, disagree."""
+def readonly_verdict(s: Subject, interface: str, *, is_granted: bool = False) -> Verdict:
+    """Fails an interface that says writable, if the map, or plan and another one, disagree.
+
+    `is_granted`: it gives writable memory to those who request it, whatever it says to others. A
+    view is also compared with the produced array.
+    """
     array = s.arrays[interface]
-    if array.readonly is not False:
+    if array.readonly is not False and not is_granted:
         return ok()
+    actual = f"{_NAMES[interface]} {'grants writable memory' if is_granted else 'says writable'}"
     mapping = s.mapping.get(interface)
     if mapping is not None and mapping.read and not mapping.write:
-        return fail("read-only, as the memory is mapped", f"{_NAMES[interface]} says writable")
+        return fail("read-only, as the memory is mapped", actual)
     if s.plan is not None and s.plan.readonly:
-        readonly_names = [name for name, other in s.arrays.items() if other.readonly]
+        words = [*s.arrays.items()]
+        if s.shares_memory_with_root(interface):
+            words += s.root.arrays.items()
+        readonly_names = [name for name, other in words if other.readonly]
         if readonly_names:
-            return fail(
-                f"read-only, as the plan asks and {_NAMES[readonly_names[0]]} says",
-                f"{_NAMES[interface]} says writable",
-            )
+            return fail(f"read-only, as the plan asks and {_NAMES[readonly_names[0]]} says", actual)
     return ok()
 
 

@@ -51,9 +51,9 @@ def _decides_about(rule: str) -> Decide:
 
 
 def writability(c: Consumption, control: Consumption | None = None) -> Verdict:
-    """Whether what cannot be written is handed on as if it could be."""
+    """Whether what cannot be written is handed on as if it could be, and the other way round."""
     if not c.export.readonly:
-        return unsupported("the memory is writable")
+        return became_readonly(c)
     if not c.accepted:
         return ok(f"refused: {c.error.type}")
     if not c.aliases:
@@ -62,6 +62,15 @@ def writability(c: Consumption, control: Consumption | None = None) -> Verdict:
     if claims and not any(claims):
         return fail("a read-only result over read-only memory", "the result says it is writable")
     return ok()
+
+
+def became_readonly(c: Consumption) -> Verdict:
+    """Whether writable memory is read-only in the result. No text forbids it, and a library can
+    have read-only arrays alone: only of a consumer with another result that can be written."""
+    has_writable = any(one.accepted and one.is_readonly is False for one in c.siblings)
+    if not (c.accepted and c.aliases and c.is_readonly and has_writable):
+        return unsupported("the memory is writable")
+    return advise("a writable result over writable memory", "a read-only result")
 
 
 def lives_on(c: Consumption, expected: str) -> Verdict:

@@ -297,6 +297,21 @@ class Subject:
             if not array.is_indirect and (not array.is_raw or self._describes_own_buffer())
         }
 
+    def stated_in_elements(self, interface: str) -> str | None:
+        """Another interface whose byte strides are those of this one, multiplied by the item size.
+
+        Only where the elements would overlap in part if these strides counted bytes.
+        """
+        mine = self.arrays[interface]
+        strides = [stride for stride in mine.meaningful_strides if stride]
+        if all(abs(stride) >= mine.itemsize for stride in strides):
+            return None
+        in_bytes = tuple(None if n is None else n * mine.itemsize for n in mine.meaningful_strides)
+        for name, other in self.others(interface).items():
+            if (other.shape, other.meaningful_strides) == (mine.shape, in_bytes):
+                return name
+        return None
+
     def _describes_own_buffer(self) -> bool:
         """Whether the array interface's array is in the object's own buffer, which has one, too.
 

@@ -7,6 +7,7 @@ from itertools import combinations
 
 from ...abi.descriptors import Descriptor, Rejected, sample_indices
 from ..buffer_protocol.descriptor import best_buffer, of_buffer
+from ..buffer_protocol.pybuffer import REQUESTS, WRITABLE
 from ..array_interface.descriptor import of_array_interface
 from ...plugins.cuda.descriptor import of_cuda_interface
 from ..dlpack_structs.descriptor import of_dlpack
@@ -15,6 +16,7 @@ from ..dlpack_structs.structs import CPU
 from ...abi.elements import Element, agree, lacks_typestr
 from ...info import ArrayInfo, MappingInfo, RaceInfo
 from ...outcomes import Outcome, Verdict, graded
+from ...rules.common import GIVEN_AWAY
 from ...rules.registry import check
 from ...rules.subject import Subject, overlap
 from ...rules.verdicts import (
@@ -120,6 +122,11 @@ def strides_agree(s: Subject) -> Verdict:
             return None
         return f"byte strides {a.strides}", f"byte strides {b.strides}"
 
+    for name, array in s.comparable.items():
+        witness = s.stated_in_elements(name)
+        if witness is not None:
+            expected = f"byte strides {s.arrays[witness].strides}, as {witness} says"
+            return fail(expected, f"{array.strides}, which count elements ({name})")
     verdict = _compare(s, differs, strict_only=True, one_memory=True)
     return verdict if verdict.failed else _overlap_of_elements(s) or verdict
 
@@ -172,7 +179,19 @@ def writability_agrees(s: Subject) -> Verdict:
 
     words = {True: "read-only", False: "writable"}
     asked = words[s.plan.readonly] if s.plan is not None else ""
-    return _compare(s, differs, one_memory=True, asked=asked)
+    verdict = _compare(s, differs, one_memory=True, asked=asked)
+    return verdict if verdict.failed else _granted_to_writers(s) or verdict
+
+
+def _granted_to_writers(s: Subject) -> Verdict | None:
+    """A buffer may be read-only for some requests and writable for others. Not if another interface
+    says, as it does, that the memory is read-only."""
+    buffer = s.arrays.get("PB")
+    readonly = [name for name, a in s.others("PB").items() if a.readonly and not a.is_copy]
+    granted = [name for name in s.views if REQUESTS[name] & WRITABLE]
+    if buffer is None or not buffer.readonly or not readonly or not granted:
+        return None
+    return fail(f"no writable memory: {readonly[0]} and PB say read-only", f"{granted[0]} granted")
 
 
 @check("XA-07")
@@ -284,6 +303,8 @@ def first_element_is_where_it_should_be(s: Subject) -> Verdict:
 
 @check("XA-11", once=True)
 def any_drop_order_is_safe(s: Subject) -> Verdict:
+    for name in s.info.free:
+        return fail(f"memory of {name} kept while its export is held", GIVEN_AWAY)
     drops = s.life.drops
     if drops is None and None in s.rejected.values():
         return unsupported("elements that are not whole bytes: nothing is followed")
@@ -394,7 +415,7 @@ def _again(info: ArrayInfo) -> dict[str, Descriptor | Rejected]:
 
 
 def _difference(first: Descriptor, other: Descriptor) -> str | None:
-    for attribute in ("shape", "itemsize", "element", "device", "stream"):
+    for attribute in ("shape", "itemsize", "element", "readonly", "device", "stream"):
         if getattr(first, attribute) != getattr(other, attribute):
             return attribute
     if first.meaningful_strides != other.meaningful_strides:

@@ -90,15 +90,11 @@ class ObservedArrayInterface(ObservedExport):
             "shape": block.shape,
             "typestr": typestr_of(plan),
             "data": (block.address, plan.readonly),
-            "strides": None if self.is_row_major else block.strides,
+            "strides": None if block.is_row_major else block.strides,
         }
         if plan.dtype_info.fields:
             entries["descr"] = record_fields(plan)
         return entries
-
-    @property
-    def is_row_major(self) -> bool:
-        return not plans.not_dense_misfit(self.block.plan)
 
     def export_bytes(self, start_bytes: int, length_bytes: int) -> BytesExporter:
         """An object with a buffer of plain bytes, from so many bytes after the first element."""
@@ -424,6 +420,7 @@ _VARIANTS: tuple[Variant, ...] = (
         _object(missing_bytes=1),
         adapt=_pair,
         misfit=_pair_misfit,
+        is_robust=True,
     ),
     _variant(
         "data-object-offset-too-large",
@@ -433,6 +430,7 @@ _VARIANTS: tuple[Variant, ...] = (
         _object(offset=1),
         adapt=_pair,
         misfit=_pair_misfit,
+        is_robust=True,
     ),
     _variant(
         "negative-offset",
@@ -442,6 +440,7 @@ _VARIANTS: tuple[Variant, ...] = (
         _object_from_behind,
         adapt=_pair,
         misfit=_pair_misfit,
+        is_robust=True,
     ),
     _variant(
         "offset-beside-address",
@@ -482,6 +481,5 @@ INTERFACES = (
         taken_rule="AI-23",
         position=30,
         plain_rules={"swapped": "AI-34", "strides": "AI-22"},
-        shifts={"odd-address": 1},
     ),
 )

@@ -10,7 +10,7 @@ from .descriptor import of_array_interface
 from ..buffer_protocol.descriptor import simple_view
 from ...info import InterfaceInfo, RequestInfo, Value
 from ...outcomes import Verdict
-from ...rules.common import hull_verdict, readonly_verdict, resize_verdict
+from ...rules.common import GIVEN_AWAY, hull_verdict, readonly_verdict, resize_verdict
 from .dicts import (
     byte_order_verdict,
     descr_verdict,
@@ -289,6 +289,8 @@ def version_is_an_int(s: Subject) -> Verdict:
 
 @check("AI-28", needs="AI", once=True)
 def memory_outlives_the_dict(s: Subject) -> Verdict:
+    if "AI" in s.info.free:
+        return fail("memory that lives with the object", GIVEN_AWAY)
     drop = s.life.dict_drop
     if not s.observation.map_known:
         return untested("this system does not report its memory map")

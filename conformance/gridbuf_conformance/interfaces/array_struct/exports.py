@@ -351,6 +351,5 @@ INTERFACES = (
         taken_rule="AS-04",
         position=40,
         plain_rules={"swapped": "AS-05", "strides": "AS-04"},
-        shifts={"odd-address": 1},
     ),
 )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from .struct import FLAG_NAMES
 from ...abi.descriptors import Descriptor
-from ...abi.elements import TYPESTR_KINDS, agree
+from ...abi.elements import NATIVE_ORDER, TYPESTR_KINDS, agree
 from ..array_interface.typestr import BadTypestr, descr_bytes, legal_sizes
 from ...info import Entries
 from ...outcomes import Verdict
+from ...rules.common import GIVEN_AWAY, readonly_verdict
 from ...rules.registry import check
 from ...rules.subject import Subject
 from ...rules.verdicts import fail, loss_of, ok, unsupported, untested
@@ -81,12 +82,25 @@ def set_flags_are_true(s: Subject) -> Verdict:
         false.append(0x100)
     if flags & 0x200 and _swapped_elsewhere(s):
         false.append(0x200)
-    if flags & 0x400 and _not_writable(s):
+    if flags & 0x400 and readonly_verdict(s, "AS").failed:
         false.append(0x400)
     if false:
         named = ", ".join(FLAG_NAMES[bit] for bit in false)
         return fail("set bits that are true of the memory", f"{named} is set and is not true")
+    if not flags & 0x200 and _is_native(s):
+        return fail(f"{FLAG_NAMES[0x200]} set: consumers swap the bytes without it", "it is clear")
     return ok()
+
+
+def _is_native(s: Subject) -> bool:
+    """Whether the elements are numbers in this machine's byte order: by another interface, or by
+    the plan and the content."""
+    elements = [other.element for other in s.others("AS").values()]
+    content = s.walks.get("AS")
+    if content and content == s.expected_walk:
+        elements.append(s.asked_element)
+    orders = {element.order for element in elements if element is not None}
+    return NATIVE_ORDER in orders
 
 
 def _is_aligned(array: Descriptor, kind: str) -> bool:
@@ -103,11 +117,6 @@ def _swapped_elsewhere(s: Subject) -> bool:
     return any(
         other.element is not None and other.element.is_swapped for other in s.others("AS").values()
     )
-
-
-def _not_writable(s: Subject) -> bool:
-    mapping = s.mapping.get("AS")
-    return mapping is not None and mapping.read and not mapping.write
 
 
 @check("AS-06", needs="AS")
@@ -130,6 +139,8 @@ def descr_is_there_when_announced(s: Subject) -> Verdict:
 
 @check("AS-07", needs="AS", once=True)
 def capsule_keeps_the_owner(s: Subject) -> Verdict:
+    if "AS" in s.info.free:
+        return fail("memory that the capsule keeps alive", GIVEN_AWAY)
     drops = s.life.drops
     if drops is None:
         return untested("needs a producer: a live object is not dropped")

@@ -378,6 +378,5 @@ INTERFACES = (
             "records": "PB-20",
             "strides": "PB-32",
         },
-        shifts={"odd-address": 1},
     ),
 )

@@ -51,6 +51,9 @@ def _best(s: Subject) -> ViewInfo:
 def _true_array(s: Subject) -> Descriptor | None:
     """The array behind the buffer, with strides of the buffer or of another interface."""
     array = s.arrays.get("PB")
+    witness = s.stated_in_elements("PB") if array is not None else None
+    if witness is not None:
+        return s.arrays[witness]
     if array is not None and isinstance(_best(s).strides, list):
         return array
     twins = [
@@ -234,6 +237,8 @@ def contiguous_requests_give_contiguous_memory(s: Subject) -> Verdict:
         if wanted is None or array is None:
             continue
         strides = tuple(view.strides) if isinstance(view.strides, list) else None
+        if "PB" in s.arrays and s.stated_in_elements("PB"):
+            strides = array.strides  # XA-03: the strides of the buffer count elements
         if strides is None and (s.is_view or _asked_otherwise(s)):
             continue  # PB-09: no interface has strides, and the elements need not be in C order
         if strides is None:
@@ -262,7 +267,7 @@ def writable_requests_give_writable_memory(s: Subject) -> Verdict:
             return fail("readonly 0, or a refusal", f"{name} granted with readonly {view.readonly}")
     if not granted:
         return ok("every request for writable memory is refused")
-    return readonly_verdict(s, "PB") if "PB" in s.arrays else ok()
+    return readonly_verdict(s, "PB", is_granted=True) if "PB" in s.arrays else ok()
 
 
 @check("PB-14", needs="PB")
@@ -420,6 +425,10 @@ def metadata_lives_until_release(s: Subject) -> Verdict:
     if any(pair.unchanged is False for pair in s.life.buffer.two_views):
         return fail(
             "unchanged fields until release", "the fields changed when another view was released"
+        )
+    if s.observation.view_unchanged is False:
+        return fail(
+            "unchanged fields until release", "the fields changed with a view of another shape"
         )
     changed = [drop for drop in (s.life.drops or []) if "PB" in drop.changed]
     if changed:

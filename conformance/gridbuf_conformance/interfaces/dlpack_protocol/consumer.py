@@ -12,7 +12,9 @@ from ...exports.consumption import Consumption
 from ...info import NONE, TensorCounts, Value
 from ...outcomes import Outcome, Verdict, worst
 from ...rules.consumer_common import copied_as_told, taken, unclean_verdict
+from ...rules.host_consumers import became_readonly
 from ...rules.registry import consumer_check
+from ..dlpack_structs.consumer import is_versioned
 from ...rules.verdicts import advise, fail, fragile, ok, unsupported, untested
 
 _NO_CAPSULE = "no capsule was asked for"
@@ -126,6 +128,8 @@ def nothing_is_copied_against_its_word(c: Consumption, control: Consumption | No
 
 @consumer_check("DP-28")
 def read_only_bit_is_honoured(c: Consumption, control: Consumption | None) -> Verdict:
+    if not c.export.readonly and is_versioned(c):
+        return became_readonly(c)
     if not c.export.readonly or not c.accepted or not c.aliases:
         return unsupported("no read-only memory was taken over")
     claims = [c.arrays[name].readonly for name in ("AI", "AS", "PB") if name in c.arrays]

@@ -109,6 +109,12 @@ def _of_another_major(counted: CountedTensor) -> None:
     counted.shape = counted.strides = counted.block.forbidden
 
 
+def _of_major_2_alone(counted: CountedTensor) -> None:
+    """Version 2.0, in front of a tensor that a consumer of version 1 can read."""
+    if isinstance(counted.managed, VersionedManaged):
+        counted.managed.major, counted.managed.minor = 2, 0
+
+
 def _copied(counted: CountedTensor) -> None:
     if isinstance(counted.managed, VersionedManaged):
         counted.managed.flags |= FLAG_COPIED
@@ -529,6 +535,14 @@ _MODERN: tuple[Variant, ...] = (
         **_NOT_EMPTY,
     ),
     _variant(
+        "major-2-readable",
+        "DL-22",
+        "error",
+        "it says version 2.0, and has the layout of version 1",
+        bend=_of_major_2_alone,
+        **_NOT_EMPTY,
+    ),
+    _variant(
         "copied",
         "DL-01",
         "right",
@@ -575,7 +589,6 @@ _CAPABILITIES: dict[str, Any] = {
     "layouts": "any",
     "byteorders": ("native",),
 }
-_SHIFTS = {"odd-address": 1}
 PLAIN_CAPABILITIES = Capabilities(**_CAPABILITIES, readonly=(False, True))
 """The arrays that a versioned tensor has words for."""
 
@@ -589,7 +602,6 @@ INTERFACES = (
         (*_VARIANTS, *_MODERN, *(() if has_gpu() else _ON_A_DEVICE)),
         taken_rule="DP-30",
         position=10,
-        shifts=_SHIFTS,
     ),
     Interface(
         "dlpack-legacy",
@@ -601,6 +613,5 @@ INTERFACES = (
         taken_rule="DP-14",
         position=11,
         base="dlpack",
-        shifts=_SHIFTS,
     ),
 )

@@ -403,8 +403,8 @@ def indescribable(s: Subject) -> str | None:
 
 @check("DP-26", needs="DLPACK")
 def uneven_strides_are_refused(s: Subject) -> Verdict:
-    for array in s.others("DL").values():
-        if not array.itemsize or array.is_empty:
+    for name, array in s.others("DL").items():
+        if not array.itemsize or array.is_empty or s.stated_in_elements(name) == "DL":
             continue
         uneven = [b for b in array.meaningful_strides if b is not None and b % array.itemsize]
         if uneven and _exports(s):

@@ -94,7 +94,15 @@ def read_only_bit_is_true(s: Subject) -> Verdict:
         return unsupported("a legacy capsule cannot say")
     if array.is_copy:
         return unsupported("a copy")
-    return readonly_verdict(s, "DL")
+    verdict = readonly_verdict(s, "DL")
+    if verdict.failed or not array.readonly:
+        return verdict
+    for call in s.calls:
+        other = s.tensor(call)
+        is_writable = other is not None and other.readonly is False and not other.is_copy
+        if other is not None and is_writable and overlap(other, array):
+            return fail("the bit set in every capsule of this memory", f"clear for {call}")
+    return ok()
 
 
 @check("DL-05", needs="DL", believable=True)
@@ -109,10 +117,10 @@ def copied_bit_says_what_happened(s: Subject) -> Verdict:
         return fail("the bit clear on shared memory", "set, and two exports are at one address")
     if not s.is_view and _moved_without_bit(s):
         return fail("is-copied set on a copy", "clear, and each export has another address")
-    copied = s.info.copied
-    says_copied = copied is None or copied.flags is None or copied.flags & FLAG_COPIED
-    if copied is not None and not says_copied and _is_elsewhere(s, copied):
-        return fail("is-copied set on a copy", "clear in what copy=True returned", blocks=False)
+    for call, info in s.calls.items():
+        says_copied = info.flags is None or info.flags & FLAG_COPIED
+        if "copy=True" in call and not says_copied and _is_elsewhere(s, info):
+            return fail("is-copied set on a copy", f"clear in what {call} returned", blocks=False)
     return ok()
 
 
@@ -195,7 +203,7 @@ def strides_count_elements(s: Subject) -> Verdict:
         if other.itemsize != array.itemsize or other.shape != array.shape:
             continue
         in_bytes = list(other.strides)
-        if stated == in_bytes:
+        if stated == in_bytes and s.stated_in_elements(name) != "DL":
             return fail(
                 f"strides {[stride // array.itemsize for stride in in_bytes]} in elements",
                 f"{stated}, which are the bytes that {name} states",

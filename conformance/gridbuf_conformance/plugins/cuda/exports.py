@@ -58,6 +58,7 @@ class _DeviceBlock:
     def __init__(self, block: Block, access: CudaAccess) -> None:
         self.plan, self.shape, self.strides = block.plan, block.shape, block.strides
         self.itemsize, self.is_empty, self.nbytes = block.itemsize, block.is_empty, block.nbytes
+        self.is_row_major = block.is_row_major
         self._access = access
         self._length = block.high - block.low
         self.low = access.allocate(self._length)
@@ -103,13 +104,12 @@ class ObservedCudaInterface(ObservedExport):
         """A new dict, bent by the variant."""
         self.reads += 1
         block = self.block
-        dense = not plans.not_dense_misfit(block.plan)
         entries = {
             "version": 3,
             "shape": block.shape,
             "typestr": typestr_of(block.plan),
             "data": (0 if block.is_empty else block.address, self.export.readonly),
-            "strides": None if dense else block.strides,
+            "strides": None if block.is_row_major else block.strides,
             "stream": None,
         }
         self.variant.bend(entries, self)
