@@ -49,11 +49,10 @@ def observe(
     `plan` is the request; None for a live object without a plan, which is never written to and
     never put at risk. `again` makes a second object from the same plan; without it nothing is said
     about second products and drop orders. `other` makes one with another content, `reshaped` one of
-    another shape. `apply_view`
-    applies one view operation (default: Python's own means). `devices` reaches device memory,
-    `on_stream` makes the producer work on a stream (`Producer.on_stream`). `has_memory` and
-    `exports_move` are the producer's word on its objects (`Producer`). `groups` are the rule groups
-    that will be judged: what none of them needs is not measured.
+    another shape. `apply_view` applies one view operation (default: Python's own means). `devices`
+    reaches device memory, `on_stream` makes the producer work on a stream (`Producer.on_stream`).
+    `has_memory` and `exports_move` are the producer's word on its objects (`Producer`). `groups`
+    are the rule groups that will be judged: what none of them needs is not measured.
     """
     memory = Memory(devices)
     info = Observation(type_name(obj), memory.map.known, live=plan is None)
