@@ -46,13 +46,9 @@ from ..interfaces.dlpack_protocol.measure import NEWEST, export
 from .held import Held, hooks
 from .interface import interface_info
 from .resizing import resize_info
+from .reuse import LIMIT_BYTES, overwrite
 
 _LEAK_ITERATIONS = 24
-_OVERWRITTEN_LIMIT_BYTES = 2**20
-_HEADERS_BYTES = range(0, 80, 16)
-"""What an owner has before its elements in the same allocation."""
-_BLOCKS = 12
-_OVERWRITING = 0xA5
 _IMMORTAL: list[Counter] = []
 """Counting deleters that a leaked capsule still points to: they must never be freed."""
 
@@ -97,7 +93,7 @@ def _drop_dict(obj: Any, memory: Memory) -> DropInfo | None:
     before = _content(array, memory)
     enter(Stage.LIFE, "drop=dict")
     del dictionary
-    _overwrite(array.nbytes)
+    overwrite(array.nbytes)
     memory.map.refresh()
     loss = _loss("dict", "AI", array, before, memory)
     return DropInfo(["dict"], [] if loss is None else [loss])
@@ -120,32 +116,6 @@ def _content(array: Descriptor, memory: Memory) -> str:
     space = array.space_in(memory)
     raw = space.elements(array.address, array.hull, array.sample_offsets(), array.itemsize)
     return (raw or b"").hex()
-
-
-def _overwrite(nbytes: int) -> None:
-    """Allocates and writes memory that an owner of so many bytes may have freed.
-
-    The allocators are Python's and the C library's, which give back the blocks freed last.
-    """
-    if not 0 < nbytes <= _OVERWRITTEN_LIMIT_BYTES:
-        return
-    blocks: list[Any] = []
-    addresses = []
-    for size in (nbytes + header for header in _HEADERS_BYTES):
-        for _ in range(min(_BLOCKS, 1 + _OVERWRITTEN_LIMIT_BYTES // size)):
-            blocks.append(bytearray([_OVERWRITING]) * size)
-            if _malloc is not None and _free is not None:
-                addresses.append(address := _malloc(size))
-                if address:
-                    ctypes.memset(address, _OVERWRITING, size)
-    for address in addresses:
-        _free(address)
-
-
-_malloc, _free = c_function("malloc"), c_function("free")
-if _malloc is not None and _free is not None:
-    _malloc.restype, _malloc.argtypes = ctypes.c_void_p, [ctypes.c_size_t]
-    _free.restype, _free.argtypes = None, [ctypes.c_void_p]
 
 
 # -- buffer protocol -----------------------------------------------------------------------------
@@ -450,7 +420,7 @@ class _Holders:
     def _reused(self, other: Callable[[], Any] | None) -> list[Any]:
         """Writes other content into memory that was freed; returns the array that now has it."""
         sizes = {array.nbytes for array in self._arrays.values()}
-        if not sizes or max(sizes) > _OVERWRITTEN_LIMIT_BYTES:
+        if not sizes or max(sizes) > LIMIT_BYTES:
             return []
         made = None
         if other is not None:
@@ -458,7 +428,7 @@ class _Holders:
             made, _ = attempt(other)
         enter(Stage.LIFE, "reuse")
         for size in sizes:
-            _overwrite(size)
+            overwrite(size)
         return [] if made is None or is_declined(made) else [made]
 
     def _losses(self, dropped: str, survivors: list[str], before: dict[str, str]) -> list[LossInfo]:

@@ -1,15 +1,17 @@
-"""Whether memory that an object describes is free.
+"""Memory that was freed and is used again.
 
 A getter that describes a temporary object returns an address that nothing keeps. The content of
 freed memory proves nothing. If an allocator returns the same bytes while the description and the
-object are held, they were free.
+object are held, they were free. And what is written into memory that was freed shows in an export
+that points there.
 """
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from ctypes import c_size_t, c_void_p
+from contextlib import contextmanager
+from ctypes import c_size_t, c_void_p, memset
 from typing import Any
 
 from ..abi.descriptors import Descriptor
@@ -19,11 +21,12 @@ from ..info.values import attempt
 from ..interfaces.dlpack_structs.structs import CPU
 
 _GETTERS = {"AI": (Stage.AI, "__array_interface__"), "AS": (Stage.AS, "__array_struct__")}
-_LIMIT_BYTES = 2**20
+LIMIT_BYTES = 2**20
 """Larger blocks are unmapped when they are freed."""
 _MORE_BYTES = (0, 1, 16, 33, 64)
 """What allocations have in addition to the elements: headers of objects, alignment."""
 _BLOCKS = 16
+_OVERWRITING = 0xA5
 
 _api = python_api()
 _ALLOCATORS = (("PyMem_Malloc", "PyMem_Free"), ("PyMem_RawMalloc", "PyMem_RawFree"))
@@ -41,7 +44,7 @@ def free_memory(obj: Any, found: dict[str, Descriptor]) -> list[str]:
     """
     names = []
     for name, array in found.items():
-        is_small = array.hull is not None and array.hull[1] - array.hull[0] <= _LIMIT_BYTES
+        is_small = array.hull is not None and array.hull[1] - array.hull[0] <= LIMIT_BYTES
         if not is_small or array.is_indirect or array.device[0] != CPU:
             continue
         held = None
@@ -62,23 +65,38 @@ def _is_free(array: Descriptor, held: Any) -> bool:
     that is `held` can have another address than the description (AI-33).
     """
     low, high = array.hull or (0, 0)
-    taken: list[tuple[Callable[[int], None], int, int]] = []
-    for allocate, free in _ALLOCATORS:
-        for size in [high - low + more for more in _MORE_BYTES] * _BLOCKS:
-            taken.append((getattr(_api, free), getattr(_api, allocate)(size) or 0, size))
-    arrays = list(_numpy_arrays(high - low))
-    blocks = [(start, size) for _, start, size in taken]
-    blocks += [(one.__array_interface__["data"][0], high - low) for one in arrays]
     data = held.get("data") if isinstance(held, dict) else None
     address = data[0] if isinstance(data, tuple) and data else array.address
-    is_free = any(start <= address < start + size for start, size in blocks)
-    for give_back, start, _ in taken:
-        give_back(start)
-    return is_free
+    with blocks_of(high - low) as blocks:
+        return isinstance(address, int) and any(
+            start <= address < start + size for start, size in blocks
+        )
 
 
-def _numpy_arrays(size: int) -> Iterator[Any]:
-    """NumPy keeps small freed blocks for its arrays. Only if NumPy is in the process already."""
-    numpy = sys.modules.get("numpy")
-    for _ in range(_BLOCKS if hasattr(numpy, "empty") else 0):
-        yield numpy.empty(size, "u1")  # type: ignore[union-attr]
+def overwrite(nbytes: int) -> None:
+    """Writes into memory that an owner of so many bytes may have freed."""
+    if 0 < nbytes <= LIMIT_BYTES:
+        with blocks_of(nbytes) as blocks:
+            for start, size in blocks:
+                memset(start, _OVERWRITING, size)
+
+
+@contextmanager
+def blocks_of(nbytes: int) -> Iterator[list[tuple[int, int]]]:
+    """Address and size of blocks of about that size, from allocators that return what was freed
+    last: those of Python and C and, if NumPy is in the process already, NumPy's.
+    """
+    count = min(_BLOCKS, 1 + LIMIT_BYTES // max(nbytes, 1))
+    taken: list[tuple[Callable[[int], None], int, int]] = []
+    for allocate, free in _ALLOCATORS:
+        for size in [nbytes + more for more in _MORE_BYTES] * count:
+            if start := getattr(_api, allocate)(size):
+                taken.append((getattr(_api, free), start, size))
+    empty = getattr(sys.modules.get("numpy"), "empty", None)
+    arrays = [empty(nbytes, "u1") for _ in range(count)] if empty is not None else []
+    blocks = [(start, size) for _, start, size in taken]
+    try:
+        yield blocks + [(one.__array_interface__["data"][0], nbytes) for one in arrays]
+    finally:
+        for give_back, start, _ in taken:
+            give_back(start)
