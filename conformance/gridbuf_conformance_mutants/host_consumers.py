@@ -149,6 +149,16 @@ row(wrong(weakens=("AI-18",)), _TakesArrayInterface, "TakesNegativeOffsets",
 # fmt: on
 
 
+@wrong("AI-16")
+class SkipsAHeader(_TakesArrayInterface):
+    """Takes the first 8 bytes of the buffer behind data for a header, if there is no offset."""
+
+    def memory(self, entries, nbytes):
+        address, readonly, owner = super().memory(entries, nbytes)
+        has_header = not isinstance(entries["data"], tuple) and "offset" not in entries
+        return address + 8 * has_header, readonly, owner
+
+
 @wrong("AI-18")
 class IgnoresOffset(_TakesArrayInterface):
     """Checks the key offset, and takes the start of the buffer for the first element."""

@@ -146,7 +146,7 @@ def strided(make: Callable[..., _Kind], rule: str, **more: Any) -> tuple[_Kind, 
         ("negative-stride", "the last axis runs backwards", plans.reversed_axis),
         ("zero-stride", "every element of the first axis is the same one", plans.broadcast),
         ("gaps", "every second element of the last axis", plans.stepped),
-        ("field", "a field of records of 12 bytes: strides are no multiple of 8", plans.field),
+        ("field", "a field of records of 12 bytes: strides are not multiples of 8", plans.field),
     )
     return tuple(
         make(name, rule, "right-or-error", about, adapt=adapt, **more)
