@@ -233,10 +233,13 @@ def _followed(
     if info.deleter and not info.destructor_called_deleter:
         info.consumed_growth = _growth(lambda: _consume(export_once()), settle)
         if risky:
-            exported = export_once()
+            # Without a holder of the GIL, a deleter that needs it crashes; with one, it does not.
+            exported, other = export_once(), export_once()
             exported.mark_used()
+            other.mark_used()
             enter(Stage.DL, "foreign-thread")
-            info.foreign_thread = exported.delete_on_foreign_thread(obj)
+            info.foreign_thread = exported.delete_on_foreign_thread()
+            info.references_without_gil = other.references_without_gil(obj)
     info.references = _references_around(obj, export_once)
     return info
 
