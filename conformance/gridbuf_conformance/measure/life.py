@@ -49,9 +49,9 @@ from .resizing import resize_info
 
 _LEAK_ITERATIONS = 24
 _OVERWRITTEN_LIMIT_BYTES = 2**20
-_HEADERS_BYTES = range(0, 80, 16)
-"""What an owner has before its elements in the same allocation."""
-_BLOCKS = 12
+_HEADERS_BYTES = range(0, 208, 16)
+"""What an owner has around its elements in the same allocation: headers, alignment."""
+_BLOCKS = 8
 _OVERWRITING = 0xA5
 _IMMORTAL: list[Counter] = []
 """Counting deleters that a leaked capsule still points to: they must never be freed."""
@@ -455,13 +455,13 @@ class _Holders:
         sizes = {array.nbytes for array in self._arrays.values()}
         if not sizes or max(sizes) > _OVERWRITTEN_LIMIT_BYTES:
             return []
+        for size in sizes:  # before anything else takes the blocks that were freed last
+            _overwrite(size)
         made = None
         if other is not None:
             enter(Stage.AGAIN, "produce")
             made, _ = attempt(other)
-        enter(Stage.LIFE, "reuse")
-        for size in sizes:
-            _overwrite(size)
+            enter(Stage.LIFE, "reuse")
         return [] if made is None or is_declined(made) else [made]
 
     def _losses(self, dropped: str, survivors: list[str], before: dict[str, str]) -> list[LossInfo]:
