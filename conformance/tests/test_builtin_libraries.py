@@ -126,7 +126,7 @@ LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
     # Fortran order, in both for the same reasons.
     "pygame": ("2.5.8-ce", {"AS-07"}, {"PB-11"}),
     "pygame.pixelarray": ("2.5.8-ce", {"AS-07"}, {"PB-11"}),
-    "pygame.sound": ("2.5.8-ce", set(), set()),
+    "pygame.sound": ("2.5.8-ce", {"AS-07"}, set()),  # its capsule does not hold the sound
     "pygame.proxy": ("2.5.8-ce", {"PB-02"}, set()),  # SIMPLE reads strides that were not asked for
     "tvm_ffi": (
         "0.1.15.post2",
