@@ -78,13 +78,17 @@ def test_consumed_capsule_leaves_the_deleter_to_the_consumer(array, keywords: di
     assert counter.calls == 1
 
 
-def test_deleter_on_a_foreign_thread_frees(array) -> None:
+@pytest.mark.parametrize("holds_gil", [False, True])
+def test_deleter_on_a_foreign_thread_frees(array, holds_gil: bool) -> None:
     before = sys.getrefcount(array)
     exported = Exported(array.__dlpack__(**NEW), MEMORY)
     exported.mark_used()
     counter = exported.count_deletions()
-    held, then = exported.delete_on_foreign_thread(array) or (0, 1)
-    assert held == then
+    if holds_gil:
+        held, then = exported.references_without_gil(array) or (0, 1)
+        assert held == then
+    else:
+        assert exported.delete_on_foreign_thread()
     assert counter.calls == 1
     assert sys.getrefcount(array) == before
 

@@ -125,9 +125,11 @@ LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
         {"PB-11"},  # also for requests with a shape
         set(),
     ),  # matrices are stored by column and exported without strides
-    "pygame": ("2.5.8-ce", set(), {"PB-11"}),  # SIMPLE is granted for memory in Fortran order
-    "pygame.pixelarray": ("2.5.8-ce", set(), {"PB-11"}),  # for the same reason, in other code
-    "pygame.sound": ("2.5.8-ce", set(), set()),
+    # The capsule of the array struct does not hold the surface; SIMPLE is granted for memory in
+    # Fortran order, in both for the same reasons.
+    "pygame": ("2.5.8-ce", {"AS-07"}, {"PB-11"}),
+    "pygame.pixelarray": ("2.5.8-ce", {"AS-07"}, {"PB-11"}),
+    "pygame.sound": ("2.5.8-ce", {"AS-07"}, set()),  # its capsule does not hold the sound
     "pygame.proxy": ("2.5.8-ce", {"PB-02"}, set()),  # SIMPLE reads strides that were not asked for
     "tvm_ffi": (
         "0.1.15.post2",

@@ -320,7 +320,7 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "DL-16": ("swapped", swapped_bytes_exported),
     "DL-17": ("matrix", main(device=[77, 0])),
     "DL-19": ("matrix", main(deleter="not executable")),
-    "DL-20": ("matrix", [("life.capsule.foreign_thread", [6, 5])]),
+    "DL-20": ("matrix", [("life.capsule.references_without_gil", [6, 5])]),
     "DL-21": (
         "matrix",
         [("life.drops.0.changed", ["DL"]), ("life.drops.0.order", ["object", "DL"])],

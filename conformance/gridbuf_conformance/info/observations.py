@@ -53,8 +53,8 @@ class CapsuleLifeInfo:
     """Counted calls of deleters, and what repetition leaves behind; None where it was not tried.
 
     `again` says what a later call of `__dlpack__` returned in place of a new capsule; nothing else
-    is known then. `foreign_thread`: the references to the object before and after a deleter ran on
-    another thread that could not have the GIL; empty where it could.
+    is known then. `references_without_gil`: how many to the object before and after a deleter ran
+    on another thread that could not have the GIL; empty where that was not tried.
     """
 
     again: str = ""
@@ -66,7 +66,8 @@ class CapsuleLifeInfo:
     name_after: str | None = None
     unconsumed_growth: GrowthInfo = field(default_factory=GrowthInfo)
     consumed_growth: GrowthInfo | None = None
-    foreign_thread: list[int] | None = None
+    foreign_thread: bool = False
+    references_without_gil: list[int] = field(default_factory=list)
     references: list[int] = field(default_factory=lambda: [0, 0])
 
 

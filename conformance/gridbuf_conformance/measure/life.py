@@ -203,10 +203,13 @@ def _followed(
     if info.deleter and not info.destructor_called_deleter:
         info.consumed_growth = _growth(lambda: _consume(export_once()), settle)
         if risky:
-            exported = export_once()
+            # Without a holder of the GIL, a deleter that needs it crashes; with one, it does not.
+            exported, other = export_once(), export_once()
             exported.mark_used()
+            other.mark_used()
             enter(Stage.DL, "foreign-thread")
-            info.foreign_thread = exported.delete_on_foreign_thread(obj)
+            info.foreign_thread = exported.delete_on_foreign_thread()
+            info.references_without_gil = other.references_without_gil(obj)
     info.references = _references_around(obj, export_once)
     return info
 
@@ -422,13 +425,13 @@ class _Holders:
         sizes = {array.nbytes for array in self._arrays.values()}
         if not sizes or max(sizes) > LIMIT_BYTES:
             return []
+        for size in sizes:  # before anything else takes the blocks that were freed last
+            overwrite(size)
         made = None
         if other is not None:
             enter(Stage.AGAIN, "produce")
             made, _ = attempt(other)
-        enter(Stage.LIFE, "reuse")
-        for size in sizes:
-            overwrite(size)
+            enter(Stage.LIFE, "reuse")
         return [] if made is None or is_declined(made) else [made]
 
     def _losses(self, dropped: str, survivors: list[str], before: dict[str, str]) -> list[LossInfo]:

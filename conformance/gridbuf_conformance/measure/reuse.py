@@ -23,9 +23,9 @@ from ..interfaces.dlpack_structs.structs import CPU
 _GETTERS = {"AI": (Stage.AI, "__array_interface__"), "AS": (Stage.AS, "__array_struct__")}
 LIMIT_BYTES = 2**20
 """Larger blocks are unmapped when they are freed."""
-_MORE_BYTES = (0, 1, 16, 33, 64)
-"""What allocations have in addition to the elements: headers of objects, alignment."""
-_BLOCKS = 16
+_MORE_BYTES = (1, *range(0, 208, 16))
+"""What an owner has around its elements in the same allocation: headers, alignment."""
+_BLOCKS = 8
 _OVERWRITING = 0xA5
 
 _api = python_api()

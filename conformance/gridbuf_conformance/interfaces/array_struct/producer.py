@@ -147,8 +147,9 @@ def capsule_keeps_the_owner(s: Subject) -> Verdict:
     if not s.observation.map_known:
         return untested("this system does not report its memory map")
     orders = [drop for drop in drops if "AS" in drop.order]
-    for loss in (loss for drop in orders for loss in drop.lost):
-        if (loss.dropped, loss.survivor) == ("object", "AS"):
+    for order, loss in ((drop.order, loss) for drop in orders for loss in drop.lost):
+        is_needed = loss.dropped and order.index("object") <= order.index(loss.dropped)
+        if loss.survivor == "AS" and is_needed:
             lost = loss_of(loss, s.arrays.get("AS"))
             return fail("memory that the capsule keeps alive", f"{lost} after the object's end")
     return ok() if orders else unsupported("no array struct to hold")

@@ -353,9 +353,9 @@ def deleter_takes_the_gil(s: Subject) -> Verdict:
         return untested(
             "only tried on a producer's objects: a wrong deleter takes the process down"
         )
-    if info.foreign_thread is None:
+    if not info.foreign_thread:
         return unsupported("no deleter to call")
-    before, after = info.foreign_thread or (0, 0)
+    before, after = info.references_without_gil or (0, 0)
     if before != after:
         return fail(
             "a deleter that acquires the GIL before it uses a Python object",

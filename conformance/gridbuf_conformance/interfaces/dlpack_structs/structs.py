@@ -261,34 +261,44 @@ class Exported:
             _DELETER(address)(self.pointer)
         return address is not None
 
-    def delete_on_foreign_thread(self, owner: Any) -> list[int] | None:
-        """Calls the deleter on a thread unknown to Python, without the GIL, and waits for it.
+    def delete_on_foreign_thread(self) -> bool:
+        """Calls the deleter on a thread unknown to Python, without the GIL, and waits for it."""
+        create, join = c_function("pthread_create"), c_function("pthread_join")
+        thread = None if create is None or join is None else self._start_deleter(create)
+        if thread is not None:
+            join(thread, None)
+        return thread is not None
 
-        This thread holds the GIL until the other one has ended or waits for the GIL. The result are
-        the numbers of references to the owner before and then, or nothing where another thread
-        can take the GIL meanwhile. None if there is nothing to call.
+    def references_without_gil(self, owner: Any) -> list[int]:
+        """The same, while this thread holds the GIL until the other one has ended or waits for it.
+
+        The result are the numbers of references to the owner before and then; nothing where that
+        cannot be done, or another thread can take the GIL meanwhile.
         """
-        address = self.callable_deleter()
-        join = c_function("pthread_join")
-        if address is None or join is None:
-            return None
-        thread, start = ctypes.c_ulong(), _THREAD_START(address)
-        states = _thread_states()
+        if _thread_states() != 1:
+            return []
         held = [owner, *filter(_is_of_a_library, gc.get_referents(owner))]
         counts = [_references(held)]
         interval = sys.getswitchinterval()
         sys.setswitchinterval(_NO_SWITCH_S)  # else the waiting thread makes this one release it
         try:
-            pointer = ctypes.c_void_p(self.pointer)
-            if _api.pthread_create(ctypes.byref(thread), None, start, pointer):
-                return None
-            has_ended = states == 1 and _ends_without_gil(thread)
+            thread = self._start_deleter(_api.pthread_create)
+            if thread is None:
+                return []
+            has_ended = _ends_without_gil(thread)
             counts.append(_references(held))
         finally:
             sys.setswitchinterval(interval)
         if not has_ended:
-            join(thread, None)
-        return counts if states == 1 else []
+            c_function("pthread_join")(thread, None)
+        return counts
+
+    def _start_deleter(self, create: Any) -> ctypes.c_ulong | None:
+        address, thread = self.callable_deleter(), ctypes.c_ulong()
+        if address is None:
+            return None
+        start, pointer = _THREAD_START(address), ctypes.c_void_p(self.pointer)
+        return None if create(ctypes.byref(thread), None, start, pointer) else thread
 
 
 def _thread_states() -> int:
