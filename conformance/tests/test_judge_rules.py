@@ -427,7 +427,7 @@ SPOILED: dict[str, tuple[str, Any]] = {
     "DX-09": ("device", [("pending.seen.DX stream", False)]),
     "DX-10": ("matrix", exchange("allocation_refused.reported", [])),
     "DX-12": ("record", exchange("export.error", VALUE_ERROR)),
-    "DX-13": ("matrix", exchange("later_major.error", REMOVED)),
+    "DX-13": ("matrix", exchange("later_major.result", 0)),
     "GT-01": ("device", [("root.gt_data.keys.0", describe("cpu"))]),
     "GT-02": ("device", [("root.gt_data.entries.gpu.fields.data", REMOVED)]),
     "GT-03": ("device", [("root.gt_data.entries.gpu.hooks.acquire.error", TYPE_ERROR)]),

@@ -264,7 +264,7 @@ def import_refuses_another_major(s: Subject) -> Verdict:
     info = s.exchange.later_major
     if info is None:
         return untested(_LIVE) if s.observation.live else unsupported(_NOT_CALLED)
-    if info.error is None:
+    if info.result == 0:
         return fail("an error for a tensor of version 2.0", "an object")
     if info.calls > 1:
         return fail("one call of the deleter", f"{info.calls} calls")

@@ -18,7 +18,7 @@ _ATTRIBUTE = "__cuda_stream__"
 
 def add_light(info: ArrayInfo, obj: Any, memory: Memory) -> None:
     """Asks once. A result of a consumer can also be the handle alone."""
-    if isinstance(obj, (int, ctypes.c_void_p)):
+    if issubclass(type(obj), (int, ctypes.c_void_p)):  # `isinstance` may run its code
         handle = getattr(obj, "value", obj) or 0
         info.cuda_stream = StreamObjectInfo(pair=describe((None, handle)))
     elif has(obj, _ATTRIBUTE):
