@@ -125,6 +125,7 @@ def test_releases_that_were_tried_are_in_the_order_of_versions() -> None:
 
 ZOO = records.load()
 RANGES = [f for f in ZOO.findings if "listed" in f.releases]
+LARGE = {"PyTorch", "TensorFlow"}
 PATTERN = re.compile(
     r"since (?P<first>\S+) \((?:not in (?P<before>\S+)|the oldest that runs)\), "
     r"until (?P<last>\S+) \((?:not in (?P<after>\S+)|the newest(?: that runs)?)\)"
@@ -148,8 +149,8 @@ def test_a_range_is_possible_and_is_that_of_its_record(finding: Finding) -> None
 @pytest.mark.parametrize("finding", RANGES, ids=lambda f: f.id)
 def test_a_fix_was_tried_on_both_sides(finding: Finding) -> None:
     """`series` is the number of minor series, each with a release. A fixed finding needs it, unless
-    its fix is in the newest series that runs. A release of PyTorch brings gigabytes, so four series
-    after a fix are enough.
+    its fix is in the newest series that runs. Releases of PyTorch and TensorFlow are large, so four
+    series after a fix are enough.
     """
     ran = [n for n, s in versions.tried(finding.releases).items() if s != versions.CANNOT_RUN]
     if "series" in finding.releases:
@@ -157,7 +158,7 @@ def test_a_fix_was_tried_on_both_sides(finding: Finding) -> None:
         assert len(versions.series(tried[tried.index(ran[0]) :])) == finding.releases["series"]
     elif fixed_in := versions.fixed_in(finding.releases):
         later = versions.series(ran[ran.index(fixed_in) :])
-        assert len(later) == 1 or (finding.library == "PyTorch" and len(later) >= 4)
+        assert len(later) == 1 or (finding.library in LARGE and len(later) >= 4)
 
 
 @pytest.mark.parametrize("finding", RANGES, ids=lambda f: f.id)

@@ -22,12 +22,13 @@
 # counter_link = "https://docs.python.org/3/c-api/buffer.html#c.Py_buffer.buf"
 #
 # [tool.gridbuf-finding.releases]
-# date = "2026-11-24"
+# date = "2026-11-30"
 # "does not run" = ["1.3.0", "2.6.2"]
-# gone = ["2.9.0", "2.11.0", "2.12.1"]
+# gone = ["2.7.0", "2.8.1", "2.8.4", "2.9.0", "2.9.1", "2.10.0", "2.11.0", "2.12.1"]
+# listed = 29
 # package = "cramjam"
 # python = "3.12"
-# listed = 29
+# series = 8
 # shown = ["2.13.0", "2.14.0"]
 #
 # [tool.gridbuf-finding.replays.affected]

@@ -25,11 +25,12 @@
 # """
 #
 # [tool.gridbuf-finding.releases]
-# date = "2026-11-24"
+# date = "2026-11-30"
 # "does not run" = ["0.4.0", "3.1.2", "4.0.0", "4.0.3"]
+# listed = 23
 # package = "mpi4py"
 # python = "3.12"
-# listed = 23
+# series = 1
 # shown = ["4.1.0", "4.1.2"]
 #
 # [tool.gridbuf-finding.replays.affected]

@@ -29,11 +29,12 @@
 # first element of matrix        the process ends"""
 #
 # [tool.gridbuf-finding.releases]
-# date = "2026-11-26"
+# date = "2026-11-30"
 # "does not run" = ["1.0.20210525", "1.0.20230517"]
+# listed = 24
 # package = "ncnn"
 # python = "3.12"
-# listed = 24
+# series = 1
 # shown = ["1.0.20230816", "1.0.20240102", "1.0.20241226", "1.0.20261020"]
 #
 # [tool.gridbuf-finding.replays.affected]

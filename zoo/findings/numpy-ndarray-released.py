@@ -27,12 +27,13 @@
 # array[0] = 1                                  writes to whatever is there now"""
 #
 # [tool.gridbuf-finding.releases]
-# date = "2026-11-24"
+# date = "2026-11-30"
 # "does not run" = ["1.3.0", "1.19.2", "1.26.4", "2.0.1", "2.0.2"]
+# listed = 127
 # package = "numpy"
 # python = "3.13"
-# listed = 127
-# shown = ["2.1.0", "2.2.0", "2.3.1", "2.5.5"]
+# series = 5
+# shown = ["2.1.0", "2.1.3", "2.2.0", "2.2.6", "2.3.1", "2.3.5", "2.4.6", "2.5.5"]
 #
 # [tool.gridbuf-finding.replays.affected]
 # actual = "every view was released, and the result points into the memory"

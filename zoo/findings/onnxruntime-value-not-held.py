@@ -27,13 +27,14 @@
 # counter_link = "https://github.com/microsoft/onnxruntime/pull/28088"
 #
 # [tool.gridbuf-finding.releases]
-# date = "2026-11-24"
+# date = "2026-11-30"
 # "does not run" = ["1.17.0", "1.18.0"]
 # gone = ["1.18.1"]
+# listed = 30
 # package = "onnxruntime"
 # python = "3.12"
-# listed = 30
-# shown = ["1.19.0", "1.20.0", "1.23.1", "1.31.1", "1.32.0"]
+# series = 15
+# shown = ["1.19.0", "1.19.2", "1.20.0", "1.20.1", "1.21.1", "1.22.1", "1.23.1", "1.23.2", "1.24.4", "1.25.1", "1.26.0", "1.27.0", "1.28.0", "1.29.0", "1.30.0", "1.31.1", "1.32.0"]
 #
 # [tool.gridbuf-finding.replays.affected]
 # actual = "the memory was given back while the result points into it"

@@ -29,11 +29,12 @@
 # surface.fill(…)                         writes to whatever is there now"""
 #
 # [tool.gridbuf-finding.releases]
-# date = "2026-11-24"
+# date = "2026-11-30"
 # "does not run" = ["2.1.3", "2.3.0"]
+# listed = 18
 # package = "pygame-ce"
 # python = "3.12"
-# listed = 18
+# series = 3
 # shown = ["2.3.1", "2.3.2", "2.4.1", "2.5.8"]
 #
 # [tool.gridbuf-finding.replays.affected]

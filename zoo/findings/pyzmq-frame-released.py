@@ -25,12 +25,13 @@
 # socket.send(frame)                      sends whatever is there now"""
 #
 # [tool.gridbuf-finding.releases]
-# date = "2026-11-24"
+# date = "2026-11-30"
 # "does not run" = ["2.0.7", "18.0.2", "24.0.0", "25.1.0"]
+# listed = 91
 # package = "pyzmq"
 # python = "3.12"
-# listed = 91
-# shown = ["25.1.1", "26.0.0", "26.0.3", "27.3.0"]
+# series = 10
+# shown = ["25.1.1", "25.1.2", "26.0.0", "26.0.3", "26.1.1", "26.2.1", "26.3.0", "26.4.0", "27.0.2", "27.1.0", "27.2.0", "27.3.0"]
 #
 # [tool.gridbuf-finding.replays.affected]
 # actual = "every view was released, and the result points into the memory"

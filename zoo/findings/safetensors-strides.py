@@ -30,12 +30,13 @@
 # counter_link = "https://huggingface.co/docs/safetensors/v0.3.2/api/numpy"
 #
 # [tool.gridbuf-finding.releases]
-# date = "2026-11-26"
+# date = "2026-11-30"
 # "does not run" = ["0.0.1", "0.3.3"]
-# gone = ["0.5.0", "0.5.3", "0.6.2", "0.7.0"]
+# gone = ["0.4.0", "0.4.2", "0.4.5", "0.5.0", "0.5.3", "0.6.2", "0.7.0"]
+# listed = 28
 # package = "safetensors"
 # python = "3.12"
-# listed = 28
+# series = 5
 # shown = ["0.8.0"]
 #
 # [tool.gridbuf-finding.replays.affected]

@@ -28,11 +28,12 @@
 # """
 #
 # [tool.gridbuf-finding.releases]
-# date = "2026-11-26"
+# date = "2026-11-30"
 # gone = ["0.1.0", "0.1.2", "0.1.3", "0.1.4"]
+# listed = 21
 # package = "apache-tvm-ffi"
 # python = "3.12"
-# listed = 21
+# series = 1
 # shown = ["0.1.5", "0.1.8.post2", "0.1.15.post2"]
 #
 # [tool.gridbuf-finding.replays.affected]
