@@ -182,7 +182,7 @@ def test_shared_memory_that_lost_its_writability_is_found(record):
 
 
 def is_locked(array) -> bool:
-    """NumPy's broadcast arrays are read-only, and `x + 0` of no dimension is a number."""
+    """NumPy's broadcast arrays are read-only, and `x + 0` of no dimension is a scalar."""
     is_writable = not array.plan.readonly and array.feature != "zero strides"
     return is_writable and is_computed(array) and bool(shape_of(array)) and size_of(array) > 0
 

@@ -13,16 +13,20 @@
 # expected = "The deleter acquires the GIL itself: a consumer may call it from any thread."
 # impact = """\
 # A library that releases the array outside Python changes reference counts without the GIL. TensorFlow \
-# 2.11 does it: the process dies when it drops the tensor of a numpy.memmap."""
-# fix = "Call PyGILState_Ensure in array_dlpack_deleter, as 1.24.0 does."
+# does it: the process dies when it drops the tensor of a numpy.memmap."""
+# fix = "In the deleter of __dlpack__, call PyGILState_Ensure before Py_DECREF, as 1.24.0 does."
 # status = "fixed"
 # fixed_in = "1.24.0"
 # tracker = "https://github.com/numpy/numpy/issues/22507"
 #
 # [tool.gridbuf-finding.releases]
-# "does not run" = ["1.3.0", "1.16.2", "1.19.5"]
-# gone = ["1.21.6", "1.24.1", "1.24.3", "1.25.1", "2.0.0", "2.2.6"]
-# shown = ["1.22.0", "1.22.1", "1.22.4"]
+# date = "2026-11-30"
+# "does not run" = ["1.3.0", "1.16.2", "1.19.5", "1.21.6"]
+# gone = ["1.24.0", "1.24.1", "1.24.3", "1.25.1", "2.0.0", "2.2.6"]
+# listed = 116
+# package = "numpy"
+# python = "3.10"
+# shown = ["1.22.0", "1.22.1", "1.22.4", "1.23.5"]
 #
 # [tool.gridbuf-finding.replays.affected]
 # actual = "its references changed by -1 while another thread held the GIL"
@@ -36,7 +40,7 @@
 # [tool.gridbuf-finding.runs."numpy-1.23.5"]
 # date = "2026-11-30"
 # exit = 1
-# told = "defect: the process died: PyThreadState_Get: the function must be called with the GIL held"
+# told = "defect: deleted without the GIL: PyThreadState_Get: the function must be called with the GIL held"
 #
 # [tool.gridbuf-finding.runs."numpy-2.5.5"]
 # date = "2026-11-30"
@@ -72,6 +76,7 @@ def delete():
 if sys.argv[1:] == ["delete"]:
     delete()
     sys.exit()
+np.ndarray.__dlpack__  # of 1.22 and later
 child = subprocess.run([sys.executable, __file__, "delete"], capture_output=True, text=True)
 text = child.stderr.partition("Fatal Python error: ")[2].partition(",")[0]
-sys.exit(f"defect: the process died: {text}" if child.returncode < 0 else 0)
+sys.exit(f"defect: deleted without the GIL: {text}" if child.returncode < 0 else 0)
