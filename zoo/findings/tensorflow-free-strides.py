@@ -22,8 +22,12 @@
 # counter_link = "https://github.com/dmlc/dlpack/blob/v1.3/include/dlpack/dlpack.h#L263-L275"
 #
 # [tool.gridbuf-finding.releases]
+# date = "2026-11-30"
 # "does not run" = ["2.8.0", "2.9.0", "2.9.3", "2.10.0", "2.10.1", "2.14.0"]
 # gone = ["2.14.1", "2.15.0", "2.15.1", "2.16.2", "2.21.0"]
+# listed = 32
+# package = "tensorflow-cpu"
+# python = "3.10"
 # shown = ["2.11.0", "2.11.1", "2.12.1", "2.13.1"]
 #
 # [tool.gridbuf-finding.replays.affected]

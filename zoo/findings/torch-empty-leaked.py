@@ -19,7 +19,11 @@
 # tracker = "https://github.com/pytorch/pytorch/issues/117273"
 #
 # [tool.gridbuf-finding.releases]
+# date = "2026-11-30"
 # gone = ["2.3.0", "2.3.1", "2.4.1", "2.5.0", "2.9.1", "2.10.0", "2.11.0", "2.12.1", "2.14.1"]
+# listed = 32
+# package = "torch"
+# python = "3.10"
 # shown = ["1.11.0", "1.12.1", "1.13.0", "1.13.1", "2.0.1", "2.1.2", "2.2.0", "2.2.2"]
 #
 # [tool.gridbuf-finding.replays.affected]
