@@ -224,7 +224,7 @@ class StridesVary(_Allocator):
 class OneBlockForAll(_Allocator):
     """Every result is in the same block."""
 
-    breaks = frozenset({"GT-21"})
+    breaks = frozenset({"GT-21", "XA-11"})
     shared: ClassVar[list[Block]] = []
 
     def block(self, length_bytes: int) -> Block:

@@ -33,14 +33,10 @@ class ObservedStream(ObservedExport):
         super().__init__(export, block)
         self.pair: tuple[Any, ...] = (0, 1)
         self.variant.bend(self)
-        self.exporter = _Stream(self)
-        self._alive = weakref.ref(self.exporter)
+        self.make(_Stream)
 
     def info(self) -> ExportInfo:
         return ExportInfo(reads=self.reads, handle=self.pair[1])
-
-    def is_free(self) -> bool:
-        return self._alive() is None
 
 
 def _pair(version: int, handle: Any) -> Callable[[ObservedStream], None]:
