@@ -124,7 +124,7 @@ def test_a_consumer_level_differs_and_has_a_check() -> None:
 
 def test_robust_exports_are_about_a_rule_for_consumers() -> None:
     robust = [v for i in interfaces().values() for v in i.variants.values() if v.is_robust]
-    ids = {"AS-04", "DL-08", "DL-23", "DP-32", "GT-02", "PB-16", "PB-17", "XA-15"}
+    ids = {"AS-04", "DL-08", "CS-02", "DL-23", "DP-32", "GT-02", "PB-16", "PB-17", "XA-15"}
     ids |= {"AI-16", "AI-18"}
     assert {variant.rules[0] for variant in robust} == ids
 

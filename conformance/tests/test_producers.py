@@ -49,6 +49,7 @@ _DECLINED_SHARE = {
         "memoryview": 0.2,
         "gt4py": 0.3,
         "gt4py.next": 0.4,
+        "gt4py.buffer": 0.4,
         "numpy.scalar": 0.1,
     },
     **{"vtk": 0.15, "vtk.soa": 0.3, "glm": 0.4, "gridbuf.next.fields": 0.25},

@@ -40,7 +40,7 @@
 # exit = 1
 # told = "defect: 1.0 is read as 3.03865e-319"
 # ///
-"""A function of Numba reads big-endian fields as native ones after it has seen a native field."""
+"""A function of Numba reads big-endian fields as native ones after it has seen a native field"""
 
 import sys
 

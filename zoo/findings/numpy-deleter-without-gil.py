@@ -47,7 +47,7 @@
 # exit = 0
 # told = ""
 # ///
-"""The deleter of NumPy's DLPack tensors changes reference counts without the GIL."""
+"""The deleter of NumPy's DLPack tensors changes reference counts without the GIL"""
 
 import ctypes
 import subprocess

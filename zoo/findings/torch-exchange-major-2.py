@@ -33,7 +33,7 @@
 # exit = 1
 # told = "defect: a tensor of version 2.0 became tensor([1., 2., 3., 4.])"
 # ///
-"""The import of PyTorch's exchange table takes a tensor of major version 2, whose layout it cannot know."""
+"""The import of PyTorch's exchange table takes a tensor of major version 2, whose layout it cannot know"""
 
 import ctypes as c
 import struct

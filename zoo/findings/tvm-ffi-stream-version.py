@@ -31,7 +31,7 @@
 # exit = 1
 # told = "defect: a stream of version 1 is taken as c_void_p(4096)"
 # ///
-"""A function of TVM FFI takes a stream without a look at the version of __cuda_stream__."""
+"""A function of TVM FFI takes a stream without a look at the version of __cuda_stream__"""
 
 import sys
 
