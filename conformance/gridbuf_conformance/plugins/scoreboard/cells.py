@@ -429,7 +429,7 @@ def _conversion(
     result says, or all in one text; else an empty text.
     """
     shape, elements = seen[0], _sampled(seen[1], plan.view_map.shape)
-    if shape == () and elements == expected:
+    if shape == () and len(expected) > 1 and elements == expected:
         return f"{plan.dtype} as bytes{sum(map(len, expected))}"
     has_other_shape = _shape_mistake(seen, plan) and not _is_other_rank(seen, plan)
     if has_other_shape or len(elements) != len(expected):
@@ -443,7 +443,7 @@ def _conversion(
         if element.itemsize >= plan.itemsize:
             continue
         rounded = [_rounded(value, element) for value in values]
-        if None not in rounded and rounded == elements:
+        if None not in rounded and rounded == elements != values:
             return f"{plan.dtype} as {element.kind}{element.itemsize * 8}"
     return ""
 
