@@ -75,7 +75,7 @@ LIBRARIES: dict[str, tuple[str, set[str], set[str]]] = {
     "numpy.scalar": (
         NUMPY_VERSION,
         {
-            "AI-33",  # the dict describes a temporary array that only it owns (fixed in NumPy 2.5)
+            "AI-28",  # the dict describes a temporary array that only it owns (fixed in NumPy 2.5)
             "PB-08",  # datetime64: shape is filled for SIMPLE: getbuffer never looks at the flags
             "PB-09",  # datetime64: strides stays NULL for STRIDES
         },

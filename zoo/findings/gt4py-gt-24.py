@@ -6,7 +6,7 @@
 # library = "GT4Py"
 # side = "producer"
 # target = "gt4py"
-# also_targets = ["gt4py.next"]
+# also_targets = ["gt4py.next", "gt4py.buffer"]
 # rule = "AI-22"
 # replayed_as = "GT-24"
 # plan = '{"shape":[32769,16384],"fill":null}'

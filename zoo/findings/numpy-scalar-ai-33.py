@@ -6,7 +6,7 @@
 # library = "NumPy"
 # side = "producer"
 # target = "numpy.scalar"
-# rule = "AI-33"
+# rule = "AI-28"
 # plan = '{"shape":[],"readonly":true}'
 # passes = "numpy-2.5.5"
 # severity = "memory"
@@ -30,8 +30,9 @@
 # shown = ["1.26.0", "1.26.2", "1.26.4", "2.0.1", "2.0.2", "2.1.3", "2.2.2", "2.2.6", "2.3.5", "2.4.6"]
 #
 # [tool.gridbuf-finding.replays.affected]
-# actual = "another address on a later access"
-# expected = "one address on every access"
+# actual = """\
+# another value in place of 4.1048022430272647e-215 at element [] as soon as the dict was dropped"""
+# expected = "memory that lives with the object"
 # outcome = "FAIL"
 #
 # [tool.gridbuf-finding.replays.passes]

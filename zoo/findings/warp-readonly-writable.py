@@ -8,7 +8,7 @@
 # target = "warp.readonly"
 # rule = "AI-25"
 # plan = '{"readonly":true}'
-# severity = "memory"
+# severity = "values"
 # expected = "The flag in data is true over memory that cannot be written, or warp.array copies it."
 # impact = "A consumer that writes to the array changes constant data, or the process ends."
 # fix = """\
@@ -27,7 +27,7 @@
 # [tool.gridbuf-finding.runs."warp-lang-1.19.0"]
 # date = "2026-11-30"
 # exit = 1
-# told = "defect: the flag is False over memory of bytes"
+# told = "defect: written: abcdefgh became b'\\x00bcdefgh'"
 # ///
 """An array of Warp over read-only NumPy memory says writable in __array_interface__"""
 
@@ -37,8 +37,12 @@ import numpy as np
 import warp
 
 warp.config.quiet = True
-source = np.frombuffer(bytes(16), "f4")
-array = warp.array(source, dtype=warp.float32, device="cpu", copy=False)
-address, readonly = array.__array_interface__["data"]
-is_shared = address == source.ctypes.data
-sys.exit("defect: the flag is False over memory of bytes" if is_shared and not readonly else 0)
+memory = b"abcdefgh"
+source = np.frombuffer(memory, "u1")
+array = warp.array(source, dtype=warp.uint8, device="cpu", copy=False)
+result = np.asarray(array)
+if not result.flags.writeable or array.ptr != source.ctypes.data:
+    sys.exit(0)
+result[0] = 0
+after = bytes(source)
+sys.exit(f"defect: written: abcdefgh became {after!r}" if after[0] == 0 else 0)

@@ -47,11 +47,14 @@ def untested(reason: str) -> Verdict:
 
 
 def loss_of(loss: LossInfo, array: Descriptor | None) -> str:
-    """What became of memory that was lost: unmapped, or what an element reads as."""
+    """What became of memory that was lost: unmapped, or another value of an element.
+
+    Which value differs from run to run.
+    """
     if not loss.after or array is None:
         return "other content" if loss.after else "unmapped"
-    before, after = first_difference(loss.before, loss.after, array)
-    return f"{after} in place of {before}"
+    before, _ = first_difference(loss.before, loss.after, array)
+    return f"another value in place of {before}"
 
 
 def drawing_of(array: Descriptor, *marks: tuple[tuple[int, ...], str]) -> dict[str, Any]:
