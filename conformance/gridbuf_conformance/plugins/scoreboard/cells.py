@@ -440,8 +440,6 @@ def _conversion(
         return f"{plan.dtype} as {name}[{unit}]" if times == [*map(_time_of, elements)] else ""
     values = [number(plan, raw) for raw in expected]
     for element in {array.element for array in got.values() if array.element}:
-        if element.itemsize >= plan.itemsize:
-            continue
         rounded = [_rounded(value, element) for value in values]
         if None not in rounded and rounded == elements != values:
             return f"{plan.dtype} as {element.kind}{element.itemsize * 8}"
