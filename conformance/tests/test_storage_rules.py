@@ -22,7 +22,6 @@ from gridbuf_conformance_mutants.reference import Reference
 PLAN = Plan(shape=(3, 4), fill=3)
 DEFECTS = [
     (allocation.AlwaysRowMajor, "GT-17", PLAN.replaced(layout=(1, 0))),
-    (allocation.OneBlockForAll, "GT-21", PLAN),
     (allocation.StridesVary, "GT-23", PLAN),
     (mirrors.MirrorIsStale, "XA-17", PLAN.replaced(device="gpu")),
 ]
