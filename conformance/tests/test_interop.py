@@ -493,6 +493,14 @@ def test_scripts_without_the_suite_tell_a_defect(
     assert returned == code and says in told, told
 
 
+def test_a_script_of_bytes_imports_modules_only(tmp_path):
+    cell = Cell("bytes", "numpy.asarray", "python", "numpy")
+    cell.set("uint8", "wrong values", "shape [] instead of [5]")
+    text = standalone(Record("3.11", "linux", {"numpy": "2.4.6"}), cell, "uint8")
+    returned, told = told_by(text, tmp_path)
+    assert returned == 1 and told.startswith("defect:"), told
+
+
 @pytest.mark.parametrize("name", with_(lambda array: array.plan.dtype != "struct"))
 def test_the_array_of_a_script_is_that_of_the_plan(name):
     import numpy

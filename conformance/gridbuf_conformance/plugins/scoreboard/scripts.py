@@ -55,7 +55,7 @@ _TAKEN = {
 }
 """How a consumer takes `x`, if it is more than one function of its library."""
 _SETUP = {"jax": 'jax.config.update("jax_enable_x64", True)', "warp": "warp.init()"}
-_MODULE = re.compile(r"(?<![\w.'])((?:jax|mlx)\.\w+|[a-z]\w*)(?=\.\w+[.(])")
+_MODULE = re.compile(r"(?<![\w.'])((?:jax|mlx)\.\w+|[a-z]\w+)(?=\.\w+[.(])")
 _TEXTS = {"bytes5": "S5", "str3": "U3"}
 _ALIGNED = ("jax", "tensorflow")
 """Libraries that copy memory that is not aligned to 64 bytes."""
