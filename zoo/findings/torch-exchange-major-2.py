@@ -13,8 +13,7 @@
 # A tensor of another major version is refused: its layout is unknown, and only the deleter may be \
 # used."""
 # impact = """\
-# There is no version 2 yet. When there is one, the import reads fields at places where they are \
-# not."""
+# Version 2 does not exist yet. The import would read its fields at places where they are not."""
 # fix = """\
 # In the import function of torch's DLPackExchangeAPI, compare version.major with 1 before any other \
 # field is read. Call the deleter, raise BufferError and return -1 if it differs."""

@@ -13,8 +13,8 @@
 # A stream of another version of the protocol is refused: only version 0 says that the second value \
 # is an address."""
 # impact = """\
-# There is no version 1 yet. When there is one, a function works on an address that may not be that \
-# of a stream."""
+# Version 1 does not exist yet. A function would work on an address that may not be that of a \
+# stream."""
 # fix = """\
 # Where an argument has __cuda_stream__, compare the first value of the tuple with 0, and raise an \
 # error if it differs."""

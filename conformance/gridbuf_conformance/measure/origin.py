@@ -84,7 +84,7 @@ def _answers(held: Any, memory: Memory) -> dict[str, Any]:
 
 
 def _anonymous(requests: dict[str, RequestInfo]) -> dict[str, Any]:
-    """The answers to all requests without the owner; none if there is no buffer."""
+    """The answers to all requests without the owner; none without the buffer protocol."""
     views = {
         name: replace(one.view, obj=None)
         if one.view

@@ -1,7 +1,7 @@
-"""Scripts that repeat an exchange of a record: about ten lines, which need the two libraries only.
+"""Scripts that repeat an exchange of a record. Up to 21 lines, which need the libraries and NumPy.
 
-The array is NumPy's, and goes through a documented function of the library that passes it. Where
-there is no such function here, or no check of the outcome, the script calls `repeat` of the suite.
+The array is NumPy's, and goes through a documented function of the library that passes it. For a
+producer or an outcome that is not in the tables here, the script calls `repeat` of the suite.
 A script prints "defect:" and exits with 1 where the outcome is harm.
 """
 
