@@ -9,6 +9,7 @@
 # rule = "DL-20"
 # plan = "{}"
 # passes = "numpy-2.5.5"
+# also_affected = ["numpy-1.22.0"]
 # severity = "memory"
 # expected = "The deleter acquires the GIL itself: a consumer may call it from any thread."
 # impact = """\
