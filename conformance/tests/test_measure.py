@@ -27,6 +27,7 @@ from gridbuf_conformance.info import Observation, from_json, to_json
 from gridbuf_conformance.info.values import attempt, describe, error_info
 from gridbuf_conformance.measure import resizing
 from gridbuf_conformance.measure.content import poke_info
+from gridbuf_conformance.measure.held import Held
 from gridbuf_conformance.outcomes import Outcome
 from gridbuf_conformance.plan import Plan
 from gridbuf_conformance.plan.producer import Unsupported
@@ -34,7 +35,7 @@ from gridbuf_conformance.plan.profiles import PROFILES
 from gridbuf_conformance.plan.strategies import huge_plans
 from gridbuf_conformance.rules import CHECKS
 from gridbuf_conformance.rules.scope import Scope
-from gridbuf_conformance_mutants import mirrors
+from gridbuf_conformance_mutants import buffer_protocol, mirrors
 from gridbuf_conformance_mutants.device import DEVICE
 from gridbuf_conformance_mutants.mirrors import MirrorReference
 from gridbuf_conformance_mutants.reference import Reference
@@ -396,3 +397,16 @@ def test_an_object_grows_only_for_interfaces_that_it_has() -> None:
     assert found["extend"].keys() == {"PB"}
     methods = len(found)
     assert sum(n > 1 for n in grown) <= 2 * methods + 3, "one growth for each method, and its calls"
+
+
+def test_a_released_view_with_memory_of_its_own_is_not_held() -> None:
+    """VTK's arrays of structures copy for each view; the copy of an earlier one is free."""
+    made = buffer_protocol.FreshCopyForEachRequest().produce(Plan())
+    held = Held(made, Memory(Devices()), frozenset({"PB"}), touch=True, poke=True)
+    assert "PB" in held.found and "PB" not in held._held_exports()
+    held.release()
+    right = Held(
+        Reference().produce(Plan()), Memory(Devices()), frozenset({"PB"}), touch=True, poke=True
+    )
+    assert "PB" in right._held_exports()
+    right.release()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
-from ..abi.descriptors import Rejected
+from ..abi.descriptors import Descriptor, Rejected
 from ..interfaces.descriptors import descriptors_of
 from ..interfaces.dlpack_structs.descriptor import of_dlpack
 from ..abi.device import DeviceError
@@ -66,7 +66,7 @@ class Held:
         present = {name for name, probe in probes.items() if probe.present}
         self._read_metadata(obj, present, groups, may_copy=touch)
         self.found = descriptors_of(self.info)
-        self.info.free = free_memory(obj, self.found)
+        self.info.free = free_memory(obj, self._held_exports())
         for hook in hooks("add_streams"):
             hook(self, obj)
         self.info.mapping = mapping_info(self.found, memory)
@@ -114,6 +114,13 @@ class Held:
         if "DX" in groups:
             device = info.device_pair or [CPU, 0]
             info.exchange = exchange_info(obj, memory, device=device, deep=self._deep)
+
+    def _held_exports(self) -> dict[str, Descriptor]:
+        """`found` without a buffer that had another address than the one that is held now: where
+        each view has memory of its own, that of the released ones is free.
+        """
+        held = None if self._view is None else self._view.buf
+        return {n: array for n, array in self.found.items() if n != "PB" or array.address == held}
 
     def _hold_export(self, obj: Any) -> CapsuleInfo:
         """Keeps one capsule: versioned if there is such a thing, else legacy."""
