@@ -99,7 +99,7 @@ class Held:
         info.pb = buffer_info(obj, memory)
         info.python = python_level_info(obj)
         self._buffer = hold_buffer(obj)
-        self._view = self._buffer and self._buffer.info(memory)
+        self._view = None if self._buffer is None else self._buffer.info(memory)
         if "__dlpack_device__" in present:
             info.device = device_info(obj)
         if "__dlpack__" in present:
