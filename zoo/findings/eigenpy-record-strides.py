@@ -19,7 +19,7 @@
 # impact = """\
 # The vector has bytes of other fields and neighbours of the record, and no error says so."""
 # fix = """\
-# In NumpyMap, copy arrays whose strides are no multiple of the item size: the division by the size \
+# In NumpyMap, copy arrays whose strides are not a multiple of the item size: the division by the size \
 # of an element rounds."""
 # source = "NumPy reference, ndarray.strides"
 # source_link = "https://numpy.org/doc/2.2/reference/generated/numpy.ndarray.strides.html"
@@ -27,6 +27,19 @@
 # searched = """\
 # 2026-11-30, threads on GitHub: eigenpy numpy strides not multiple of itemsize structured \
 # array field wrong values"""
+#
+# [tool.gridbuf-finding.replays.affected]
+# actual = "2.4344647154278677e+204"
+# expected = "1.2303742345927276e-142 at element [1]"
+# outcome = "FAIL"
+#
+# [tool.gridbuf-finding.replays.passes]
+# outcome = "PASS"
+#
+# [tool.gridbuf-finding.runs."eigenpy-3.13.0"]
+# date = "2026-11-30"
+# exit = 1
+# told = "defect: [1.0, 2.0, 3.0, 4.0] became [1.0, 0.0, 3.16e-322, 8.0987e-320]"
 # ///
 """eigenpy reads a field of records with other strides"""
 

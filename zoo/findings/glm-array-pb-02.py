@@ -7,7 +7,7 @@
 # side = "producer"
 # target = "gridbuf_conformance.plugins.libraries.glm:ArrayProducer"
 # rule = "PB-02"
-# also_rules = ["PB-12", "PB-13", "XA-11", "XA-13"]
+# also_rules = ["DX-01", "PB-12", "PB-13", "XA-11", "XA-13"]
 # plan = '{"shape":[1,2]}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy"

@@ -6,6 +6,7 @@
 # library = "nanobind"
 # side = "consumer"
 # target = "nanobind.readonly"
+# also_targets = ["nanobind.ndarray"]
 # rule = "DL-22"
 # plan = '{"readonly":true,"export":"dlpack:major-2"}'
 # passes = "numpy-2.5.5"

@@ -19,7 +19,7 @@
 # impact = """\
 # The bounds are bytes of other fields and neighbours of the record, and no error says so."""
 # fix = """\
-# In the generated wrapper of set_lower_bounds and its siblings, convert arrays whose strides are no \
+# In the generated wrapper of set_lower_bounds and its siblings, convert arrays whose strides are not a \
 # multiple of the item size: the division by sizeof(double) rounds."""
 # source = "NumPy reference, ndarray.strides"
 # source_link = "https://numpy.org/doc/2.2/reference/generated/numpy.ndarray.strides.html"
@@ -27,6 +27,19 @@
 # searched = """\
 # 2026-11-30, threads on GitHub: nlopt python numpy structured array field non-contiguous \
 # strides wrong values set_lower_bounds"""
+#
+# [tool.gridbuf-finding.replays.affected]
+# actual = "2.4344647154278677e+204"
+# expected = "1.2303742345927276e-142 at element [1]"
+# outcome = "FAIL"
+#
+# [tool.gridbuf-finding.replays.passes]
+# outcome = "PASS"
+#
+# [tool.gridbuf-finding.runs."nlopt-2.11.0"]
+# date = "2026-11-30"
+# exit = 1
+# told = "defect: [1.0, 2.0, 3.0, 4.0] became [1.0, 0.0, 3.16e-322, 8.0987e-320]"
 # ///
 """nlopt reads a field of records with other strides"""
 

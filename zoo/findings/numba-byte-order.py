@@ -7,6 +7,7 @@
 # side = "consumer"
 # target = "zoo/consumers.py:numba_field"
 # rule = "AI-34"
+# also_rules = ["PB-20"]
 # plan = '{"dtype":"float32","byteorder":"swapped","export":"array-interface"}'
 # passes = "numpy-2.5.5"
 # passes_target = "numpy.asarray"
@@ -26,6 +27,15 @@
 # searched = """\
 # 2026-11-30, threads on GitHub: numba big-endian unaligned array structured field wrong result after \
 # compile typeof fingerprint byte order"""
+#
+# [tool.gridbuf-finding.releases]
+# date = "2026-11-30"
+# "does not run" = ["0.1", "0.36.2", "0.51.1", "0.57.0", "0.58.1"]
+# listed = 99
+# package = "numba"
+# python = "3.12"
+# series = 10
+# shown = ["0.59.0", "0.59.1", "0.60.0", "0.61.2", "0.62.1", "0.63.1", "0.64.0", "0.65.1", "0.66.0", "0.67.0", "0.68.1"]
 #
 # [tool.gridbuf-finding.replays.affected]
 # actual = "1.5307832628951474e-37"

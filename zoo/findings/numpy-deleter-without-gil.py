@@ -39,6 +39,11 @@
 # note = "the deleter ran on a thread that Python did not know"
 # outcome = "PASS"
 #
+# [tool.gridbuf-finding.runs."numpy-1.22.0"]
+# date = "2026-11-30"
+# exit = 1
+# told = "defect: deleted without the GIL: PyThreadState_Get: the function must be called with the GIL held"
+#
 # [tool.gridbuf-finding.runs."numpy-1.23.5"]
 # date = "2026-11-30"
 # exit = 1

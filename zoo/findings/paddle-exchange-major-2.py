@@ -20,6 +20,16 @@
 # status = "new"
 # searched = """\
 # 2026-11-30, threads on GitHub: PaddlePaddle DLPack exchange API import major version check"""
+#
+# [tool.gridbuf-finding.replays.affected]
+# actual = "an object"
+# expected = "an error for a tensor of version 2.0"
+# outcome = "FAIL"
+#
+# [tool.gridbuf-finding.runs."paddlepaddle-3.3.1"]
+# date = "2026-11-30"
+# exit = 1
+# told = "defect: a tensor of version 2.0 became Tensor(shape=[4], dtype=float32, place=Place(cpu), stop_gradient=True,"
 # ///
 """The import of PaddlePaddle's exchange table takes a tensor of major version 2, whose layout it cannot know"""
 

@@ -23,8 +23,25 @@
 # searched = """\
 # 2026-11-30, threads on GitHub: pygame array struct capsule does not keep owner surface freed \
 # get_view __array_struct__"""
+#
+# [tool.gridbuf-finding.releases]
+# "does not run" = ["2.1.3"]
+# shown = ["2.4.1", "2.5.8"]
+#
+# [tool.gridbuf-finding.replays.affected]
+# actual = "another value in place of 56381442 at element [0, 0] after the object's end"
+# expected = "memory that the capsule keeps alive"
+# outcome = "FAIL"
+#
+# [tool.gridbuf-finding.replays.passes]
+# outcome = "PASS"
+#
+# [tool.gridbuf-finding.runs."pygame-ce-2.5.8"]
+# date = "2026-11-30"
+# exit = 1
+# told = "defect: the memory was freed: 66051 became 16777215"
 # ///
-"""The capsule of `__array_struct__` of `Surface.get_view` does not keep the surface's memory"""
+"""pygame.Surface.get_view gives an array struct whose capsule does not keep the memory"""
 
 import sys
 
@@ -50,4 +67,5 @@ array = np.asarray(Struct(first.get_view("2")))
 before = array[0, 0]
 del first
 others = [surface((255, 255, 255)) for _ in range(4)]
-sys.exit(f"defect: {before} became {array[0, 0]}" if array[0, 0] != before else 0)
+after = array[0, 0]
+sys.exit(f"defect: the memory was freed: {before} became {after}" if after != before else 0)

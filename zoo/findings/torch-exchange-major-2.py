@@ -6,6 +6,7 @@
 # library = "PyTorch"
 # side = "producer"
 # target = "torch"
+# also_targets = ["torch.strided"]
 # rule = "DX-13"
 # plan = "{}"
 # severity = "form"

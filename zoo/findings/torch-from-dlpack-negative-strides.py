@@ -8,7 +8,7 @@
 # target = "torch.from_dlpack"
 # also_targets = ["torch.as_tensor"]
 # rule = "DP-32"
-# also_rules = ["DX-03", "DX-08", "DX-11", "DL-19", "DL-28", "XA-15"]
+# also_rules = ["DX-03", "DX-08", "DX-11", "DL-19", "DL-23", "DL-28", "XA-15"]
 # plan = '{"shape":[2],"views":[["reverse",0]]}'
 # also_affected = ["torch-1.12.1"]
 # passes = "numpy-2.5.5"

@@ -21,6 +21,14 @@
 # status = "new"
 # searched = "2026-11-30, threads on GitHub: tvm ffi __cuda_stream__ protocol version"
 #
+# [tool.gridbuf-finding.releases]
+# date = "2026-11-30"
+# listed = 21
+# package = "apache-tvm-ffi"
+# python = "3.12"
+# series = 1
+# shown = ["0.1.0", "0.1.15.post2"]
+#
 # [tool.gridbuf-finding.replays.affected]
 # actual = "it was accepted"
 # expected = "an error: the protocol has version 1"

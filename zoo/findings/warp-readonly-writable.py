@@ -19,6 +19,15 @@
 # 2026-11-30, threads on GitHub: NVIDIA warp array copy=False read-only numpy writeable flag \
 # array interface"""
 #
+# [tool.gridbuf-finding.releases]
+# date = "2026-11-30"
+# "does not run" = ["0.2.0", "0.15.0", "1.2.0"]
+# listed = 54
+# package = "warp-lang"
+# python = "3.12"
+# series = 18
+# shown = ["1.2.1", "1.2.2", "1.3.0", "1.3.3", "1.4.0", "1.4.2", "1.5.1", "1.6.2", "1.7.2", "1.8.1", "1.9.1", "1.10.1", "1.11.1", "1.12.1", "1.13.0", "1.14.0", "1.15.0", "1.16.0", "1.17.0", "1.18.0", "1.19.0"]
+#
 # [tool.gridbuf-finding.replays.affected]
 # actual = "the array interface says writable"
 # expected = "read-only, as the memory is mapped"
