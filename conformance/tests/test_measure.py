@@ -399,7 +399,7 @@ def test_an_object_grows_only_for_interfaces_that_it_has() -> None:
     assert sum(n > 1 for n in grown) <= 2 * methods + 3, "one growth for each method, and its calls"
 
 
-def test_a_released_view_with_memory_of_its_own_is_not_held() -> None:
+def test_a_released_view_with_separate_memory_is_not_held() -> None:
     """VTK's arrays of structures copy for each view; the copy of an earlier one is free."""
     made = buffer_protocol.FreshCopyForEachRequest().produce(Plan())
     held = Held(made, Memory(Devices()), frozenset({"PB"}), touch=True, poke=True)

@@ -117,7 +117,7 @@ class Held:
 
     def _held_exports(self) -> dict[str, Descriptor]:
         """`found` without a buffer that had another address than the one that is held now: where
-        each view has memory of its own, that of the released ones is free.
+        each view has separate memory, that of the released ones is free.
         """
         held = None if self._view is None else self._view.buf
         return {n: array for n, array in self.found.items() if n != "PB" or array.address == held}
