@@ -25,8 +25,13 @@
 # get_view __array_struct__"""
 #
 # [tool.gridbuf-finding.releases]
-# "does not run" = ["2.1.3"]
-# shown = ["2.4.1", "2.5.8"]
+# date = "2026-11-30"
+# "does not run" = ["2.1.3", "2.3.0"]
+# listed = 18
+# package = "pygame-ce"
+# python = "3.12"
+# series = 3
+# shown = ["2.3.1", "2.3.2", "2.4.1", "2.5.8"]
 #
 # [tool.gridbuf-finding.replays.affected]
 # actual = "another value in place of 56381442 at element [0, 0] after the object's end"
