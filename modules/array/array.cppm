@@ -309,6 +309,12 @@ class Array {
   /// memory and for memory that no device knows.
   absl::Status wait() const;
 
+  /// The digest of the domain (gridbuf.transfer), which layout, padding, halo and memory do not
+  /// change. Indices count from the start of a dimension, or else from the first point of the
+  /// domain. Elements of a device, and of the opposite byte order, are copied first. Errors: those
+  /// of that copy.
+  absl::StatusOr<Digest> digest() const;
+
   /// The elements, on the host. Errors: kType unless T is the element type; kValue for read-only
   /// memory, unless T is const; kNoSuchBuffer for memory that the host cannot read.
   template <class T>
