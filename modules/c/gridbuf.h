@@ -341,6 +341,11 @@ gridbuf_status gridbuf_storage_synchronize(const gridbuf_storage* storage);
 /* A new storage with the same parameters and elements. */
 gridbuf_status gridbuf_storage_copy(const gridbuf_storage* storage, gridbuf_storage** out);
 
+/* 128 bits that identify the type and, at each index of the domain, the value: gridbuf.digest of
+ * Python has them in hexadecimal. Digests of parts with different indices add up, each number modulo
+ * 2^64. */
+gridbuf_status gridbuf_storage_digest(const gridbuf_storage* storage, uint64_t digest[2]);
+
 /* Copies the elements of `source`, of the same shape, converted as gridbuf_array_copy_from does.
  * They may overlap. Errors: TYPE, VALUE. */
 gridbuf_status gridbuf_storage_copy_from(const gridbuf_storage* storage,

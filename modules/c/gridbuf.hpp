@@ -450,6 +450,11 @@ class storage {
   storage operator[](const item& one) const { return (*this)[std::vector<item>{one}]; }
   storage domain() const { return of(gridbuf_storage_domain); }
   storage copy() const { return of(gridbuf_storage_copy); }
+  std::array<std::uint64_t, 2> digest() const {
+    std::array<std::uint64_t, 2> found{};
+    check(gridbuf_storage_digest(get(), found.data()));
+    return found;
+  }
   void copy_from(const storage& source) const {
     check(gridbuf_storage_copy_from(get(), source.get()));
   }
