@@ -3,8 +3,8 @@
     python zoo/interop.py lock [NAME…] [--again]  write into scoreboard/NAME.toml what it installs
     python zoo/interop.py run [NAME…] [--again]   write scoreboard/NAME.json.gz; resumes
     python zoo/interop.py defects                 what trackers describe, and what the records show
-    python zoo/interop.py page FILE.md            the page of all records, for the site
-    python zoo/interop.py badges FOLDER           NAME.svg for each library, and links in README.md
+    python zoo/interop.py page FILE.md            the page of all records, for the site, and
+                                                  badges/NAME.svg for each library
 
 `lock` keeps the versions that are locked already, and `run NAME` the cells that are there. So a
 library that is added to a setting runs its own pairs only. `--again` chooses all versions again,
@@ -212,42 +212,27 @@ def defects() -> int:
     return int(wrong > 0)
 
 
-def write_badges(badges: dict[str, tuple[str, str]], folder: Path) -> None:
-    """Writes each badge, and a page that shows them all."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for library, (svg, _) in badges.items():
-        (folder / f"{library}.svg").write_text(svg, "utf-8")
-    lines = [f"{markdown}\n\n    {markdown}\n" for _, markdown in badges.values()]
-    (folder / "README.md").write_text("\n".join(["# Badges of the scoreboard\n", *lines]), "utf-8")
-
-
 def main(arguments: list[str] | None = None) -> int:
     """Runs one command."""
     parser = argparse.ArgumentParser(
         "interop.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("command", choices=("lock", "run", "defects", "page", "badges"))
+    parser.add_argument("command", choices=("lock", "run", "defects", "page"))
     parser.add_argument("names", nargs="*")
     parser.add_argument("--again", action="store_true", help="keep no versions and no cells")
     parser.add_argument(
         "--folder", type=Path, default=ROOT / ".gridbuf/zoo", help="where environments are made"
     )
     parser.add_argument("--wheel", type=Path, help="the package of a setting that has a `wheel`")
-    parser.add_argument(
-        "--site", default="scoreboard.html", help="the page that badges link to, as an address"
-    )
     options = parser.parse_args(arguments)
     known = settings()
     found = [records.load(s.record) for s in known.values() if s.record.exists()]
-    if options.command == "badges":
-        if len(options.names) != 1:
-            parser.error("badges needs the folder to write: badges badges/")
-        write_badges(interop_page.badges(found, options.site), Path(options.names[0]))
-        return 0
     if options.command == "page":
         if len(options.names) != 1:
             parser.error("page needs the file to write: page matrix.md")
-        Path(options.names[0]).write_text(interop_page.render(found), "utf-8")
+        file = Path(options.names[0])
+        file.write_text(interop_page.render(found), "utf-8")
+        interop_page.write_badges(found, file.parent / "badges")
         return 0
     if unknown := [name for name in options.names if name not in known]:
         parser.error(f"no setting is {', '.join(unknown)}; there are {', '.join(known)}")

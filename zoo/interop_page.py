@@ -45,19 +45,13 @@ def render(records: Iterable[Record]) -> str:
     return f"# The matrix\n\n`````{{raw}} html\n{page.fragment(boards, more)}\n`````\n"
 
 
-def badges(records: Iterable[Record], site: str) -> dict[str, tuple[str, str]]:
-    """For each library with a score: its badge as SVG, and the Markdown that shows the badge and
-    links to its losses and cells on the page at `site`.
-    """
-    found = {}
+def write_badges(records: Iterable[Record], folder: Path) -> None:
+    """Writes NAME.svg for each library with a rate: the page names them."""
+    folder.mkdir(parents=True, exist_ok=True)
     for library in _libraries(_boards(records)):
-        texts = [f"{verb} {page.rate(s)} %" for verb, s, _ in library.sides if s.rate is not None]
-        if texts:
-            subject = f"{library.title} {library.version}"
-            svg = badge.drawn("exchange", ", ".join(texts), "silent", subject)
-            image = f"![arrays that {library.title} exchanges]({library.name}.svg)"
-            found[library.name] = svg, f"[{image}]({site}#library-{library.name})"
-    return found
+        if text := library.rates:
+            svg = badge.drawn("exchange", text, "silent", f"{library.title} {library.version}")
+            (folder / f"{library.name}.svg").write_text(svg, "utf-8")
 
 
 def _boards(records: Iterable[Record]) -> list[page.Board]:
@@ -96,6 +90,12 @@ class Library:
     def sides(self) -> tuple[tuple[str, Score, str], ...]:
         """For each side: a verb, the score, and which side of a pair is the partner."""
         return ("passes", self.passes, "target"), ("takes", self.takes, "source")
+
+    @property
+    def rates(self) -> str:
+        """The text of its badge; empty without a rate."""
+        rated = [(verb, side) for verb, side, _ in self.sides if side.rate is not None]
+        return ", ".join(f"{verb} {page.rate(side)} %" for verb, side in rated)
 
 
 def _libraries(boards: Sequence[page.Board]) -> Iterator[Library]:

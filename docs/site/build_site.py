@@ -547,6 +547,7 @@ def build(out: Path, work: Path) -> int:
             )
     make_sources(work / "source")
     write_tests(work / "extra")
+    shutil.copytree(work / "scoreboard/badges", work / "extra/badges", dirs_exist_ok=True)
     run_doxygen(work / "doxygen")
     options = [
         "-W",

@@ -89,10 +89,15 @@ def test_each_document_has_a_page(site):
         ("performance", "sizes.svg"),
         ("scoreboard", "scoreboard-matrix.html"),
         ("scoreboard-matrix", 'id="library-numpy"'),
+        ("scoreboard-matrix", 'href="badges/numpy.svg"'),
     ],
 )
 def test_the_reference_has(site, page, text):
     assert text in (site / f"{page}.html").read_text(encoding="utf-8")
+
+
+def test_libraries_have_badges(site):
+    assert "NumPy" in (site / "badges/numpy.svg").read_text(encoding="utf-8")
 
 
 def test_the_search_knows_words_and_names(site):
