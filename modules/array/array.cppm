@@ -42,7 +42,7 @@ export import gridbuf.interface.dlpack;
 export import gridbuf.interface.numpy;
 export import gridbuf.layout;
 export import gridbuf.layout.view;
-import gridbuf.transfer;
+export import gridbuf.transfer;
 
 export namespace gridbuf {
 

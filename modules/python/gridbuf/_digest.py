@@ -44,7 +44,7 @@ def digest(
     Notes
     -----
     Bits decide: 0.0 and -0.0 differ, and so do NaNs with other payloads. Bytes of an element without a value do not count.
-    float32 and float64 have different digests for the same numbers. Rules: docs/spec.md 9.82.
+    float32 and float64 have different digests for the same numbers. Rules: docs/spec.md 9.85.
 
     Examples
     --------
