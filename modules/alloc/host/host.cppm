@@ -492,6 +492,40 @@ class Workspace {
   std::int64_t peak_ = 0;
 };
 
+// ---- Memory that processes share ----
+
+/// Names shared memory to the other processes of the host, while the process that made the handle
+/// has the memory: a process opens the descriptor of another one through /proc.
+struct SharedHandle {
+  std::int64_t process_id = 0;
+  std::int32_t descriptor = -1;
+  std::uint64_t inode = 0;  // so that no other file of that number is taken for it
+  std::int64_t length_bytes = 0;
+
+  friend bool operator==(const SharedHandle&, const SharedHandle&) = default;
+};
+
+/// New memory without a name in any file system, zeros, which children after fork share, too. The
+/// kernel frees it with the last process that has it, however that ends. Alignments must be powers
+/// of two, so that they hold at every address where a process has the memory.
+MemoryResource& shared_resource();
+
+/// The handle of memory that `shared_resource` or SharedMemory allocated; `data` is Block::data().
+SharedHandle shared_handle(const std::byte* data);
+
+/// The memory of a handle, for one request, which must be that of the first process. `zeroed` does
+/// not change the elements. Errors: kValue if the memory is shorter; kBuffer if it has ended or
+/// the process may not open it.
+class SharedMemory final : public MemoryResource {
+ public:
+  explicit SharedMemory(const SharedHandle& handle) : handle_(handle) {}
+  absl::StatusOr<Block> allocate(const AllocationRequest& request) override;
+  std::string_view name() const noexcept override { return "shared"; }
+
+ private:
+  SharedHandle handle_;
+};
+
 // ---- AddressSanitizer ----
 
 // The sanitizer cannot know that a kept mapping is free, or that the bytes between two rows belong
