@@ -510,21 +510,16 @@ struct SharedHandle {
 /// of two, so that they hold at every address where a process has the memory.
 MemoryResource& shared_resource();
 
-/// The handle of memory that `shared_resource` or SharedMemory allocated; `data` is Block::data().
-SharedHandle shared_handle(const std::byte* data);
-
-/// The memory of a handle, for one request, which must be that of the first process. `zeroed` does
-/// not change the elements. Errors: kValue if the memory is shorter; kBuffer if it has ended or
-/// the process may not open it.
-class SharedMemory final : public MemoryResource {
- public:
-  explicit SharedMemory(const SharedHandle& handle) : handle_(handle) {}
-  absl::StatusOr<Block> allocate(const AllocationRequest& request) override;
-  std::string_view name() const noexcept override { return "shared"; }
-
- private:
-  SharedHandle handle_;
+/// The shared memory with this address, and the offset in it; none for other memory.
+struct SharedPlace {
+  SharedHandle handle;
+  std::int64_t offset_bytes;
 };
+std::optional<SharedPlace> shared_place(const void* address);
+
+/// All bytes of the memory of another process. Error: kBuffer if it has ended, or this process may
+/// not open it.
+absl::StatusOr<Block> attach_shared(const SharedHandle& handle);
 
 // ---- AddressSanitizer ----
 

@@ -1,10 +1,12 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <csignal>
 #include <cstddef>
 #include <cstdint>
+#include <thread>
 #include <utility>
-
-#include <sys/wait.h>
-#include <unistd.h>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "gtest/gtest.h"
@@ -16,52 +18,61 @@ import gridbuf.base;
 namespace gridbuf {
 namespace {
 
-const AllocationRequest kRequest{
-    .total_bytes = 5 << 20, .alignment_bytes = 1 << 16, .aligned_offset_bytes = 1000};
+constexpr std::int64_t kAlignmentBytes = 1 << 16;
+const AllocationRequest kRequest{.total_bytes = 5 << 20,
+                                 .alignment_bytes = kAlignmentBytes,
+                                 .aligned_offset_bytes = 1000};
 
-Block made(MemoryResource& resource, const AllocationRequest& request = kRequest) {
-  absl::StatusOr<Block> block = resource.allocate(request);
+Block made(const AllocationRequest& request = kRequest) {
+  absl::StatusOr<Block> block = shared_resource().allocate(request);
   EXPECT_TRUE(block.ok()) << block.status().message();
   return *std::move(block);
 }
 
-std::uintptr_t aligned_place(const Block& block) {
-  return reinterpret_cast<std::uintptr_t>(block.data() + kRequest.aligned_offset_bytes);
+Block attached(const SharedHandle& handle) {
+  absl::StatusOr<Block> block = attach_shared(handle);
+  EXPECT_TRUE(block.ok()) << block.status().message();
+  return *std::move(block);
 }
 
-TEST(SharedMemory, IsTheSameAtEachAddressWithTheSameAlignment) {
-  const Block one = made(shared_resource());
-  SharedMemory attached(shared_handle(one.data()));
-  const Block other = made(attached);
-  EXPECT_NE(one.data(), other.data());
-  for (const Block* block : {&one, &other}) EXPECT_EQ(aligned_place(*block) % (1 << 16), 0U);
-  EXPECT_EQ(other.data()[123], std::byte{0});
+TEST(SharedMemory, HasTheSameBytesAndAlignmentAtEachAddress) {
+  const Block one = made();
+  const SharedPlace place = *shared_place(one.data());
+  const Block all = attached(place.handle);
+  std::byte* const other = all.data() + place.offset_bytes;
+  EXPECT_NE(one.data(), other);
+  for (const std::byte* block : {one.data(), static_cast<const std::byte*>(other)}) {
+    EXPECT_EQ((reinterpret_cast<std::uintptr_t>(block) + 1000) % kAlignmentBytes, 0U);
+  }
+  EXPECT_EQ(other[123], std::byte{0});
   one.data()[123] = std::byte{7};
-  EXPECT_EQ(other.data()[123], std::byte{7});
-  other.data()[(5 << 20) - 1] = std::byte{9};
+  EXPECT_EQ(other[123], std::byte{7});
+  other[(5 << 20) - 1] = std::byte{9};
   EXPECT_EQ(one.data()[(5 << 20) - 1], std::byte{9});
-  EXPECT_EQ(shared_handle(other.data()).inode, shared_handle(one.data()).inode);
+  EXPECT_EQ(shared_place(other + 8)->handle.inode, place.handle.inode);
+  EXPECT_EQ(shared_place(other + 8)->offset_bytes, place.offset_bytes + 8);
+  int local = 0;
+  EXPECT_FALSE(shared_place(&local).has_value());
+  EXPECT_FALSE(shared_place(nullptr).has_value());
 }
 
 TEST(SharedMemory, LivesAsLongAsOneHasIt) {
-  Block one = made(shared_resource());
-  const SharedHandle first = shared_handle(one.data());
-  SharedMemory attached(first);
-  const Block other = made(attached);
+  Block one = made();
+  const SharedHandle handle = shared_place(one.data())->handle;
+  const Block other = attached(handle);
   other.data()[5] = std::byte{1};
   one = Block();
   EXPECT_EQ(other.data()[5], std::byte{1});
-  SharedMemory gone(first);
-  EXPECT_EQ(error_class_of(gone.allocate(kRequest).status()), ErrorClass::kBuffer);
-  SharedMemory again(shared_handle(other.data()));
-  EXPECT_EQ(made(again).data()[5], std::byte{1});
+  EXPECT_EQ(error_class_of(attach_shared(handle).status()), ErrorClass::kBuffer);
+  EXPECT_EQ(attached(shared_place(other.data())->handle).data()[5], std::byte{1});
 }
 
 TEST(SharedMemory, AChildThatIsKilledLeavesWhatItWrote) {
-  const Block one = made(shared_resource());
+  const Block one = made();
   const pid_t child = fork();
   if (child == 0) {
-    one.data()[1] = std::byte{3};
+    one.data()[1] = shared_place(one.data())->handle.process_id == getpid() ? std::byte{3}
+                                                                           : std::byte{4};
     raise(SIGKILL);
   }
   int status = 0;
@@ -70,27 +81,42 @@ TEST(SharedMemory, AChildThatIsKilledLeavesWhatItWrote) {
   EXPECT_EQ(one.data()[1], std::byte{3});
 }
 
-TEST(SharedMemory, AnotherRequestIsAnError) {
-  const Block one = made(shared_resource());
-  SharedMemory attached(shared_handle(one.data()));
-  EXPECT_EQ(error_class_of(attached.allocate({.total_bytes = 1}).status()), ErrorClass::kValue);
-  EXPECT_EQ(error_class_of(attached.allocate({.total_bytes = 50 << 20}).status()),
-            ErrorClass::kValue);
-  SharedHandle wrong = shared_handle(one.data());
-  wrong.inode += 1;
-  EXPECT_EQ(error_class_of(SharedMemory(wrong).allocate(kRequest).status()), ErrorClass::kBuffer);
-  wrong = {.process_id = getpid(), .descriptor = 1 << 20};
-  EXPECT_EQ(error_class_of(SharedMemory(wrong).allocate(kRequest).status()), ErrorClass::kBuffer);
+TEST(SharedMemory, WhatIsNotThereIsAnError) {
+  const Block one = made();
+  const SharedHandle right = shared_place(one.data())->handle;
+  std::vector<SharedHandle> wrong(5, right);
+  wrong[0].inode += 1;
+  wrong[1].descriptor = 1 << 20;
+  wrong[2].process_id = -1;
+  wrong[3].length_bytes += 4096;
+  wrong[4].descriptor = -1;
+  for (const SharedHandle& handle : wrong) {
+    EXPECT_EQ(error_class_of(attach_shared(handle).status()), ErrorClass::kBuffer);
+  }
   const absl::StatusOr<Block> odd =
       shared_resource().allocate({.total_bytes = 100, .alignment_bytes = 3});
   EXPECT_EQ(error_class_of(odd.status()), ErrorClass::kValue);
 }
 
 TEST(SharedMemory, OfNoBytesIsABlock) {
-  const Block one = made(shared_resource(), {.total_bytes = 0, .populate = true});
+  const Block one = made({.total_bytes = 0, .populate = true});
   EXPECT_NE(one.data(), nullptr);
-  SharedMemory attached(shared_handle(one.data()));
-  EXPECT_NE(made(attached, {.total_bytes = 0}).data(), one.data());
+  EXPECT_TRUE(shared_place(one.data()).has_value());
+}
+
+TEST(SharedMemory, ThreadsMakeAndEndIt) {
+  std::vector<std::thread> threads;
+  for (int n = 0; n < 4; ++n) {
+    threads.emplace_back([] {
+      for (int step = 0; step < 200; ++step) {
+        const Block one = made({.total_bytes = 100});
+        const Block other = attached(shared_place(one.data())->handle);
+        one.data()[0] = static_cast<std::byte>(step);
+        EXPECT_EQ(*(other.data() + shared_place(one.data())->offset_bytes), one.data()[0]);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace
