@@ -50,8 +50,7 @@ struct Segments {
 };
 
 Segments& segments() {
-  static auto& all =
-      process_wide<Segments>("shared memory", []() -> void* { return new Segments; });
+  static Segments& all = process_wide<Segments>("shared memory");
   return all;
 }
 // Before any thread: see modules/base/fork.h.

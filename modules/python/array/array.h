@@ -396,14 +396,15 @@ consteval std::array<ArrayParameter, first + others> joined(
 
 /// The keywords of plain arrays, buffers and storages; all of plain arrays and buffers; all of
 /// storages.
-inline constexpr ArrayParameter kKeywords[] = {{"backend", &Arguments::backend},
+inline constexpr ArrayParameter kKeywords[] = {{"memory", &Arguments::memory},
+                                               {"backend", &Arguments::backend},
                                                {"device", &Arguments::device},
                                                {"layout", &Arguments::layout},
                                                {"alignment_size", &Arguments::alignment_size},
                                                {"aligned_index", &Arguments::aligned_index},
                                                {"dims", &Arguments::dims},
                                                {"populate", &Arguments::populate}};
-inline constexpr auto kArrayKeywords = joined(kKeywords, {{"memory", &Arguments::memory}});
+inline constexpr auto kArrayKeywords = std::to_array(kKeywords);
 inline constexpr auto kStorageKeywords =
     joined(kKeywords, {{"halo", &Arguments::halo},
                        {"lower", &Arguments::lower},
@@ -472,6 +473,7 @@ struct Request {
   DTypePtr dtype;
   bool populate = false;
   MemoryKind memory = MemoryKind::kHost;
+  MemoryResource* resource = nullptr;  // of memory="shared"
 };
 
 /// A halo: an entry per dimension, each an integer (both ends) or a pair (lower, upper), or a dict

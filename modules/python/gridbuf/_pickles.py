@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -28,6 +28,33 @@ def restore_buffer(
     if memory == "device":
         buffer = buffer.copy(memory=memory)
     return buffer.toreadonly() if readonly else buffer
+
+
+def reduce_shared(buffer: Any) -> tuple[Any, ...]:
+    """What pickles have of a Buffer or a storage in shared memory: where it is."""
+    array = np.asarray(buffer)
+    interface = array.__array_interface__
+    handle, offset = cast("tuple[Any, int]", _core._shared_place(interface["data"][0]))
+    place = (handle, offset, array.shape, array.strides, array.dtype, not array.flags.writeable)
+    if isinstance(buffer, _core.Buffer):
+        return restore_shared, (*place, {"dims": buffer.dims})
+    names = ("dims", "halo", "aligned_index")
+    parameters = {name: getattr(buffer, name) for name in names}
+    if buffer.lower.count(None) < buffer.ndim:
+        parameters["lower"] = buffer.lower
+    return restore_shared, (*place, parameters, True)
+
+
+def restore_shared(
+    handle: Any, offset: Any, shape: Any, strides: Any, dtype: Any, readonly: Any, parameters: Any, as_storage: Any = False
+) -> Any:
+    """The Buffer or storage over shared memory of another process."""
+    segment = _core._attach_shared(*handle)
+    array: Any = np.ndarray(shape, dtype, segment.to_numpy(), offset, strides)
+    array.flags.writeable = not readonly
+    if as_storage:
+        return _core._storage_as_storage(array, **parameters)
+    return _core.as_buffer(array, **parameters)
 
 
 def restore_storage(

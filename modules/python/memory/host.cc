@@ -145,6 +145,28 @@ std::optional<std::pair<std::int64_t, std::int64_t>> mapped_pages(std::uintptr_t
   return std::pair(pages->resident_bytes, pages->huge_bytes);
 }
 
+/// (process, descriptor, inode, length), and the offset in it, of shared memory; else None.
+py::object place_in_shared(std::uintptr_t address) {
+  const auto place = shared_place(reinterpret_cast<const void*>(address));
+  if (!place) return py::none();
+  const SharedHandle& handle = place->handle;
+  return py::make_tuple(py::make_tuple(handle.process_id, handle.descriptor, handle.inode,
+                                       handle.length_bytes),
+                        place->offset_bytes);
+}
+
+/// A Buffer of all bytes of that memory.
+py::object attach(std::int64_t process_id, std::int32_t descriptor, std::uint64_t inode,
+                  std::int64_t length_bytes) {
+  Block block = value_of(attach_shared({process_id, descriptor, inode, length_bytes}));
+  const ArrayInfo info{.block = block.info(), .allocation_bytes = block.allocation_bytes()};
+  std::byte* const data = block.data();
+  ArrayMemory memory{data, value_of(share(std::move(block))), info};
+  const DType type = value_of(DType::from_name("uint8"));
+  const Layout layout = value_of(make_plan({.shape = {length_bytes}}));
+  return new_buffer(record_of(type), nullptr, [&] { return Array(std::move(memory), layout, type); });
+}
+
 /// Reserves memory of the host or, with an address, uses what the caller keeps.
 std::unique_ptr<Workspace> make_workspace(py::handle limit, std::uintptr_t address) {
   const std::int64_t limit_bytes = to_integer(limit.ptr(), "limit");
@@ -178,6 +200,8 @@ void add_memory_functions(PyObject* module) {
       .def("_block_info", block_info)
       .def("_memory_keeper", memory_keeper)
       .def("_memory_mapped_pages", mapped_pages)
+      .def("_shared_place", place_in_shared)
+      .def("_attach_shared", attach)
       .def("_memory_threads", [] { return std::pair(thread_count(), thread_count_origin()); })
       .def("_memory_set_threads", set_threads)
       .def("_memory_simd", get_simd)
