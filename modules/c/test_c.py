@@ -611,3 +611,46 @@ def test_the_library_shows_the_functions_of_its_header_only() -> None:
     ).stdout
     assert "[libgridbuf.so.0]" in needed
     assert c_lib.gridbuf_abi() == 0 and re.fullmatch(rb"\d+\.\d+\.\d+.*", c_lib.gridbuf_version())
+
+
+def test_a_workspace_is_a_stack() -> None:
+    space = make("workspace_create", ctypes.c_int64(1 << 30))
+    blocks = []
+    for nbytes, alignment in ((100, 0), (1 << 20, 4096), (0, 1)):
+        block = ctypes.c_void_p()
+        call("workspace_push", space, ctypes.c_int64(nbytes), ctypes.c_int64(alignment), ctypes.byref(block))
+        assert block.value is not None and block.value % (alignment or 64) == 0
+        ctypes.memset(block, 1, nbytes)
+        blocks.append(block)
+    with pytest.raises(CError, match="opposite order") as error:
+        call("workspace_pop", space, blocks[0])
+    assert error.value.status == c.VALUE
+    with pytest.raises(CError) as error:
+        call("workspace_push", space, ctypes.c_int64(1 << 30), ctypes.c_int64(0), ctypes.byref(block))
+    assert error.value.status == c.MEMORY
+    found = (ctypes.c_int64 * 5)(40)
+    call("workspace_statistics", space, found)
+    assert found[1] == 1 << 30 and found[2] == found[3] > 1 << 20 and found[4] >= 1 << 20
+    for block in reversed(blocks):
+        call("workspace_pop", space, block)
+    freed = ctypes.c_int64()
+    call("workspace_trim", space, ctypes.byref(freed))
+    assert freed.value >= 1 << 20
+    release(space, "workspace")
+    for wrong in (None, make("array_create", ctypes.byref(options((1,))))):
+        with pytest.raises(CError):
+            call("workspace_pop", wrong, None)
+    call("workspace_release", None)
+
+
+def test_digests_are_those_of_python() -> None:
+    import gridbuf
+
+    storage = make("storage_create", ctypes.byref(options((4, 5), halo=[(1, 1), (0, 0)])))
+    access(storage, c.HOST, c.WRITE)[...] = np.arange(20.0).reshape(4, 5)
+    found = (ctypes.c_uint64 * 2)()
+    call("storage_digest", storage, found)
+    expected = gridbuf.digest(np.arange(5.0, 15.0).reshape(2, 5))
+    assert f"{found[0]:016x}{found[1]:016x}" == expected
+    with pytest.raises(CError):
+        call("storage_digest", storage, None)

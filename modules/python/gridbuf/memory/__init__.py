@@ -24,11 +24,13 @@ import numpy as np
 from .. import _core
 from .._owns import offers_memory, owner_of
 from ._numpy import numpy_allocator
+from ._workspace import Workspace
 
 __all__ = [
     "AllocationInfo",
     "Options",
     "Statistics",
+    "Workspace",
     "alloc_info",
     "configure",
     "get_num_threads",
