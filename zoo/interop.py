@@ -122,6 +122,14 @@ def run(name: str, again: bool, folder: Path, wheel: Path | None = None) -> int:
     if not done.returncode:
         record = records.load(part)
         record.name = name
+        if old and (lost := sorted({*old.libraries} - {*record.libraries})):
+            print(
+                f"{name}: {', '.join(lost)} could not be loaded in time, so the record stays; run "
+                f"it again on an idle machine, or delete {setting.record} if they are gone",
+                flush=True,
+            )
+            part.unlink()
+            return 1
         if old:
             note_changes(old, record, CHANGES / f"{date.today()}.md")
         records.save(record, setting.record)
