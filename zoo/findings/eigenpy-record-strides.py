@@ -28,6 +28,15 @@
 # 2026-11-30, threads on GitHub: eigenpy numpy strides not multiple of itemsize structured \
 # array field wrong values"""
 #
+# [tool.gridbuf-finding.releases]
+# date = "2026-12-01"
+# "does not run" = ["3.1.2", "3.1.3"]
+# listed = 13
+# package = "eigenpy"
+# python = "3.12"
+# series = 8
+# shown = ["3.1.3.1", "3.1.4", "3.2.0", "3.3.0", "3.4.0", "3.5.1", "3.10.3", "3.12.0", "3.13.0"]
+#
 # [tool.gridbuf-finding.replays.affected]
 # actual = "2.4344647154278677e+204"
 # expected = "1.2303742345927276e-142 at element [1]"

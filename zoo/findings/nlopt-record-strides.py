@@ -28,6 +28,15 @@
 # 2026-11-30, threads on GitHub: nlopt python numpy structured array field non-contiguous \
 # strides wrong values set_lower_bounds"""
 #
+# [tool.gridbuf-finding.releases]
+# date = "2026-12-01"
+# "does not run" = ["2.4.2.post1", "2.7.1"]
+# listed = 10
+# package = "nlopt"
+# python = "3.12"
+# series = 4
+# shown = ["2.8.0", "2.9.0", "2.9.1", "2.10.0", "2.11.0"]
+#
 # [tool.gridbuf-finding.replays.affected]
 # actual = "2.4344647154278677e+204"
 # expected = "1.2303742345927276e-142 at element [1]"

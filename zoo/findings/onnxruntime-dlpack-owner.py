@@ -23,6 +23,15 @@
 # 2026-11-30, threads on GitHub: onnxruntime OrtValue to_dlpack numpy from_dlpack memory freed after \
 # OrtValue deleted dangling"""
 #
+# [tool.gridbuf-finding.releases]
+# date = "2026-12-01"
+# "does not run" = ["1.17.0", "1.23.1", "1.25.1"]
+# listed = 30
+# package = "onnxruntime"
+# python = "3.12"
+# series = 7
+# shown = ["1.26.0", "1.27.0", "1.28.0", "1.29.0", "1.30.0", "1.31.1", "1.32.0"]
+#
 # [tool.gridbuf-finding.replays.affected]
 # actual = "another value in place of 4.1048022430272647e-215 at element [0] after object was dropped (order: object, DL)"
 # expected = "memory of DL that keeps its elements while it is held"

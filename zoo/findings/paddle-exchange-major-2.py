@@ -21,6 +21,15 @@
 # searched = """\
 # 2026-11-30, threads on GitHub: PaddlePaddle DLPack exchange API import major version check"""
 #
+# [tool.gridbuf-finding.releases]
+# date = "2026-12-01"
+# "does not run" = ["2.6.2", "3.2.0", "3.2.2"]
+# listed = 9
+# package = "paddlepaddle"
+# python = "3.12"
+# series = 1
+# shown = ["3.3.0", "3.3.1"]
+#
 # [tool.gridbuf-finding.replays.affected]
 # actual = "an object"
 # expected = "an error for a tensor of version 2.0"

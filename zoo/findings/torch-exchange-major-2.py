@@ -23,6 +23,15 @@
 # 2026-11-30, threads on GitHub: torch DLPack exchange API managed_tensor_to_py_object major version \
 # check fromDLPackVersioned"""
 #
+# [tool.gridbuf-finding.releases]
+# date = "2026-12-01"
+# "does not run" = ["1.13.0", "2.4.1", "2.8.0", "2.9.0", "2.9.1", "2.15.0"]
+# listed = 30
+# package = "torch"
+# python = "3.11"
+# series = 6
+# shown = ["2.10.0", "2.11.0", "2.12.1", "2.13.0", "2.14.0", "2.14.1"]
+#
 # [tool.gridbuf-finding.replays.affected]
 # actual = "an object"
 # expected = "an error for a tensor of version 2.0"
