@@ -372,31 +372,6 @@ def test_harm_by_plain_bytes_is_counted(monkeypatch):
     assert pair.share is None and len(pair.counted) == len(pair.harmed) == 2
 
 
-def test_conversions_in_records_of_version_1_are_named_where_the_message_proves_them(tmp_path):
-    said = {
-        "0.3333333432674408 instead of 0.3333333333333333 at element [0]": ["float64"],
-        "inf instead of 1.1396630162431525e+175 at element [0]": ["rank 1"],
-        "0j instead of (4.1e-215+1.2e-142j) at element [0]": ["complex128"],
-        "shape [] instead of [5]": ["bytes5"],
-        "0.333333343 instead of 0.3333333333333333 at element [0]": ["rank 2"],
-        "22572 instead of 8724152320 at element [0]": ["int64"],
-        "49 instead of 4d at element [0]": ["steps 1"],
-    }
-    cell = Cell("bytes", "numpy.asarray", "python", "numpy")
-    for text, (array,) in said.items():
-        cell.set(array, "wrong values", text)
-    save(Record("3.11", "linux", cells=[cell], arrays=1), tmp_path / "r.json")
-    (found,) = load(tmp_path / "r.json").cells
-    assert {array: found.message(array) for (array,) in said.values()} == {
-        "float64": "float64 as float32",
-        "rank 1": "float64 as float32",
-        "complex128": "complex128 as complex64",
-        "bytes5": "bytes5 as one text",
-        **{array: text for text, (array,) in [*said.items()][4:]},
-    }
-    assert found.outcomes.count("v") == 4 and found.outcomes.count("W") == 3
-
-
 # -- the command ---------------------------------------------------------------------------------
 
 

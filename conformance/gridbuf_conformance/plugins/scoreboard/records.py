@@ -8,10 +8,7 @@ from __future__ import annotations
 
 import gzip
 import json
-import math
 import os
-import re
-import struct
 import zlib
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -155,49 +152,8 @@ def load(path: Path) -> Record:
         raise RecordError(
             f"{path} is not a record of `interop --save`: {error}; write it again"
         ) from None
-    for cell in record.cells if record.arrays == 1 else ():
-        _name_conversions(cell)
     record.name = record.name or path.name.partition(".")[0]
     return record
-
-
-_NUMBER = re.compile(r"(\S+) instead of (\S+) at element")
-_NARROW = {"float64": "float32", "complex128": "complex64"}
-_TEXT = "shape [] instead of ["
-
-
-def _name_conversions(cell: Cell) -> None:
-    """Names what a message of "wrong values" in version 1 proves to be a conversion: a number that
-    is rounded to the next narrower type, or a text, which has elements and no dimensions.
-    """
-    for text, names in [*cell.messages.items()]:
-        number = _NUMBER.match(text)
-        for name in [name for name in names if cell.outcome(name) == "wrong values"]:
-            dtype = ARRAYS[name].plan.dtype
-            told = "one text" if text.startswith(_TEXT) else ""
-            if number and dtype in _NARROW and _is_rounded(number[1], number[2]):
-                told = _NARROW[dtype]
-            if told:
-                names.remove(name)
-                cell.set(name, "converted", f"{dtype} as {told}")
-    cell.messages = {text: names for text, names in cell.messages.items() if names}
-
-
-def _is_rounded(actual: str, expected: str) -> bool:
-    """Whether a number is another one rounded to parts of 32 bits."""
-    try:
-        number, seen = complex(expected), complex(actual)
-    except ValueError:  # bytes as hexadecimal digits
-        return False
-    parts = (_rounded(part) for part in (number.real, number.imag))
-    return all(one == other for one, other in zip(parts, (seen.real, seen.imag)))
-
-
-def _rounded(number: float) -> float:
-    try:
-        return float(struct.unpack("f", struct.pack("f", number))[0])
-    except OverflowError:  # a number that is too large becomes infinite
-        return math.copysign(math.inf, number)
 
 
 def differences(old: Record, new: Record) -> list[str]:
