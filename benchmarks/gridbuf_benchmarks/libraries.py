@@ -36,6 +36,7 @@ LIBRARIES: Mapping[str, Library] = {
     "gt4py": Library("GT4Py", "gt4py.storage"),
     "ghex": Library("GHEX", "ghex", "./bazelw --ghex"),
     "gridbuf_mpi4py": Library("gridbuf with mpi4py alone", "gridbuf", _OWN),
+    "gridbuf_shared": Library("gridbuf in shared memory", "gridbuf", _OWN),
     "mpi4py": Library("mpi4py by hand", "mpi4py"),
     # Yardsticks: they copy bytes in order, for every layout.
     "memcpy": Library("memcpy", _LOOPS, _OWN),
@@ -48,7 +49,17 @@ LIBRARIES: Mapping[str, Library] = {
 }
 
 PEERS = (
-    *("numpy", "torch", "hptt", "gt4py", "gridbuf_dlpack", "ghex", "mpi4py", "gridbuf_mpi4py"),
+    *(
+        "numpy",
+        "torch",
+        "hptt",
+        "gt4py",
+        "gridbuf_dlpack",
+        "ghex",
+        "mpi4py",
+        "gridbuf_mpi4py",
+        "gridbuf_shared",
+    ),
     "memcpy",
 )
 """The libraries whose ratios are in results and tables, in this order."""

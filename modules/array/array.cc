@@ -3,11 +3,13 @@ module;
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -352,6 +354,46 @@ DeviceDriver* Array::driver() const {
 absl::Status Array::wait() const {
   DeviceDriver* const made_by = driver();
   return made_by == nullptr ? absl::OkStatus() : made_by->synchronize(stream());
+}
+
+namespace {
+
+// An extended long double of x86 has 10 bytes with a value.
+std::optional<ElementParts> value_bytes(const DType& type) {
+  constexpr std::int64_t kValueBytes = 10;
+  const bool is_long = type.kind() == Kind::kFloat || type.kind() == Kind::kComplex;
+  const std::int64_t unit_bytes = type.swap_unit_bytes();
+  if (type.parts() != nullptr) return *type.parts();
+  if (!is_long || unit_bytes != 16 || std::numeric_limits<long double>::digits != 64) return {};
+  ElementParts parts{{.itemsize_bytes = kValueBytes}};
+  if (type.itemsize_bytes() > unit_bytes) {
+    parts.push_back({.offset_bytes = unit_bytes, .itemsize_bytes = kValueBytes});
+  }
+  return parts;
+}
+
+}  // namespace
+
+absl::StatusOr<Digest> Array::digest() const {
+  const Array domain = domain_view();
+  const DType& type = memory_.dtype;
+  if (!type.is_native() || !is_host_readable(memory_.device.type)) {
+    const absl::StatusOr<Array> copied =
+        allocate(domain.layout(), type.is_native() ? type : type.byteswapped());
+    if (!copied.ok()) return copied.status();
+    const absl::Status status = copied->copy_from(domain);
+    return status.ok() ? copied->digest() : status;
+  }
+  std::vector<std::string> names;
+  std::vector<DigestDim> dims;
+  for (const Dim dim : domain.layout().dims()) names.push_back(to_string(dim));
+  for (int axis = 0; axis < domain.layout().ndim(); ++axis) {
+    const Dim dim = domain.layout().dims()[axis];
+    dims.push_back({names[static_cast<std::size_t>(axis)], dim.has_start() ? dim.start() : 0});
+  }
+  const std::optional<ElementParts> parts = value_bytes(type);
+  return digest_elements(domain.memory().block, domain.memory().view, dims,
+                         type.name() + type.descr(), parts ? &*parts : nullptr);
 }
 
 absl::Status Array::check_writable() const {

@@ -42,7 +42,7 @@ export import gridbuf.interface.dlpack;
 export import gridbuf.interface.numpy;
 export import gridbuf.layout;
 export import gridbuf.layout.view;
-import gridbuf.transfer;
+export import gridbuf.transfer;
 
 export namespace gridbuf {
 
@@ -308,6 +308,12 @@ class Array {
   /// Waits until the work on the memory that the array's stream has is done. Nothing for host
   /// memory and for memory that no device knows.
   absl::Status wait() const;
+
+  /// The digest of the domain (gridbuf.transfer), which layout, padding, halo and memory do not
+  /// change. Indices count from the start of a dimension, or else from the first point of the
+  /// domain. Elements of a device, and of the opposite byte order, are copied first. Errors: those
+  /// of that copy.
+  absl::StatusOr<Digest> digest() const;
 
   /// The elements, on the host. Errors: kType unless T is the element type; kValue for read-only
   /// memory, unless T is const; kNoSuchBuffer for memory that the host cannot read.

@@ -480,6 +480,33 @@ contains
                       associated(p7)] .eqv. stats == 0), 'pointers after an error')
     end do
   end subroutine
+  !> Blocks of a workspace: aligned, ended in the opposite order, and refused beyond the limit.
+  subroutine temporaries
+    type(workspace) :: space
+    real(real64), pointer :: a(:, :), b(:)
+    type(c_ptr) :: first, second
+    integer :: stat
+    call space%create(2_int64**20)
+    first = space%push(8_int64*6*5)
+    call c_f_pointer(first, a, [6, 5])
+    second = space%push(8_int64*100, alignment_bytes=4096_int64)
+    call c_f_pointer(second, b, [100])
+    a = 1
+    b = 2
+    call check(all(a == 1) .and. all(b == 2), 'blocks do not overlap')
+    call check(modulo(transfer(first, 0_int64), 64_int64) == 0, 'the default alignment')
+    call check(modulo(transfer(second, 0_int64), 4096_int64) == 0, 'another alignment')
+    call space%pop(first, stat)
+    call check(stat /= 0 .and. index(error_text(), 'opposite order') > 0, 'another block is refused')
+    call space%pop(second)
+    second = space%push(2_int64**20, stat=stat)
+    call check(stat /= 0 .and. .not. c_associated(second), 'beyond the limit')
+    call space%pop(first)
+    call space%release()
+    call space%pop(first, stat)
+    call check(stat /= 0, 'after its end')
+  end subroutine
+
 end module
 
 program arrays_test
@@ -513,6 +540,7 @@ program arrays_test
   call run(block_construct, 'block_construct')
   call run(associated_name, 'associated_name')
   call run(by_value, 'by_value')
+  call run(temporaries, 'temporaries')
   call run(explicit_shape, 'explicit_shape')
   call run(wrong_shapes, 'wrong_shapes')
   call run(types_of_pointers, 'types_of_pointers')

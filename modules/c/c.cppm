@@ -12,6 +12,7 @@ module;
 #include <cstdint>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <new>
 #include <optional>
 #include <string>
@@ -26,6 +27,7 @@ module;
 
 export module gridbuf.c;
 
+export import gridbuf.alloc.host;
 export import gridbuf.array;
 export import gridbuf.storage;
 
@@ -74,8 +76,12 @@ struct Handle<Storage> {
   mutable std::atomic<Made*> made;
   std::optional<StorageRequest> delayed;
 };
+using WorkspacePtr = std::unique_ptr<Workspace>;
+
 template <class T>
 inline constexpr std::uint64_t kMagic = 0;
+template <>
+inline constexpr std::uint64_t kMagic<WorkspacePtr> = 0x6762'7566'576f'7231;
 template <>
 inline constexpr std::uint64_t kMagic<Array> = 0x6762'7566'4172'7231;
 template <>
@@ -93,12 +99,20 @@ template <class T>
 inline constexpr std::string_view kHandleName = "array";
 template <>
 inline constexpr std::string_view kHandleName<Storage> = "storage";
+template <>
+inline constexpr std::string_view kHandleName<WorkspacePtr> = "workspace";
 
 inline Handle<Array>* inside(const gridbuf_array* array) {
   return reinterpret_cast<Handle<Array>*>(const_cast<gridbuf_array*>(array));
 }
 inline Handle<Storage>* inside(const gridbuf_storage* storage) {
   return reinterpret_cast<Handle<Storage>*>(const_cast<gridbuf_storage*>(storage));
+}
+inline Handle<WorkspacePtr>* inside(const gridbuf_workspace* workspace) {
+  return reinterpret_cast<Handle<WorkspacePtr>*>(const_cast<gridbuf_workspace*>(workspace));
+}
+inline gridbuf_workspace* outside(Handle<WorkspacePtr>* handle) {
+  return reinterpret_cast<gridbuf_workspace*>(handle);
 }
 inline gridbuf_array* outside(Handle<Array>* handle) {
   return reinterpret_cast<gridbuf_array*>(handle);
@@ -121,7 +135,10 @@ absl::Status check_live(const Handle<T>* handle) {
   return bad_handle(handle, kHandleName<T>);
 }
 /// That the handle is live, and its memory allocated.
-inline absl::Status check(const Handle<Array>* handle) { return check_live(handle); }
+template <class T>
+absl::Status check(const Handle<T>* handle) {
+  return check_live(handle);
+}
 inline absl::Status check(const Handle<Storage>* handle) {
   GRIDBUF_RETURN_IF_ERROR(check_live(handle));
   if (handle->made.load(std::memory_order_acquire) != nullptr) [[likely]] {
@@ -177,6 +194,7 @@ gridbuf_status made(Outside** out, const Work& work) noexcept {
 }
 
 inline Array& value_of(const gridbuf_array* array) { return inside(array)->value; }
+inline Workspace& value_of(const gridbuf_workspace* workspace) { return *inside(workspace)->value; }
 inline Storage& value_of(const gridbuf_storage* storage) { return inside(storage)->value(); }
 
 /// Runs one function of the interface with the value of a handle, which it checks.

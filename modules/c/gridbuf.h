@@ -58,6 +58,7 @@ struct DLManagedTensorVersioned;
 
 typedef struct gridbuf_array gridbuf_array;
 typedef struct gridbuf_storage gridbuf_storage;
+typedef struct gridbuf_workspace gridbuf_workspace;
 
 /* What a call returns. In Python, an error has the exception in brackets. */
 typedef int32_t gridbuf_status;
@@ -179,6 +180,13 @@ typedef struct gridbuf_memory_info {
   int64_t cached_blocks, cached_bytes, cache_limit_bytes;
   int64_t hits, misses, refusals; /* blocks served from the cache, from the kernel, and refused */
 } gridbuf_memory_info;
+
+/* Bytes of a workspace. */
+typedef struct gridbuf_workspace_info {
+  size_t struct_bytes;                         /* sizeof(gridbuf_workspace_info) */
+  int64_t limit_bytes, used_bytes, peak_bytes; /* at most, now, and the most so far */
+  int64_t committed_bytes;                     /* of pages that were touched */
+} gridbuf_workspace_info;
 
 /* Called once when wrapped memory is no longer used, on any thread. */
 typedef void (*gridbuf_release)(void* context);
@@ -341,10 +349,39 @@ gridbuf_status gridbuf_storage_synchronize(const gridbuf_storage* storage);
 /* A new storage with the same parameters and elements. */
 gridbuf_status gridbuf_storage_copy(const gridbuf_storage* storage, gridbuf_storage** out);
 
+/* 128 bits that identify the type and, at each index of the domain, the value: gridbuf.digest of
+ * Python has them in hexadecimal. Digests of parts with different indices add up, each number
+ * modulo 2^64. */
+gridbuf_status gridbuf_storage_digest(const gridbuf_storage* storage, uint64_t digest[2]);
+
 /* Copies the elements of `source`, of the same shape, converted as gridbuf_array_copy_from does.
  * They may overlap. Errors: TYPE, VALUE. */
 gridbuf_status gridbuf_storage_copy_from(const gridbuf_storage* storage,
                                          const gridbuf_storage* source);
+
+/* ---- Workspaces ---- */
+
+/* Memory for temporaries of the host: a stack of blocks in a range of addresses. Memory is used
+ * when it is touched. Errors: VALUE for a limit below 1, MEMORY. */
+gridbuf_status gridbuf_workspace_create(int64_t limit_bytes, gridbuf_workspace** out);
+
+/* Ends the workspace, with all its blocks. NULL is OK. */
+gridbuf_status gridbuf_workspace_release(gridbuf_workspace* workspace);
+
+/* A new block, with undefined bytes. The alignment is 1 to 2^20; 0 is 64. Errors: VALUE; MEMORY
+ * beyond the limit. */
+gridbuf_status gridbuf_workspace_push(const gridbuf_workspace* workspace, int64_t total_bytes,
+                                      int64_t alignment_bytes, void** block);
+
+/* Ends the block that was pushed last. Errors: VALUE for another one. */
+gridbuf_status gridbuf_workspace_pop(const gridbuf_workspace* workspace, void* block);
+
+/* Fills `info`, whose struct_bytes must be set. */
+gridbuf_status gridbuf_workspace_statistics(const gridbuf_workspace* workspace,
+                                            gridbuf_workspace_info* info);
+
+/* Gives the pages above the blocks to the system. `freed_bytes` may be NULL. */
+gridbuf_status gridbuf_workspace_trim(const gridbuf_workspace* workspace, int64_t* freed_bytes);
 
 /* ---- The process ---- */
 

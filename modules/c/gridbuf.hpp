@@ -265,6 +265,9 @@ struct array_deleter {
 struct storage_deleter {
   void operator()(gridbuf_storage* storage) const noexcept { gridbuf_storage_release(storage); }
 };
+struct workspace_deleter {
+  void operator()(gridbuf_workspace* space) const noexcept { gridbuf_workspace_release(space); }
+};
 
 }  // namespace detail
 
@@ -450,6 +453,11 @@ class storage {
   storage operator[](const item& one) const { return (*this)[std::vector<item>{one}]; }
   storage domain() const { return of(gridbuf_storage_domain); }
   storage copy() const { return of(gridbuf_storage_copy); }
+  std::array<std::uint64_t, 2> digest() const {
+    std::array<std::uint64_t, 2> found{};
+    check(gridbuf_storage_digest(get(), found.data()));
+    return found;
+  }
   void copy_from(const storage& source) const {
     check(gridbuf_storage_copy_from(get(), source.get()));
   }
@@ -468,6 +476,59 @@ class storage {
     return storage(made);
   }
   std::unique_ptr<gridbuf_storage, detail::storage_deleter> handle_;
+};
+
+/// Memory for temporaries: a stack of blocks, whose pages are used when they are touched.
+class workspace {
+ public:
+  explicit workspace(std::int64_t limit_bytes) {
+    gridbuf_workspace* made = nullptr;
+    check(gridbuf_workspace_create(limit_bytes, &made));
+    handle_.reset(made);
+  }
+  gridbuf_workspace* get() const noexcept { return handle_.get(); }
+
+  /// `count` elements that end with the object. The one that was made last ends first.
+  template <class T>
+  class block {
+    static_assert(std::is_trivially_copyable_v<T>, "nothing is constructed or destroyed");
+
+   public:
+    block(const workspace& space, std::int64_t count, std::int64_t alignment_bytes = 0)
+        : space_(space.get()), count_(count) {
+      const bool fits = count >= 0 && count <= INT64_MAX / std::int64_t{sizeof(T)};
+      const std::int64_t bytes = fits ? count * std::int64_t{sizeof(T)} : -1;
+      check(gridbuf_workspace_push(space_, bytes, alignment_bytes, &data_));
+    }
+    ~block() { gridbuf_workspace_pop(space_, data_); }
+    block(const block&) = delete;
+    block& operator=(const block&) = delete;
+    T* data() const noexcept { return static_cast<T*>(data_); }
+    T* begin() const noexcept { return data(); }
+    T* end() const noexcept { return data() + count_; }
+    std::int64_t size() const noexcept { return count_; }
+    T& operator[](std::int64_t index) const { return data()[index]; }
+
+   private:
+    gridbuf_workspace* space_;
+    std::int64_t count_;
+    void* data_ = nullptr;
+  };
+
+  gridbuf_workspace_info info() const {
+    gridbuf_workspace_info found;
+    found.struct_bytes = sizeof found;
+    check(gridbuf_workspace_statistics(get(), &found));
+    return found;
+  }
+  std::int64_t trim() const {
+    std::int64_t freed = 0;
+    check(gridbuf_workspace_trim(get(), &freed));
+    return freed;
+  }
+
+ private:
+  std::unique_ptr<gridbuf_workspace, detail::workspace_deleter> handle_;
 };
 
 }  // namespace gridbuf

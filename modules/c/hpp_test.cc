@@ -212,6 +212,24 @@ TEST(Array, EveryElementTypeHasItsName) {
   EXPECT_EQ(std::string(array<std::complex<float>>(shape_of({1})).info().dtype), "complex64");
 }
 
+TEST(Workspace, BlocksEndInTheOppositeOrder) {
+  const gridbuf::workspace space(std::int64_t{1} << 30);
+  {
+    const gridbuf::workspace::block<double> first(space, 1000);
+    const gridbuf::workspace::block<std::int32_t> second(space, 10, 4096);
+    std::fill(first.begin(), first.end(), 1.5);
+    second[9] = 3;
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(second.data()) % 4096, 0U);
+    EXPECT_GE(space.info().used_bytes, 8040);
+    EXPECT_EQ(std::count(first.begin(), first.end(), 1.5), 1000);
+    EXPECT_THROW(gridbuf::workspace::block<double>(space, INT64_MAX / 4), gridbuf::error);
+    EXPECT_THROW(gridbuf::workspace::block<double>(space, std::int64_t{1} << 30), gridbuf::error);
+  }
+  EXPECT_EQ(space.info().used_bytes, 0);
+  EXPECT_GT(space.trim(), 0);
+  EXPECT_THROW(gridbuf::workspace(0), gridbuf::error);
+}
+
 TEST(Storage, CopiesWhatHasChanged) {
   std::int32_t before = 0;
   gridbuf::check(gridbuf_use_emulated_device(1, &before));

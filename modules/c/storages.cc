@@ -1,4 +1,5 @@
 // The functions of storages.
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -265,6 +266,16 @@ gridbuf_status gridbuf_storage_synchronize(const gridbuf_storage* storage) {
 
 gridbuf_status gridbuf_storage_copy(const gridbuf_storage* storage, gridbuf_storage** out) {
   return made_with(storage, out, [](const Storage& source) { return source.copy(); });
+}
+
+gridbuf_status gridbuf_storage_digest(const gridbuf_storage* storage, uint64_t digest[2]) {
+  return with(storage, [&](const Storage& used) -> absl::Status {
+    GRIDBUF_RETURN_IF_ERROR(require(digest, "digest"));
+    const absl::StatusOr<gridbuf::Digest> found = used.digest();
+    if (!found.ok()) return found.status();
+    std::ranges::copy(found->sums, digest);
+    return absl::OkStatus();
+  });
 }
 
 gridbuf_status gridbuf_storage_copy_from(const gridbuf_storage* storage,

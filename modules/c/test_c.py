@@ -605,9 +605,64 @@ def test_the_library_shows_the_functions_of_its_header_only() -> None:
     assert {line.split()[-1] for line in listed.splitlines()} == declared | {
         "gridbuf_private_object"
     }
-    assert len(declared) == 48
+    assert len(declared) == 55
     needed = subprocess.run(
         ["readelf", "-d", c.LIBRARY], check=True, capture_output=True, text=True
     ).stdout
     assert "[libgridbuf.so.0]" in needed
     assert c_lib.gridbuf_abi() == 0 and re.fullmatch(rb"\d+\.\d+\.\d+.*", c_lib.gridbuf_version())
+
+
+def test_a_workspace_is_a_stack() -> None:
+    space = make("workspace_create", ctypes.c_int64(1 << 30))
+    blocks = []
+    for nbytes, alignment in ((100, 0), (1 << 20, 4096), (0, 1)):
+        block = ctypes.c_void_p()
+        call(
+            "workspace_push",
+            space,
+            ctypes.c_int64(nbytes),
+            ctypes.c_int64(alignment),
+            ctypes.byref(block),
+        )
+        assert block.value is not None and block.value % (alignment or 64) == 0
+        ctypes.memset(block, 1, nbytes)
+        blocks.append(block)
+    with pytest.raises(CError, match="opposite order") as error:
+        call("workspace_pop", space, blocks[0])
+    assert error.value.status == c.VALUE
+    with pytest.raises(CError) as error:
+        call(
+            "workspace_push", space, ctypes.c_int64(1 << 30), ctypes.c_int64(0), ctypes.byref(block)
+        )
+    assert error.value.status == c.MEMORY
+    found = (ctypes.c_int64 * 5)(40)
+    call("workspace_statistics", space, found)
+    assert found[1] == 1 << 30 and found[2] == found[3] > 1 << 20 and found[4] >= 1 << 20
+    for block in reversed(blocks):
+        call("workspace_pop", space, block)
+    freed = ctypes.c_int64()
+    call("workspace_trim", space, ctypes.byref(freed))
+    assert freed.value >= 1 << 20
+    release(space, "workspace")
+    for wrong in (None, make("array_create", ctypes.byref(options((1,))))):
+        with pytest.raises(CError):
+            call("workspace_pop", wrong, None)
+    call("workspace_release", None)
+
+
+def test_no_layout_changes_a_digest() -> None:
+    def digest(storage: object) -> tuple[int, ...]:
+        found = (ctypes.c_uint64 * 2)()
+        call("storage_digest", storage, found)
+        return tuple(found)
+
+    storage = make("storage_create", ctypes.byref(options((4, 5), halo=[(1, 1), (0, 0)])))
+    access(storage, c.HOST, c.WRITE)[...] = np.arange(20.0).reshape(4, 5)
+    other = make("storage_create", ctypes.byref(options((2, 5), layout=(1, 0))))
+    access(other, c.HOST, c.WRITE)[...] = np.arange(5.0, 15.0).reshape(2, 5)
+    assert digest(storage) == digest(other)
+    access(other, c.HOST, c.READ_WRITE)[1, 4] = 14.5
+    assert digest(storage) != digest(other)
+    with pytest.raises(CError):
+        call("storage_digest", storage, None)

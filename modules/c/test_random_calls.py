@@ -15,12 +15,20 @@ NUMBERS = [*range(-3, 9), 13, 64, 65, 2**31 - 1, -(2**31)]
 LENGTHS = [*range(-2, 9), 2**31, 2**62, -(2**63), 2**63 - 1]
 
 
+KINDS = ("array", "storage", "workspace")
+
+
+def kind_of(type_: str) -> str:
+    """Which of them a type is a handle of."""
+    return next(kind for kind in KINDS if kind in type_)
+
+
 class Calls:
     """Random arguments from the declarations of the header, and the handles and tensors that they made."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
-        self.handles: dict[str, list[ctypes.c_void_p]] = {"array": [], "storage": []}
+        self.handles: dict[str, list[ctypes.c_void_p]] = {kind: [] for kind in KINDS}
         self.tensors: list[ctypes.c_void_p] = []
         self.memory = ctypes.create_string_buffer(1 << 16)
         self.numbers = (ctypes.c_int64 * 256)()
@@ -86,7 +94,7 @@ class Calls:
         return choose([ctypes.byref(made)] * 6 + [None])
 
     def handle(self, kind: str) -> object:
-        other = "storage" if kind == "array" else "array"
+        other = self.random.choice([one for one in KINDS if one != kind])
         live, wrong = self.handles[kind], self.handles[other]
         return self.random.choice(live[-8:] * 2 + wrong[-1:] + [None, self.memory])
 
@@ -101,10 +109,14 @@ class Calls:
                 made = c.Info(struct_bytes=choose([ctypes.sizeof(c.Info), 0, 9]))
                 return choose([ctypes.byref(made)] * 6 + [None])
             return choose([ctypes.byref(ctypes.c_void_p())] * 9 + [None])
+        if name == "digest":
+            return choose([(ctypes.c_uint64 * 2)(), None])
+        if name == "block":
+            return choose([ctypes.byref(ctypes.c_void_p()), None])
         if type_.startswith("const gridbuf_options"):
             return self.options()
-        if type_.endswith(("gridbuf_array*", "gridbuf_storage*")):
-            return self.handle("array" if "array" in type_ else "storage")
+        if type_.endswith(("gridbuf_array*", "gridbuf_storage*", "gridbuf_workspace*")):
+            return self.handle(kind_of(type_))
         if name == "strides_bytes":
             return choose(
                 [None, None, (ctypes.c_int64 * 256)(*[choose([0, 8, 16, -8, 3]) for _ in range(9)])]
@@ -190,11 +202,9 @@ class Calls:
         if parameters and parameters[-1][1] == "out" and "**" in parameters[-1][0]:
             made = arguments[-1]._obj
             kind = parameters[-1][0]
-            (
-                self.tensors
-                if "DLManaged" in kind
-                else self.handles["array" if "array" in kind else "storage"]
-            ).append(ctypes.c_void_p(made.value))
+            (self.tensors if "DLManaged" in kind else self.handles[kind_of(kind)]).append(
+                ctypes.c_void_p(made.value)
+            )
 
     def end(self) -> None:
         for tensor in self.tensors:
@@ -226,7 +236,7 @@ def declarations() -> dict[str, list[tuple[str, str]]]:
 @pytest.mark.parametrize("seed", range(4))
 def test_random_calls(seed: int) -> None:
     calls, functions = Calls(seed), declarations()
-    assert len(functions) == 44
+    assert len(functions) == 51
     c_lib.gridbuf_set_memory_limit(ctypes.c_int64(64 << 20))
     names = [*functions, *["gridbuf_array_create", "gridbuf_storage_create"] * 4]
     for _ in range(CALLS // 4):
@@ -238,7 +248,7 @@ def test_random_calls(seed: int) -> None:
         calls.call(name, functions[name])
         if sum(map(len, calls.handles.values())) > 200:
             calls.end()
-            calls.handles = {"array": [], "storage": []}
+            calls.handles = {kind: [] for kind in calls.handles}
             calls.tensors = []
     calls.end()
     c_lib.gridbuf_use_emulated_device(0, None)

@@ -121,6 +121,8 @@ absl::Status check_length(std::string_view name, std::int64_t length_bytes);
 
 /// Texts for a bug report, in order: ("runtime", "13.0"), ("device 0", …).
 using DeviceInfo = std::vector<std::pair<std::string, std::string>>;
+/// Bytes in use, of pinned, managed and device memory.
+using LiveBytes = std::array<std::int64_t, 3>;
 
 /// How a new stream is ordered with other streams.
 enum class StreamKind : std::uint8_t {
@@ -200,6 +202,8 @@ class DeviceDriver {
   virtual void note_use(const void* address, StreamHandle stream) noexcept = 0;
 
   virtual DeviceInfo info() = 0;
+  /// Bytes of the blocks that were not released.
+  virtual LiveBytes live_bytes() = 0;
 
  private:
   /// The implementation of resource(kind).allocate(request).

@@ -218,6 +218,12 @@ void Storage::set_synchronized() const {
 
 // --- Copies --------------------------------------------------------------------------------------
 
+absl::StatusOr<Digest> Storage::digest() const {
+  const Side side = has(Side::kHost) ? Side::kHost : Side::kDevice;
+  GRIDBUF_RETURN_IF_ERROR(read(side));
+  return array(side).digest();
+}
+
 absl::StatusOr<Storage> Storage::copy() const {
   GRIDBUF_ASSIGN_OR_RETURN(
       const auto& layout,

@@ -272,6 +272,8 @@ class Storage {
 
   /// A new storage with the same parameters and elements.
   absl::StatusOr<Storage> copy() const;
+  /// Of the current elements: Array::digest.
+  absl::StatusOr<Digest> digest() const;
   /// Copies the elements of `source` into this storage, on the side where that moves the fewest
   /// bytes; converted to this type, on the host where it can. The storages may overlap. kValue if
   /// shapes differ; kType as check_copied_type.

@@ -20,6 +20,7 @@ module;
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
@@ -130,6 +131,43 @@ absl::StatusOr<bool> convert_elements(std::byte* target_block, const StridedView
                                       Number target_type, const std::byte* source_block,
                                       const StridedView& source, Number source_type,
                                       const ConvertOptions& options = {});
+
+// --- Digests (digest.cc) -------------------------------------------------------------------------
+
+/// 128 bits that identify values at indices of named dimensions. Layout, padding and the order of
+/// dimensions do not matter. Digests add up: that of an array is the sum of those of its parts.
+///
+/// Each of the two numbers is a sum over the elements, modulo 2^64. An element adds the product of
+/// one odd 32-bit number for each dimension, which depends on name and index, and of a weighted sum
+/// of the 32-bit words of its value and of its type. So each change of one element changes both
+/// numbers. Two exchanged elements leave both unchanged with a probability of at most 2^-62 if one
+/// dimension has them, less if their indices differ in more. It does not resist an attacker.
+struct Digest {
+  std::array<std::uint64_t, 2> sums{};
+
+  Digest& operator+=(const Digest& other) noexcept {
+    for (std::size_t k = 0; k < sums.size(); ++k) sums[k] += other.sums[k];
+    return *this;
+  }
+  friend bool operator==(const Digest&, const Digest&) noexcept = default;
+};
+
+/// 32 hexadecimal digits.
+std::string to_string(const Digest& digest);
+
+/// Name of a dimension, and the index of the view's first point along it.
+struct DigestDim {
+  std::string_view name;
+  std::int64_t first_index = 0;
+};
+
+/// The digest of the elements, of all bits or of those in `parts`. Bits decide: 0.0 is not -0.0,
+/// and NaNs differ with their payload. `type` names the element type. Elements of the opposite byte
+/// order have another digest. Errors: kValue if the view is malformed, its block is null, or `dims`
+/// does not have a different name for each dimension and indices below 2^63.
+absl::StatusOr<Digest> digest_elements(const std::byte* block, const StridedView& view,
+                                       std::span<const DigestDim> dims, std::string_view type,
+                                       const ElementParts* parts = nullptr);
 
 // ---- The checks of arguments, shared with gridbuf.transfer.device. ----
 

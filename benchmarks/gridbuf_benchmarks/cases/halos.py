@@ -25,12 +25,19 @@ _NOTE = (
 class _Setting:
     """One decomposition and its fields, for each way to exchange them."""
 
-    def __init__(self, points: tuple[int, int, int], layout: tuple[int, ...], count: int) -> None:
+    def __init__(
+        self,
+        points: tuple[int, int, int],
+        layout: tuple[int, ...],
+        count: int,
+        *,
+        shared: bool = False,
+    ) -> None:
         import gridbuf.mpi
         import gridbuf.storage
 
         whole = (points[0] * _RANKS, *points[1:])
-        self.grid = gridbuf.mpi.Decomposition({"I": whole[0]}, periodic="I")
+        self.grid = gridbuf.mpi.Decomposition({"I": whole[0]}, periodic="I", shared=shared)
         shape = self.grid.local_shape(whole, halo=_HALOS)
         self.fields = [
             gridbuf.storage.zeros(shape, halo=_HALOS, layout=layout) for _ in range(count)
@@ -122,10 +129,10 @@ def _cases() -> Iterator[Case]:
             library: str,
             statement: str,
             made: Callable[[_Setting], dict[str, Any]],
-            setting: Callable[[], _Setting] = partial(_Setting, points, layout, count),
+            setting: Callable[..., _Setting] = partial(_Setting, points, layout, count),
         ) -> Entry:
             def names(_: ModuleType) -> dict[str, Any]:
-                return made(setting())
+                return made(setting(shared=library == "gridbuf_shared"))
 
             return Entry(library, statement, names, result="u")
 
@@ -139,6 +146,7 @@ def _cases() -> Iterator[Case]:
             entries=(
                 entry("gridbuf", "exchange(*fields)", partial(_through_gridbuf, None)),
                 entry("gridbuf_mpi4py", "exchange(*fields)", partial(_through_gridbuf, "mpi4py")),
+                entry("gridbuf_shared", "exchange(*fields)", partial(_through_gridbuf, None)),
                 entry("ghex", "co.exchange(described).wait()", _through_ghex),
                 entry("mpi4py", "swap()", _through_mpi4py),
             ),

@@ -27,10 +27,13 @@ module;
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
@@ -74,8 +77,10 @@ std::int64_t part_length(std::int64_t length_bytes, PageKind pages,
 
 /// Maps mapped_length(length_bytes, pages) bytes without committing them. kHuge starts at a
 /// boundary of huge pages and requests transparent huge pages; kSmall forbids them. The kernel may
-/// ignore both. Requires length_bytes ≥ 1 and pages kSmall or kHuge. Error: kMemory.
-absl::StatusOr<Mapping> map_pages(std::int64_t length_bytes, PageKind pages);
+/// ignore both. `any_length` may exceed the memory of the machine. Requires length_bytes ≥ 1 and
+/// pages kSmall or kHuge. Error: kMemory.
+absl::StatusOr<Mapping> map_pages(std::int64_t length_bytes, PageKind pages,
+                                  bool any_length = false);
 
 /// Gives pages back to the kernel.
 void unmap_pages(const Mapping& mapping) noexcept;
@@ -427,6 +432,98 @@ class Heap {
   HostResource& resource_;
   const Options options_;
 };
+
+// ---- Workspaces ----
+
+/// Memory for temporaries: one block whose address stays, and whose pages the kernel commits when
+/// they are touched.
+//
+/// Used as a stack of blocks (push, pop), or by a program that places its own temporaries from
+/// data() on (take, give_back): both at once is an error. Safe on any thread.
+class Workspace {
+ public:
+  /// Reserves addresses, with huge pages as HostOptions say. Not counted in HostStatistics. Errors:
+  /// kValue unless 1 ≤ limit_bytes ≤ 2^62; kMemory if the system has no such range.
+  static absl::StatusOr<std::unique_ptr<Workspace>> reserve(std::int64_t limit_bytes);
+  /// All of a block, which the host cannot read: it is all committed.
+  explicit Workspace(Block block) : block_(std::move(block)) {}
+
+  std::byte* data() const noexcept { return block_.data(); }
+  std::int64_t limit_bytes() const noexcept { return block_.total_bytes(); }
+  /// Bytes up to the end of the last block in use, now and at most.
+  std::int64_t used_bytes() const;
+  std::int64_t peak_bytes() const;
+  /// Bytes of pages that the kernel has committed.
+  std::int64_t committed_bytes() const;
+
+  /// A block above all others, of kPoison in poison mode. `alignment_bytes` as of a request.
+  /// Errors: kValue for a bad argument and while it is taken, kMemory beyond the limit.
+  absl::StatusOr<std::byte*> push(std::int64_t total_bytes,
+                                  std::int64_t alignment_bytes = kUnconstrainedAlignmentBytes);
+  /// Frees the block that was pushed last. Error: kValue for another address.
+  absl::Status pop(const void* block);
+
+  /// All of it for `user`, whose temporaries are as many bytes as `need` has heard of. kPoison in
+  /// poison mode. Error: kValue while a part is in use.
+  absl::Status take(std::string_view user);
+  /// Ends `take`; nothing without it.
+  void give_back();
+  /// A program places so many bytes from data() on. Error: kMemory beyond the limit.
+  absl::Status need(std::int64_t total_bytes);
+
+  /// Gives the pages above the blocks in use back to the kernel; returns their bytes. What is
+  /// pushed or taken later begins with zeros there. 0 for memory that the host cannot read.
+  std::int64_t trim();
+
+ private:
+  struct Frame {
+    std::int64_t begin;
+    std::int64_t end;
+  };
+
+  absl::Status in_use(std::string_view newcomer) const;
+  absl::Status refuse(std::int64_t total_bytes) const;
+  void poison(std::int64_t begin, std::int64_t end) const;
+
+  Block block_;
+  bool is_host_ = false;
+  mutable std::mutex mutex_;  // guards all below
+  std::vector<Frame> frames_;
+  std::string user_;  // of all, or empty
+  std::int64_t needed_ = 0;
+  std::int64_t peak_ = 0;
+};
+
+// ---- Memory that processes share ----
+
+/// Names shared memory to the other processes of the host, while the process that made the handle
+/// has the memory: a process opens the descriptor of another one through /proc.
+struct SharedHandle {
+  std::int64_t process_id = 0;
+  std::int32_t descriptor = -1;
+  std::uint64_t inode = 0;  // so that no other file of that number is taken for it
+  std::int64_t length_bytes = 0;
+
+  friend bool operator==(const SharedHandle&, const SharedHandle&) = default;
+};
+
+/// New memory without a name in any file system, zeros, which children after fork share, too. The
+/// kernel frees it with the last process that has it, however that ends. Alignments must be powers
+/// of two, so that they hold at every address where a process has the memory.
+MemoryResource& shared_resource();
+
+/// The shared memory with this address, and the offset in it; none for other memory.
+struct SharedPlace {
+  SharedHandle handle;
+  std::int64_t offset_bytes;
+};
+std::optional<SharedPlace> shared_place(const void* address);
+/// Bytes of the shared memory that this process has.
+std::int64_t shared_bytes();
+
+/// All bytes of the memory of another process. Error: kBuffer if it has ended, or this process may
+/// not open it.
+absl::StatusOr<Block> attach_shared(const SharedHandle& handle);
 
 // ---- AddressSanitizer ----
 

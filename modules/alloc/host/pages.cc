@@ -60,9 +60,9 @@ std::byte* address_of(std::int64_t number) {
 // ---- Mapping. ----
 
 // Anonymous memory, or null with errno.
-std::byte* map(std::int64_t length_bytes) {
+std::byte* map(std::int64_t length_bytes, int flags = 0) {
   void* const address = mmap(nullptr, static_cast<std::size_t>(length_bytes),
-                             PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+                             PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
   return address == MAP_FAILED ? nullptr : static_cast<std::byte*>(address);
 }
 
@@ -71,11 +71,12 @@ void unmap(std::byte* address, std::int64_t length_bytes) noexcept {
 }
 
 // `length_bytes` that begin at an address of this remainder: a longer piece, without its ends.
-std::byte* map_at(std::int64_t length_bytes, std::int64_t modulus, std::int64_t remainder) {
-  std::byte* const address = map(length_bytes);
+std::byte* map_at(std::int64_t length_bytes, std::int64_t modulus, std::int64_t remainder,
+                  int flags = 0) {
+  std::byte* const address = map(length_bytes, flags);
   if (address == nullptr || number_of(address) % modulus == remainder) return address;
   unmap(address, length_bytes);
-  std::byte* const wide = map(length_bytes + modulus);
+  std::byte* const wide = map(length_bytes + modulus, flags);
   if (wide == nullptr) return nullptr;
   const std::int64_t before = (remainder - number_of(wide) % modulus + modulus) % modulus;
   unmap(wide, before);
@@ -178,10 +179,12 @@ std::int64_t commit_chunk_bytes(std::int64_t total_bytes, const PageLengths& len
   return total_bytes < 2 * huge ? std::min(huge, kSmallChunkBytes) : huge;
 }
 
-absl::StatusOr<Mapping> map_pages(std::int64_t length_bytes, PageKind pages) {
+absl::StatusOr<Mapping> map_pages(std::int64_t length_bytes, PageKind pages, bool any_length) {
   const std::int64_t length = mapped_length(length_bytes, pages);
   const bool huge = pages == PageKind::kHuge;
-  std::byte* const address = huge ? map_at(length, huge_page_bytes(), 0) : map(length);
+  const int flags = any_length ? MAP_NORESERVE : 0;
+  std::byte* const address =
+      huge ? map_at(length, huge_page_bytes(), 0, flags) : map(length, flags);
   if (address == nullptr) {
     return make_error(ErrorClass::kMemory, "the kernel could not map " + bytes_text(length) + " (" +
                                                std::strerror(errno) +

@@ -364,6 +364,15 @@ std::int64_t CudaDriver::live_blocks() {
   return std::ssize(records_);
 }
 
+LiveBytes CudaDriver::live_bytes() {
+  LiveBytes found{};
+  const std::lock_guard lock(mutex_);
+  for (const auto& [address, record] : records_) {
+    found[static_cast<std::size_t>(record->kind) - 1] += record->length_bytes;
+  }
+  return found;
+}
+
 // --- Pinned pages --------------------------------------------------------------------------------
 
 PinnedPages::PinnedPages(PageLock lock, std::int64_t limit_bytes)

@@ -117,6 +117,7 @@ class CudaDriver final : public DeviceDriver {
   void note_use(const void* address, StreamHandle stream) noexcept override;
   bool owns(const void* address) override;
   DeviceInfo info() override;
+  LiveBytes live_bytes() override;
 
   /// The number of blocks that were not released.
   std::int64_t live_blocks();

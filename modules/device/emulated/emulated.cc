@@ -250,6 +250,8 @@ absl::StatusOr<PointerInfo> EmulatedDriver::pointer_info(const void* address) {
                      .device_accessible = true};
 }
 
+LiveBytes EmulatedDriver::live_bytes() { return memory_.statistics().live_bytes_of_kind; }
+
 EmulatedStatistics EmulatedDriver::statistics() {
   return {memory_.statistics(), streams_.pending_operations(), streams_.live_streams(),
           host_to_device_bytes_, device_to_host_bytes_};

@@ -141,6 +141,7 @@ struct MemoryStatistics {
   std::int64_t live_bytes = 0;   // of live blocks, including placement
   std::int64_t held_bytes = 0;   // live, or waiting for a stream
   std::int64_t peak_live_bytes = 0;
+  LiveBytes live_bytes_of_kind{};
 
   friend bool operator==(const MemoryStatistics&, const MemoryStatistics&) = default;
 };
@@ -365,6 +366,7 @@ class EmulatedDriver final : public DeviceDriver {
     return memory_.find(address) != nullptr || memory_.was_released(address);
   }
   DeviceInfo info() override;
+  LiveBytes live_bytes() override;
 
   // --- Only on the emulated device ---------------------------------------------------------------
 

@@ -158,6 +158,7 @@ void Memory::enter(const RangePtr& range, RangeState state) {
   records_.insert_or_assign(range->begin, Record{range, range->length_bytes, state});
   ++statistics_.live_blocks;
   statistics_.live_bytes += range->length_bytes;
+  statistics_.live_bytes_of_kind[static_cast<std::size_t>(range->kind) - 1] += range->length_bytes;
   statistics_.held_bytes += range->length_bytes;
   statistics_.peak_live_bytes = std::max(statistics_.peak_live_bytes, statistics_.live_bytes);
 }
@@ -208,6 +209,7 @@ void Memory::set_state(const Range& range, RangeState state) {
   if (was_owned && state >= RangeState::kReleased) {
     --statistics_.live_blocks;
     statistics_.live_bytes -= range.length_bytes;
+    statistics_.live_bytes_of_kind[static_cast<std::size_t>(range.kind) - 1] -= range.length_bytes;
   }
   present = state;
 }

@@ -126,7 +126,7 @@ TEST_F(MemoryTest, WorkMayUseLiveMemoryOnly) {
 
 TEST_F(MemoryTest, CountsWhatLivesAndWhatIsHeld) {
   RangePtr range = map(MemoryKind::kDevice);
-  EXPECT_EQ(memory.statistics(), (MemoryStatistics{1, 1000, 1000, 1000}));
+  EXPECT_EQ(memory.statistics(), (MemoryStatistics{1, 1000, 1000, 1000, {0, 0, 1000}}));
   memory.set_state(*range, RangeState::kReleased);
   memory.set_state(*range, RangeState::kGone);
   EXPECT_EQ(memory.statistics(), (MemoryStatistics{0, 0, 1000, 1000}));

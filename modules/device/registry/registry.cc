@@ -7,6 +7,7 @@ module;
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "modules/base/process_wide.h"
 #include "modules/base/status_macros.h"
@@ -86,6 +87,16 @@ DeviceDriver* driver_of(const void* address) {
 bool emulated_device_is_on() { return emulated_switch().load(); }
 
 bool switch_emulated_device(bool on) { return emulated_switch().exchange(on); }
+
+std::vector<std::pair<std::string, LiveBytes>> device_live_bytes() {
+  std::vector<std::pair<std::string, LiveBytes>> found;
+  for (const DeviceKind kind : {DeviceKind::kCuda, DeviceKind::kEmulated}) {
+    const LinkedDevice* device = linked(kind);
+    DeviceDriver* driver = device == nullptr ? nullptr : device->started();
+    if (driver != nullptr) found.emplace_back(driver->name(), driver->live_bytes());
+  }
+  return found;
+}
 
 DeviceInfo device_info() {
   const LinkedDevice* cuda = linked(DeviceKind::kCuda);

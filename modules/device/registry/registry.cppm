@@ -14,6 +14,10 @@
 // memory.
 module;
 
+#include <string>
+#include <utility>
+#include <vector>
+
 #include "absl/status/statusor.h"
 
 export module gridbuf.device.registry;
@@ -46,6 +50,9 @@ bool switch_emulated_device(bool on);
 /// The devices for show_config: ("emulated device", "off"), ("cuda", "not built in: …"). Looks for
 /// CUDA, but does not start it.
 DeviceInfo device_info();
+
+/// What the started drivers have in use, by the name of the driver. Never starts one.
+std::vector<std::pair<std::string, LiveBytes>> device_live_bytes();
 
 /// The drivers that a program may link.
 enum class DeviceKind { kCuda, kEmulated };

@@ -56,7 +56,6 @@ constexpr OldSpelling kOldSpellings[] = {
     {"mask", "name the dimensions that there are with dims"},
     {"halo", "only storages have a halo; for plain arrays and buffers pass aligned_index"},
     {"managed", "it belongs to storages; plain arrays and buffers take memory=\"managed\""},
-    {"memory", "storages take device and managed; memory belongs to plain arrays and buffers"},
     {"shape", "the shape is that of data and cannot be overridden"},
 };
 
@@ -577,10 +576,15 @@ Axes to_axes(const py::args& given, const Dims& dims) {
   return order;
 }
 
+bool is_shared(PyObject* memory) {
+  return memory != nullptr && PyUnicode_Check(memory) != 0 && utf8(memory) == "shared";
+}
+
 std::optional<MemoryKind> to_memory_kind(PyObject* object) {
   if (object == nullptr || object == Py_None) return std::nullopt;
   if (PyUnicode_Check(object) == 0) {
-    raise_kind({"memory"}, object, "None, \"host\", \"pinned\", \"managed\" or \"device\"",
+    raise_kind({"memory"}, object,
+               "None, \"host\", \"shared\", \"pinned\", \"managed\" or \"device\"",
                "pass the name of a kind of memory");
   }
   return value_of(memory_kind_named(utf8(object)));

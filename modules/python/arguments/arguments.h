@@ -379,6 +379,8 @@ LayoutMap to_layout(PyObject* object, const Dims& dims);
 /// reversed.
 Axes to_axes(const py::args& given, const Dims& dims);
 
+/// Whether it is "shared", memory of the host that processes share.
+bool is_shared(PyObject* memory);
 /// A kind of memory by its name; nothing for null and None.
 std::optional<MemoryKind> to_memory_kind(PyObject* object);
 

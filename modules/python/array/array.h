@@ -411,7 +411,8 @@ inline constexpr auto kStorageKeywords =
                        {"defaults", &Arguments::backend},  // an alias
                        {"device_layout", &Arguments::device_layout},
                        {"device_alignment_size", &Arguments::device_alignment_size},
-                       {"device_defaults", &Arguments::device_defaults}});
+                       {"device_defaults", &Arguments::device_defaults},
+                       {"memory", &Arguments::memory}});
 
 /// The signature of a function of those keywords, after the positional parameters and others.
 template <std::size_t first, std::size_t others>
@@ -472,6 +473,7 @@ struct Request {
   DTypePtr dtype;
   bool populate = false;
   MemoryKind memory = MemoryKind::kHost;
+  MemoryResource* resource = nullptr;  // of memory="shared"
 };
 
 /// A halo: an entry per dimension, each an integer (both ends) or a pair (lower, upper), or a dict

@@ -2,7 +2,7 @@
 
 module;
 
-#include <pybind11/pytypes.h>
+#include <pybind11/pybind11.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -31,6 +31,10 @@ namespace {
 MemoryKind choose_memory(const Arguments& given, const std::optional<Preset>& preset,
                          const Source* source) {
   const std::optional<bool> gpu = wants_gpu(given.device);
+  if (is_shared(given.memory)) {
+    const bool on_gpu = gpu ? *gpu : preset && preset->on_device;
+    return on_gpu ? MemoryKind::kDevice : MemoryKind::kHost;
+  }
   if (const std::optional<MemoryKind> named = to_memory_kind(given.memory)) {
     const bool on_gpu = is_on(Side::kDevice, *named);
     if (gpu && *gpu != on_gpu) {
@@ -88,13 +92,21 @@ void override_request(const Arguments& given, const std::optional<Preset>& prese
   }
 }
 
+/// Of memory="shared"; else null. multiprocessing learns to send it.
+MemoryResource* resource_of(const Arguments& given) {
+  if (!is_shared(given.memory)) return nullptr;
+  py::module_::import("gridbuf._pickles").attr("teach_multiprocessing")();
+  return &shared_resource();
+}
+
 Request resolve_all(LayoutRequest& wanted, DTypePtr dtype, const Source* source,
                     const Arguments& given) {
   const std::optional<Preset> preset = preset_of(given);
   Request request{.layout = {},
                   .dtype = std::move(dtype),
                   .populate = is_given(given.populate) && to_flag(given.populate, "populate"),
-                  .memory = choose_memory(given, preset, source)};
+                  .memory = choose_memory(given, preset, source),
+                  .resource = resource_of(given)};
   wanted.itemsize_bytes = request.dtype->type.itemsize_bytes();
   wanted.dtype_name = request.dtype->name;
   override_request(given, preset, wanted);
@@ -283,6 +295,12 @@ py::object allocate_for(const Request& request, const ArrayOptions& zeroes) {
   ArrayOptions options = zeroes;
   options.populate = request.populate;
   options.memory = request.memory;
+  options.resource = request.resource;
+  if (options.resource != nullptr && options.memory != MemoryKind::kHost) {
+    raise(ErrorClass::kValue,
+          {"device", "\"gpu\" with memory=\"shared\"", "None: processes share memory of the host",
+           "leave one of them out"});
+  }
   return allocate_buffer(request.layout, request.dtype, options);
 }
 

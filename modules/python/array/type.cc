@@ -187,6 +187,10 @@ py::object readonly_view(PyObject* buffer) {
 py::object reduced(PyObject* self, std::int64_t protocol) {
   const BufferObject& buffer = *object_of(self);
   const BufferDescriptor& memory = buffer.array.memory();
+  if (memory.nbytes() > 0 && shared_place(memory.first_element())) {
+    const py::object reduce = py::module_::import("gridbuf._pickles").attr("reduce_shared");
+    return reduce(py::handle(self));
+  }
   const py::object arguments =
       py::make_tuple(pickled_elements(self, protocol), from_integers(memory.view.shape.span()),
                      buffer.dtype->numpy, make_text(to_string(memory_kind(memory.device.type))),

@@ -51,6 +51,7 @@ from ._core import (
     zeros,
     zeros_like,
 )
+from ._digest import digest
 from ._dims import Dim, half
 from ._owns import owns
 from ._stream import stream
@@ -114,6 +115,7 @@ __all__ = [
     "as_numpy",
     "copyto",
     "declare_dims",
+    "digest",
     "empty",
     "empty_like",
     "from_array",

@@ -49,6 +49,7 @@ _Layout: TypeAlias = _Axes | Callable[[tuple[str, ...]], _Axes]
 _AlignedIndex: TypeAlias = Sequence[SupportsIndex] | Mapping[Any, SupportsIndex]
 _Device: TypeAlias = Literal["gpu"] | None
 _Memory: TypeAlias = Literal["host", "pinned", "managed", "device"]
+_NewMemory: TypeAlias = _Memory | Literal["shared"]
 _Index: TypeAlias = SupportsIndex | slice | EllipsisType | None
 
 class _ArrayInterface(TypedDict, total=False):
@@ -83,7 +84,7 @@ class _ArrayKeywords(TypedDict, total=False):
     aligned_index: _AlignedIndex | None  # = None
     dims: _Dims | None  # = None
     populate: bool  # = False
-    memory: _Memory | None  # = None
+    memory: _NewMemory | None  # = None
 
 class GTNoSuchBufferError(BufferError):
     """The array has no memory on the side (host or device) that the call needs."""
@@ -663,8 +664,9 @@ def allocate(
         `kind`, as those of `gt4py.next`, are names with a kind. Default: I, J, K, 0, 1, ...
     populate : bool, default False
         Whether to commit the pages now, so that too little memory is a MemoryError here.
-    memory : {"host", "pinned", "managed", "device"}, optional
-        Kind of memory. `device="gpu"` means "device". Default: from `device`.
+    memory : {"host", "shared", "pinned", "managed", "device"}, optional
+        Kind of memory. `device="gpu"` means "device". "shared" is memory of the host that processes
+        share: a pickle says where it is. Default: from `device`.
 
     Returns
     -------
@@ -1517,6 +1519,7 @@ def _device_inject(
 ) -> int: ...
 def _device_remove_fault(number: int, /) -> None: ...
 def _device_calls(operation: _Operation | None, /) -> int: ...
+def _device_live_bytes() -> dict[str, list[int]]: ...
 def _device_statistics() -> dict[str, int]: ...
 def _device_set_capacity(capacity_bytes: int | None, /) -> None: ...
 def _memory_statistics() -> dict[str, int]: ...
@@ -1530,6 +1533,30 @@ def _memory_configure(
 ) -> None: ...
 def _memory_trim(keep_bytes: SupportsIndex, /) -> int: ...
 def _memory_pages() -> str: ...
+def _shared_place(address: int, /) -> tuple[tuple[int, int, int, int], int] | None: ...
+def _shared_bytes() -> int: ...
+def _attach_shared(
+    process_id: int, descriptor: int, inode: int, length_bytes: int, /
+) -> Buffer: ...
+
+@final
+class _Workspace:
+    def __init__(self, limit_bytes: SupportsIndex, address: int, /) -> None: ...
+    @property
+    def address(self) -> int: ...
+    @property
+    def limit(self) -> int: ...
+    @property
+    def used(self) -> int: ...
+    @property
+    def peak(self) -> int: ...
+    @property
+    def committed(self) -> int: ...
+    def trim(self) -> int: ...
+    def take(self, user: str, /) -> None: ...
+    def give_back(self) -> None: ...
+    def need(self, nbytes: int, /) -> None: ...
+
 def _as_memoryview(object: object, /) -> memoryview: ...
 def _as_ndarray(object: object, /) -> np.ndarray[Any, Any]: ...
 def _block_info(buffer: Buffer, /) -> dict[str, Any] | None: ...
@@ -2145,6 +2172,7 @@ class StorageBase:
         >>> field.valid_halo
         ((0, 0), (0, 0))
         """
+    def _digest(self, first: tuple[int | None, ...] | None, /) -> str: ...
     def _close_halo(self, ends: list[tuple[int, int]], check: int, /) -> None: ...
     def _expect_halo(self, depth: Any, /) -> None: ...
     def _expected_halo(self) -> tuple[tuple[int, int], ...]: ...
@@ -2193,6 +2221,7 @@ class _StorageKeywords(TypedDict, total=False):
     device_layout: _Layout | None  # = None
     device_alignment_size: SupportsIndex | None  # = None
     device_defaults: str | None  # = None
+    memory: Literal["shared"] | None  # = None
 
 def _storage_empty(
     shape: _Shape, dtype: npt.DTypeLike | None = "float64", **keywords: Unpack[_StorageKeywords]
@@ -2231,6 +2260,9 @@ def _storage_empty(
         `device_defaults`, else `alignment_size`.
     device_defaults : str, optional
         Name of a preset. It gives `device_layout` and `device_alignment_size`. Default: no preset.
+    memory : {"shared"}, optional
+        The buffer on the host is memory that processes share: a pickle says where it is. Default:
+        memory of this process.
 
     Returns
     -------
@@ -2262,7 +2294,7 @@ def _storage_zeros(
     ----------
     shape, dtype, backend, device, layout, alignment_size, aligned_index : as in `_storage_empty`
     dims, populate, halo, lower, managed, defaults : as in `_storage_empty`
-    device_layout, device_alignment_size, device_defaults : as in `_storage_empty`
+    device_layout, device_alignment_size, device_defaults, memory : as in `_storage_empty`
 
     Returns
     -------
@@ -2295,7 +2327,7 @@ def _storage_ones(
     ----------
     shape, dtype, backend, device, layout, alignment_size, aligned_index : as in `_storage_empty`
     dims, populate, halo, lower, managed, defaults : as in `_storage_empty`
-    device_layout, device_alignment_size, device_defaults : as in `_storage_empty`
+    device_layout, device_alignment_size, device_defaults, memory : as in `_storage_empty`
 
     Returns
     -------
@@ -2331,7 +2363,7 @@ def _storage_full(
     shape, fill_value, dtype : as in `full`
     backend, device, layout, alignment_size, aligned_index, dims, populate : as in `_storage_empty`
     halo, lower, managed, defaults : as in `_storage_empty`
-    device_layout, device_alignment_size, device_defaults : as in `_storage_empty`
+    device_layout, device_alignment_size, device_defaults, memory : as in `_storage_empty`
 
     Returns
     -------
@@ -2382,7 +2414,7 @@ def _storage_empty_like(
     device_alignment_size : as in `_storage_empty`
         Default: from `device_defaults`, else from `data` if its sides differ, else
         `alignment_size`.
-    device_defaults : as in `_storage_empty`
+    device_defaults, memory : as in `_storage_empty`
 
     Returns
     -------
@@ -2415,7 +2447,7 @@ def _storage_zeros_like(
     ----------
     data, dtype, backend, device, layout, alignment_size : as in `_storage_empty_like`
     aligned_index, dims, populate, halo, lower, managed, defaults : as in `_storage_empty_like`
-    device_layout, device_alignment_size, device_defaults : as in `_storage_empty_like`
+    device_layout, device_alignment_size, device_defaults, memory : as in `_storage_empty_like`
 
     Returns
     -------
@@ -2448,7 +2480,7 @@ def _storage_ones_like(
     ----------
     data, dtype, backend, device, layout, alignment_size : as in `_storage_empty_like`
     aligned_index, dims, populate, halo, lower, managed, defaults : as in `_storage_empty_like`
-    device_layout, device_alignment_size, device_defaults : as in `_storage_empty_like`
+    device_layout, device_alignment_size, device_defaults, memory : as in `_storage_empty_like`
 
     Returns
     -------
@@ -2486,7 +2518,7 @@ def _storage_full_like(
     fill_value, dtype : as in `full_like`
     backend, device, layout, alignment_size, aligned_index, dims : as in `_storage_empty_like`
     populate, halo, lower, managed, defaults : as in `_storage_empty_like`
-    device_layout, device_alignment_size, device_defaults : as in `_storage_empty_like`
+    device_layout, device_alignment_size, device_defaults, memory : as in `_storage_empty_like`
 
     Returns
     -------
@@ -2529,7 +2561,7 @@ def _storage_as_storage(
         that storage.
     backend, device, layout, alignment_size, aligned_index, dims : as in `_storage_empty_like`
     populate, halo, lower, managed, defaults : as in `_storage_empty_like`
-    device_layout, device_alignment_size, device_defaults : as in `_storage_empty_like`
+    device_layout, device_alignment_size, device_defaults, memory : as in `_storage_empty_like`
 
     Returns
     -------
@@ -2658,7 +2690,7 @@ def _storage_storage(
         Extents in elements, each 0 or more; at most 64. Only with `copy=False` and without data.
     backend, device, layout, alignment_size, aligned_index, dims : as in `_storage_empty_like`
     populate, halo, lower, managed, defaults : as in `_storage_empty_like`
-    device_layout, device_alignment_size, device_defaults : as in `_storage_empty_like`
+    device_layout, device_alignment_size, device_defaults, memory : as in `_storage_empty_like`
 
     Returns
     -------

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
+import os
+import pickle
+from functools import cache
+from typing import Any, cast
 
 import numpy as np
 
@@ -28,6 +31,70 @@ def restore_buffer(
     if memory == "device":
         buffer = buffer.copy(memory=memory)
     return buffer.toreadonly() if readonly else buffer
+
+
+def reduce_shared(buffer: Any) -> tuple[Any, ...]:
+    """What pickles have of a Buffer or a storage in shared memory: where it is."""
+    array = np.asarray(buffer)
+    interface = array.__array_interface__
+    handle, offset = cast("tuple[Any, int]", _core._shared_place(interface["data"][0]))
+    place = (handle, offset, array.shape, array.strides, array.dtype, not array.flags.writeable)
+    if isinstance(buffer, _core.Buffer):
+        return restore_shared, (*place, {"dims": buffer.dims})
+    names = ("dims", "halo", "aligned_index")
+    parameters = {name: getattr(buffer, name) for name in names}
+    if buffer.lower.count(None) < buffer.ndim:
+        parameters["lower"] = buffer.lower
+    return restore_shared, (*place, parameters, True)
+
+
+def restore_shared(
+    handle: Any,
+    offset: Any,
+    shape: Any,
+    strides: Any,
+    dtype: Any,
+    readonly: Any,
+    parameters: Any,
+    as_storage: Any = False,
+) -> Any:
+    """The Buffer or storage over shared memory of another process."""
+    teach_multiprocessing()
+    segment = _core._attach_shared(*handle)
+    array: Any = np.ndarray(shape, dtype, segment.to_numpy(), offset, strides)
+    array.flags.writeable = not readonly
+    if as_storage:
+        return _core._storage_as_storage(array, **parameters)
+    return _core.as_buffer(array, **parameters)
+
+
+@cache
+def teach_multiprocessing() -> None:
+    """Makes multiprocessing send descriptors, which keep the memory until a process has it. Called for the first shared memory."""
+    from multiprocessing.reduction import ForkingPickler
+
+    from . import storage
+
+    for kind in (_core.Buffer, storage.CPUStorage, storage.SoftwareManagedGPUStorage):
+        ForkingPickler.register(kind, _reduce_sent)
+
+
+def _reduce_sent(array: Any) -> Any:
+    reduced = array.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
+    if reduced[0] is not restore_shared:
+        return reduced
+    from multiprocessing.reduction import DupFd
+
+    (_, descriptor, *identity), *others = reduced[1]
+    return _restore_sent, (DupFd(descriptor), identity, *others)
+
+
+def _restore_sent(sent: Any, identity: list[int], *others: Any) -> Any:
+    descriptor = sent.detach()
+    try:
+        return restore_shared((os.getpid(), descriptor, *identity), *others)
+    finally:
+        os.close(descriptor)
 
 
 def restore_storage(

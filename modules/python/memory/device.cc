@@ -156,6 +156,7 @@ void add_device_functions(PyObject* module) {
       .def("_device_inject", inject_fault)
       .def("_device_remove_fault", remove_fault)
       .def("_device_calls", count_calls)
+      .def("_device_live_bytes", [] { return py::dict(py::cast(device_live_bytes())); })
       .def("_device_statistics", get_statistics)
       .def("_device_set_capacity", set_capacity);
   // From then on device memory is left to the system.

@@ -145,6 +145,37 @@ std::optional<std::pair<std::int64_t, std::int64_t>> mapped_pages(std::uintptr_t
   return std::pair(pages->resident_bytes, pages->huge_bytes);
 }
 
+/// (process, descriptor, inode, length), and the offset in it, of shared memory; else None.
+py::object place_in_shared(std::uintptr_t address) {
+  const auto place = shared_place(reinterpret_cast<const void*>(address));
+  if (!place) return py::none();
+  const SharedHandle& handle = place->handle;
+  return py::make_tuple(
+      py::make_tuple(handle.process_id, handle.descriptor, handle.inode, handle.length_bytes),
+      place->offset_bytes);
+}
+
+/// A Buffer of all bytes of that memory.
+py::object attach(std::int64_t process_id, std::int32_t descriptor, std::uint64_t inode,
+                  std::int64_t length_bytes) {
+  Block block = value_of(attach_shared({process_id, descriptor, inode, length_bytes}));
+  const ArrayInfo info{.block = block.info(), .allocation_bytes = block.allocation_bytes()};
+  std::byte* const data = block.data();
+  ArrayMemory memory{data, value_of(share(std::move(block))), info};
+  const DType type = value_of(DType::from_name("uint8"));
+  const Layout layout = value_of(make_plan({.shape = {length_bytes}}));
+  return new_buffer(record_of(type), nullptr,
+                    [&] { return Array(std::move(memory), layout, type); });
+}
+
+/// Reserves memory of the host or, with an address, uses what the caller keeps.
+std::unique_ptr<Workspace> make_workspace(py::handle limit, std::uintptr_t address) {
+  const std::int64_t limit_bytes = to_integer(limit.ptr(), "limit");
+  if (address == 0) return value_of(Workspace::reserve(limit_bytes));
+  return std::make_unique<Workspace>(
+      Block(reinterpret_cast<std::byte*>(address), limit_bytes, Block::Allocation{}));
+}
+
 }  // namespace
 
 py::object block_facts(const BlockFacts& facts) {
@@ -170,10 +201,26 @@ void add_memory_functions(PyObject* module) {
       .def("_block_info", block_info)
       .def("_memory_keeper", memory_keeper)
       .def("_memory_mapped_pages", mapped_pages)
+      .def("_shared_place", place_in_shared)
+      .def("_shared_bytes", shared_bytes)
+      .def("_attach_shared", attach)
       .def("_memory_threads", [] { return std::pair(thread_count(), thread_count_origin()); })
       .def("_memory_set_threads", set_threads)
       .def("_memory_simd", get_simd)
       .def("_memory_set_simd", set_simd_by_name);
+  py::class_<Workspace>(core, "_Workspace", py::module_local(), py::is_final())
+      .def(py::init(&make_workspace), "limit_bytes"_a, "address"_a, py::pos_only())
+      .def_property_readonly(
+          "address",
+          [](const Workspace& self) { return reinterpret_cast<std::uintptr_t>(self.data()); })
+      .def_property_readonly("limit", &Workspace::limit_bytes)
+      .def_property_readonly("used", &Workspace::used_bytes)
+      .def_property_readonly("peak", &Workspace::peak_bytes)
+      .def_property_readonly("committed", &Workspace::committed_bytes)
+      .def("trim", [](Workspace& self) { return run_without_gil([&] { return self.trim(); }); })
+      .def("take", [](Workspace& self, py::handle user) { check(self.take(utf8(user.ptr()))); })
+      .def("give_back", &Workspace::give_back)
+      .def("need", [](Workspace& self, std::int64_t bytes) { check(self.need(bytes)); });
 }
 
 namespace {

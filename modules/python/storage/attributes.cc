@@ -73,6 +73,13 @@ py::object copy(const StorageObject& object) {
   return make_storage(value_of(run_without_gil([&] { return source.copy(); })), object.dtype);
 }
 
+/// _digest(first): of the domain; `first` has the indices of its first point, or is None.
+std::string digest(const StorageObject& object, py::handle first) {
+  Storage domain = object.storage().domain_view();
+  if (!first.is_none()) domain.set_starts(starting_at(first.ptr(), domain.dims()));
+  return to_string(value_of(run_without_gil([&] { return domain.digest(); })));
+}
+
 py::object as_type(const StorageObject& object, py::handle dtype, py::handle casting,
                    py::handle copied) {
   // No storage has Python objects. xarray converts booleans to them where values are missing.
@@ -517,6 +524,7 @@ void add_methods(Attributes& type) {
       .def("astype", as_type, py::arg("dtype"), py::kw_only(), py::arg("casting") = "unsafe",
            py::arg("copy") = true, doc("StorageBase.astype"))
       .def("copy", copy, doc("StorageBase.copy"))
+      .def("_digest", digest)
       .def("__copy__", copy, doc("StorageBase.__copy__"))
       .def(
           "__deepcopy__", [](const StorageObject& object, py::handle) { return copy(object); },

@@ -48,11 +48,23 @@ KindRequest with_kind(const Request& request, const Arguments& given,
   const bool has_device =
       is_on(Side::kDevice, request.memory) || (describes_device(given) && given.device == nullptr);
   const StorageKind kind = storage_kind(has_device, given.managed, found);
+  if (is_given(given.memory) && !is_shared(given.memory)) {
+    raise(ErrorClass::kValue, Problem{"memory", describe(given.memory), "None or \"shared\"",
+                                      "pass device and managed for memory of a device"});
+  }
+  if (request.resource != nullptr && memory_of(kind) != MemoryKind::kHost &&
+      kind != StorageKind::kSoftwareManaged) {
+    raise(ErrorClass::kValue,
+          Problem{"memory", "\"shared\" of a " + std::string(to_string(kind)) + " storage",
+                  "of a storage with a buffer on the host",
+                  "leave it out, or pass managed=\"gt4py\""});
+  }
   return {{.layout = request.layout,
            .dtype = request.dtype->type,
            .kind = kind,
            .populate = request.populate,
-           .device_layout = second_layout(request, kind, given, on_device)},
+           .device_layout = second_layout(request, kind, given, on_device),
+           .resource = request.resource},
           request.dtype};
 }
 

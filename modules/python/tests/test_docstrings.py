@@ -44,9 +44,7 @@ WITHOUT_EXAMPLES = ("gridbuf.mpi",)
 STUB = ast.parse((Path(gridbuf.__file__).parent / "_core.pyi").read_text("utf-8"))
 
 # Parameters that functions share have one text, but for their defaults.
-SHARED = (
-    "backend defaults device layout alignment_size aligned_index dims populate memory halo managed"
-)
+SHARED = "backend defaults device layout alignment_size aligned_index dims populate halo managed"
 
 
 # ---- What is public. ----

@@ -307,7 +307,7 @@ def test_the_stubs_say_what_the_extension_has(tmp_path: Path) -> None:
         "gridbuf._core.Buffer.__iter__\n"  # iterates by index
         "gridbuf._core.StorageBase.__buffer__\n"  # as above
         # Classes of pybind11: their metaclass, its attribute, and __new__ behind its __init__.
-        r"gridbuf\._core\.(DevicePointer|LayoutPlan|Parameters|SyncState|StencilRules|BoundStencil|FieldHooks)"
+        r"gridbuf\._core\.(DevicePointer|LayoutPlan|Parameters|SyncState|StencilRules|BoundStencil|FieldHooks|_Workspace)"
         r"(\.__init__|\.__pybind11_module_local.*)?"
         "\n"
         r"gridbuf\.(call|storage|mpi|gt4py)(\.next)?\._\w+(\..*)?"

@@ -24,17 +24,23 @@ import numpy as np
 from .. import _core
 from .._owns import offers_memory, owner_of
 from ._numpy import numpy_allocator
+from ._report import Part, Report, report
+from ._workspace import Workspace
 
 __all__ = [
     "AllocationInfo",
     "Options",
+    "Part",
+    "Report",
     "Statistics",
+    "Workspace",
     "alloc_info",
     "configure",
     "get_num_threads",
     "get_simd",
     "numpy_allocator",
     "options",
+    "report",
     "set_num_threads",
     "set_simd",
     "statistics",

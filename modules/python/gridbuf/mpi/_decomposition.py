@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 Halo = Sequence[SupportsIndex | Sequence[SupportsIndex]]
 Shape = Sequence[SupportsIndex]
+_WORD = 2**64 - 1
 
 
 class Decomposition(AbstractContextManager["Decomposition"]):
@@ -53,6 +54,9 @@ class Decomposition(AbstractContextManager["Decomposition"]):
     halo_check : {"raise", "exchange", "warn", "off"}, default "raise"
         What happens when a stencil reads a halo of one of its fields deeper than it is valid
         (`gridbuf.set_halo_check`). Its fields are those that it makes or adopts.
+    shared : bool, default False
+        Whether ranks of the same node read halos of fields on the host from each other's memory
+        (`memory="shared"`) instead of through MPI. GHEX does not send then.
 
     Attributes
     ----------
@@ -91,6 +95,7 @@ class Decomposition(AbstractContextManager["Decomposition"]):
         sizes: Mapping[str, Sequence[SupportsIndex]] | None = None,
         comm: Any = None,
         halo_check: HaloCheck = "raise",
+        shared: bool = False,
     ) -> None:
         MPI = mpi_module()  # noqa: N806 (its name)
         world = MPI.COMM_WORLD if comm is None else comm
@@ -102,7 +107,9 @@ class Decomposition(AbstractContextManager["Decomposition"]):
             if not whole:
                 raise ValueError("extents is empty; name one dimension at least, as {'I': 128}")
             cut = _parts(whole, dict(ranks or {}), sizes or {}, world.Get_size(), MPI.Compute_dims)
-            return whole, _chosen(periodic, whole), cut
+            if not isinstance(shared, bool):
+                raise TypeError(f"shared is {shared!r}, but must be a bool; pass True or False")
+            return whole, _chosen(periodic, whole), cut, shared
 
         described = together(world, describe)
         for rank, other in enumerate(described):
@@ -110,13 +117,14 @@ class Decomposition(AbstractContextManager["Decomposition"]):
                 raise ValueError(
                     f"rank {rank} has the decomposition {other} and rank 0 {described[0]}; all ranks must ask for the same"
                 )
-        whole, periods, cut = described[world.Get_rank()]
+        whole, periods, cut, _ = described[world.Get_rank()]
         self.dims: tuple[str, ...] = tuple(whole)
         self.extents: Mapping[str, int] = MappingProxyType(whole)
         self.periodic: Mapping[str, bool] = MappingProxyType(periods)
         self.sizes: Mapping[str, tuple[int, ...]] = MappingProxyType(cut)
         self.ranks: Mapping[str, int] = MappingProxyType({d: len(cut[d]) for d in whole})
         self.comm: Any = world.Dup()
+        self._node: Any = self.comm.Split_type(MPI.COMM_TYPE_SHARED) if shared else None
         self.rank: int = world.Get_rank()
         self.size: int = world.Get_size()
         self.coordinates: Mapping[str, int] = MappingProxyType(self.coordinates_of(self.rank))
@@ -409,6 +417,64 @@ class Decomposition(AbstractContextManager["Decomposition"]):
             whole[self.slices(dims, rank)] = values
         return whole
 
+    def digest(self, *fields: Storage) -> tuple[str, ...]:
+        """Return the digests of whole fields, which no decomposition changes. Collective.
+
+        Parameters
+        ----------
+        *fields : Storage
+            This rank's parts.
+
+        Returns
+        -------
+        tuple of str
+            For each field, on each rank, the `gridbuf.digest` of the whole field without halos.
+
+        Raises
+        ------
+        ValueError
+            The extents are not those of the decomposition, or the parts differ in dims or dtype.
+        HaloExchangeError
+            A field on another rank was refused.
+
+        Notes
+        -----
+        One collective call for all fields. Indices count from 0 at the first point of the whole grid, also where a field knows
+        others. Of a field without a dimension that is cut, the ranks with the first part of that dimension count. Rules:
+        docs/spec.md 9.85.
+        """
+
+        def here() -> list[tuple[str, int, int]]:
+            found = []
+            for number, field in enumerate(fields):
+                _fields.check_extents(self, _fields.spec_of(field, number))
+                first = tuple(part.start or 0 for part in self.slices(field.dims))
+                is_copy = any(
+                    place and d not in field.dims for d, place in self.coordinates.items()
+                )
+                sums = 0 if is_copy else int(field._digest(first), 16)
+                kind = f"dims {sorted(field.dims)} and dtype {field.dtype}"
+                found.append((kind, sums >> 64, sums & _WORD))
+            return found
+
+        digests = []
+        everyone = together(self.comm, here)
+        if len(counts := {*map(len, everyone)}) > 1:
+            raise ValueError(
+                f"the ranks pass {sorted(counts)} fields, but must pass the parts of as many; pass the same fields"
+            )
+        for number, parts in enumerate(zip(*everyone, strict=True)):
+            kinds = [kind for kind, _, _ in parts]
+            if len({*kinds}) > 1:
+                raise ValueError(
+                    f"field {number} differs between ranks: {', '.join(sorted({*kinds}))}; pass parts of one field"
+                )
+            one, other = (
+                sum(sums) & _WORD for sums in zip(*(part[1:] for part in parts), strict=True)
+            )
+            digests.append(f"{one:016x}{other:016x}")
+        return tuple(digests)
+
     def close(self) -> None:
         """Give the communicator back to MPI, which has some thousands. Collective.
 
@@ -417,6 +483,8 @@ class Decomposition(AbstractContextManager["Decomposition"]):
         """
         for exchange in self._made_exchanges.values():
             exchange.close()
+        if self._node is not None:
+            self._node.Free()
         self.comm.Free()
 
     def __exit__(self, *error: object) -> None:

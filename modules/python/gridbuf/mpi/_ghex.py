@@ -39,6 +39,8 @@ def why_not(
     grid: Decomposition, specs: Sequence[Spec], fields: Sequence[Any], corners: bool
 ) -> str | None:
     """Why GHEX cannot serve these fields; None if it can."""
+    if grid._node is not None:
+        return "the decomposition has shared=True, and GHEX does not read shared memory"
     if importlib.util.find_spec("ghex") is None:
         return f"{NOT_INSTALLED}: pip install ghex"
     if not corners:

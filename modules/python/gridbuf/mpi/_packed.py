@@ -6,12 +6,16 @@ exchanges: pinned where a field is on a device.
 
 A rank that fails before it has sent its messages sends empty ones instead, and receives all others. So no rank waits for it, no message
 is left for the next exchange, and its neighbours raise an error, too.
+
+With `Decomposition(shared=True)` the messages to ranks of the same node are in shared memory, and one byte says that a message is ready: the
+receiver reads it where the sender has packed it. An empty message back says that it was read. The sender waits for that before it packs again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -33,7 +37,7 @@ _MOST_OFFSETS = 3**8
 
 
 class _Message(NamedTuple):
-    """One neighbour's message in one direction: its request, its boxes and where they are in it."""
+    """One neighbour's message in one direction: its request, the bytes that MPI sends, its boxes and where they are."""
 
     neighbour: Neighbour
     request: Any
@@ -65,33 +69,65 @@ class PackedEngine:
         self._specs, self._orders = specs, orders
         self._own = [n for n in neighbours if n.rank == grid.rank]
         others = [n for n in neighbours if n.rank != grid.rank]
-        lengths = [self._length_bytes(p) for n in others for p in (n.sends, n.receives)]
-        self._memory = _memory_for(sum(lengths), pinned=pinned)
+        sends = [(n, n.sends, n.sent_as) for n in others if n.sends]
+        receives = [(n, n.receives, n.received_as) for n in others if n.receives]
+        ends = np.cumsum(
+            [0, *(self._length_bytes(pieces) for _, pieces, _ in (*sends, *receives))]
+        ).tolist()
+        places = [slice(*ends[n : n + 2]) for n in range(len(ends) - 1)]
+        self._memory, is_shared = _memory_for(
+            ends[-1], pinned=pinned, shared=grid._node is not None
+        )
+        offsets = {
+            (n.rank, number): place.start
+            for (n, _, number), place in zip(sends, places, strict=False)
+        }
+        theirs, readers = _attached(grid, self._memory if is_shared else None, offsets)
         most = grid.comm.Get_attr(MPI.TAG_UB) // _MOST_OFFSETS
         self._first_tag = grid._next_exchange() % most * _MOST_OFFSETS
+        read_tag = grid._next_exchange() % most * _MOST_OFFSETS
         self._sends: list[_Message] = []
         self._receives: list[_Message] = []
-        offset = 0
-        for neighbour in others:
-            for messages, pieces, number, make in (
-                (self._sends, neighbour.sends, neighbour.sent_as, grid.comm.Send_init),
-                (self._receives, neighbour.receives, neighbour.received_as, grid.comm.Recv_init),
-            ):
-                if not pieces:
-                    continue
-                length = self._length_bytes(pieces)
-                block = self._memory[offset : offset + length]
-                request = make([block, self._bytes], neighbour.rank, self._first_tag + number)
-                views = self._views(pieces, block)
-                messages.append(_Message(neighbour, request, length, views))
-                offset += length
+        # Of messages in shared memory: the empty messages back, and those that this rank sends.
+        self._read: tuple[list[Any], list[Any]] = [], []
+        ready = self._ready = np.zeros(1 + len(receives), np.uint8)
+        for number, (neighbour, pieces, tag) in enumerate(sends):
+            block = self._memory[places[number]]
+            sent = block
+            if neighbour.rank in readers:
+                sent = ready[:1]
+                back = grid.comm.Recv_init([ready[:0], MPI.BYTE], neighbour.rank, read_tag + tag)
+                self._read[0].append(back)
+            request = grid.comm.Send_init([sent, MPI.BYTE], neighbour.rank, self._first_tag + tag)
+            self._sends.append(
+                _Message(neighbour, request, sent.nbytes, self._views(pieces, block))
+            )
+        for number, (neighbour, pieces, tag) in enumerate(receives):
+            block = received = self._memory[places[len(sends) + number]]
+            if (neighbour.rank, tag) in theirs:
+                segment, begin = theirs[neighbour.rank, tag]
+                block, received = (
+                    segment[begin : begin + block.nbytes],
+                    ready[1 + number : 2 + number],
+                )
+                back = grid.comm.Send_init([ready[:0], MPI.BYTE], neighbour.rank, read_tag + tag)
+                self._read[1].append(back)
+            request = grid.comm.Recv_init(
+                [received, MPI.BYTE], neighbour.rank, self._first_tag + tag
+            )
+            self._receives.append(
+                _Message(neighbour, request, received.nbytes, self._views(pieces, block))
+            )
         self._statuses = [MPI.Status() for _ in self._receives]
         self._requests = [m.request for m in self._receives], [m.request for m in self._sends]
 
     def start(self, fields: Callable[[], Sequence[Any]]) -> Callable[[Sequence[Any]], None]:
         """Packs and sends; the returned function waits and unpacks. If `fields` raises, the neighbours raise, too."""
         receives, sends = self._requests
-        self._start_all(receives)
+        self._waitall(
+            self._read[0]
+        )  # of the exchange before; the first time there is nothing to wait for
+        self._start_all([*receives, *self._read[0]])
         started = 0
         try:
             given = fields()
@@ -113,6 +149,7 @@ class PackedEngine:
                 for message in self._sends[started:]
             ]
             self._waitall([*receives, *sends[:started], *empty])
+            self._say_read()
             raise
         return self._finish
 
@@ -129,20 +166,26 @@ class PackedEngine:
                 continue
             for field, box, view in message.boxes:
                 _core.copyto(arrays[field][box], view)
+        self._say_read()
         if failed:
             raise HaloExchangeError(
                 f"rank {sorted(set(failed))} failed before it sent; the halos on its side are what they were on rank "
                 f"{self._grid.rank}"
             )
 
+    def _say_read(self) -> None:
+        """Senders of messages in shared memory may pack again."""
+        self._start_all(self._read[1])
+        self._waitall(self._read[1])
+
     def close(self) -> None:
-        """Gives the requests back to MPI."""
-        for request in [r for requests in self._requests for r in requests]:
+        """Gives the requests back to MPI, which ends those first that are under way."""
+        for request in [r for requests in (*self._requests, *self._read) for r in requests]:
             request.Free()
-        self._requests = [], []
+        self._requests = self._read = [], []
 
     def __del__(self) -> None:
-        # None of the requests is active: a request in progress is kept until it is waited for.
+        # No request has memory that MPI writes: a request in progress is kept until it is waited for.
         if any(self._requests) and not self._is_finalized():
             self.close()
 
@@ -185,8 +228,40 @@ def _shaped(flat: npt.NDArray[Any], box: Box, order: Sequence[int]) -> npt.NDArr
     return flat.reshape(shape).transpose(order)
 
 
-def _memory_for(length_bytes: int, *, pinned: bool) -> npt.NDArray[np.uint8]:
-    """Memory for messages; pinned where fields are on a device."""
-    buffer = _core.allocate((length_bytes,), "uint8", memory="pinned" if pinned else "host")
-    memory: npt.NDArray[np.uint8] = buffer.to_numpy()
-    return memory
+def _memory_for(
+    length_bytes: int, *, pinned: bool, shared: bool
+) -> tuple[npt.NDArray[np.uint8], bool]:
+    """Memory for messages, and whether it is shared: pinned where fields are on a device."""
+    kind: Literal["pinned", "shared", "host"] = (
+        "pinned" if pinned else "shared" if shared else "host"
+    )
+    memory: npt.NDArray[np.uint8] = _core.allocate((length_bytes,), "uint8", memory=kind).to_numpy()
+    return memory, kind == "shared"
+
+
+def _attached(
+    grid: Decomposition,
+    memory: npt.NDArray[np.uint8] | None,
+    offsets: dict[tuple[int, int], int],
+) -> tuple[dict[tuple[int, int], tuple[npt.NDArray[np.uint8], int]], set[int]]:
+    """Messages to this rank in memory of ranks of its node, by rank and number; and the ranks that have attached its memory.
+
+    Collective on the node. `offsets` has the places of this rank's messages in `memory`, by receiver and number.
+    """
+    if grid._node is None:
+        return {}, set()
+    place = None if memory is None else _core._shared_place(memory.ctypes.data)
+    attached = {}
+    for rank, other, to in grid._node.allgather((grid.rank, place, offsets)):
+        mine = {
+            (rank, number): offset for (reader, number), offset in to.items() if reader == grid.rank
+        }
+        if not mine or other is None:
+            continue
+        handle, first = other
+        with suppress(BufferError):  # another namespace of processes, for example: MPI copies
+            segment: npt.NDArray[np.uint8] = _core._attach_shared(*handle).to_numpy()
+            attached.update({key: (segment, first + offset) for key, offset in mine.items()})
+    ranks = {rank for rank, _ in attached}
+    everyone: Iterable[tuple[int, set[int]]] = grid._node.allgather((grid.rank, ranks))
+    return attached, {reader for reader, senders in everyone if grid.rank in senders}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, SupportsIndex
 import numpy as np
 
 from .. import _core
-from .._pickles import restore_storage
+from .._pickles import reduce_shared, restore_storage
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -185,8 +185,15 @@ class Values(_core.StorageBase):
         return bool(self._elements())
 
     def __reduce_ex__(self, protocol: SupportsIndex, /) -> tuple[Any, ...]:
-        """Elements and all parameters, for pickle."""
+        """Elements, or where they are in shared memory, and all parameters, for pickle."""
         elements = self._elements()
+        if elements.nbytes and _core._shared_place(elements.__array_interface__["data"][0]):
+            if self.device is not None:
+                raise TypeError(
+                    "a storage in shared memory has a buffer on a device, which belongs to this process;"
+                    " pickle a storage of the host: gridbuf.storage.as_storage(storage.to_numpy())"
+                )
+            return reduce_shared(self)
         pickled: Any = None
         if operator.index(protocol) >= 5 and elements.flags.c_contiguous:
             with suppress(ValueError):  # of dates, which the buffer protocol does not have

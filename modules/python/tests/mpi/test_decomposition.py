@@ -192,3 +192,29 @@ def test_without_mpi4py_the_message_says_what_to_install() -> None:
         "    raise SystemExit('no error')\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True, env=environment(), timeout=60)
+
+
+@on_ranks(4)
+def test_no_decomposition_changes_a_digest() -> None:
+    random = np.random.default_rng(1)
+    for seed in range(25):
+        dims = ("IJK", "JI", "KJI", "K", "JK")[seed % 5]
+        extents = {"I": 9, "J": 7}
+        shape = [extents.get(d, 5) for d in dims]
+        whole = whole_field(shape, ("float64", "int32", "float32")[seed % 3], seed)
+        cuts = [{"I": 4, "J": 1}, {"I": 1, "J": 4}, {"I": 2, "J": 2}]
+        grid = gridbuf.mpi.Decomposition(extents, ranks=cuts[seed % 3])
+        halo = [int(n) for n in random.integers(0, 3, len(dims))]
+        part = part_of(
+            grid, whole, dims, halo, layout=[int(n) for n in random.permutation(len(dims))]
+        )
+        expected = gridbuf.digest(whole, dims=dims)
+        assert grid.digest(part) == (expected,)
+        other = part_of(grid, whole + 1, dims, halo)
+        assert grid.digest(part, other) == (expected, gridbuf.digest(whole + 1, dims=dims))
+        grid.close()
+    grid = gridbuf.mpi.Decomposition({"I": 8}, ranks={"I": 4})
+    assert grid.digest() == ()
+    wrong = gridbuf.storage.zeros((2,), "float32" if grid.rank == 1 else "float64")
+    with pytest.raises(ValueError, match="field 0 differs"):
+        grid.digest(wrong)

@@ -19,8 +19,10 @@ HALO = ((1, 1), (2, 1), (0, 0))
 SHAPE = (10, 9, 3)
 
 
-def decomposed(periodic: str = "IJ") -> gridbuf.mpi.Decomposition:
-    return gridbuf.mpi.Decomposition({"I": 10, "J": 9}, ranks={"I": 2}, periodic=periodic)
+def decomposed(periodic: str = "IJ", *, shared: bool = False) -> gridbuf.mpi.Decomposition:
+    return gridbuf.mpi.Decomposition(
+        {"I": 10, "J": 9}, ranks={"I": 2}, periodic=periodic, shared=shared
+    )
 
 
 def one_fails(grid, failing, make, words, error=ValueError) -> None:
@@ -86,7 +88,18 @@ def test_a_halo_is_no_wider_than_the_part_that_fills_it() -> None:
 
 @on_ranks(4)
 def test_wrong_arguments_say_what_is_right() -> None:
-    grid = decomposed()
+    from mpi4py import MPI
+
+    with pytest.raises(ValueError, match="all ranks must ask for the same"):
+        decomposed(shared=MPI.COMM_WORLD.rank == 1)
+    for grid in (decomposed(), decomposed(shared=True)):
+        refuse_wrong_arguments(grid)
+    with pytest.raises(ValueError, match="shared=True, and GHEX does not read"):
+        field = part_of(grid, whole_field(SHAPE, "f8"), "IJK", HALO)
+        gridbuf.mpi.HaloExchange(grid, field, engine="ghex")
+
+
+def refuse_wrong_arguments(grid: gridbuf.mpi.Decomposition) -> None:
     field = part_of(grid, whole_field(SHAPE, "f8"), "IJK", HALO)
     with pytest.raises(ValueError, match="engine is 'nccl'"):
         gridbuf.mpi.HaloExchange(grid, field, engine="nccl")
@@ -123,10 +136,11 @@ def test_a_field_without_a_halo_is_refused_on_any_number_of_ranks(engine) -> Non
             gridbuf.mpi.HaloExchange(grid, column, engine="mpi4py")(column)
 
 
-@on_ranks(4, engine=ENGINES)
+@on_ranks(4, engine=(*ENGINES, "shared"))
 def test_a_rank_that_fails_at_an_exchange_leaves_no_rank_waiting(engine) -> None:
     """Its neighbours raise as well, nothing is left behind, and the next exchange is as if nothing had been."""
-    grid = decomposed()
+    grid = decomposed(shared=engine == "shared")
+    engine = "mpi4py" if engine == "shared" else engine
     whole = whole_field(SHAPE, "f8")
     field = part_of(grid, whole, "IJK", HALO)
     exchange = gridbuf.mpi.HaloExchange(grid, field, engine=engine)

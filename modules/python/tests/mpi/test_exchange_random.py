@@ -9,7 +9,8 @@ import numpy as np
 from on_ranks import on_ranks
 from serial import part_of, whole_field, with_halos
 
-ENGINES = ("mpi4py", "ghex")
+ENGINES = ("mpi4py", "shared", "ghex")
+"""Shared is that of mpi4py, with messages in shared memory."""
 ROUNDS = 60
 RANKS = 4
 
@@ -18,7 +19,7 @@ def random_parts(random, count: int) -> tuple[int, ...]:
     return tuple(int(n) for n in random.integers(1, 6, size=count))
 
 
-def random_grid(random) -> gridbuf.mpi.Decomposition:
+def random_grid(random, *, shared: bool) -> gridbuf.mpi.Decomposition:
     """One to three dimensions in any order, cut evenly or not, periodic or not."""
     dims = [str(d) for d in random.permutation(["I", "J", "K"])[: random.integers(1, 4)]]
     cuts = [c for c in itertools.product((1, 2, 4), repeat=len(dims)) if np.prod(c) == RANKS]
@@ -28,6 +29,7 @@ def random_grid(random) -> gridbuf.mpi.Decomposition:
         {d: sum(parts) for d, parts in sizes.items()},
         sizes=sizes,
         periodic=[d for d in dims if random.random() < 0.5],
+        shared=shared,
     )
 
 
@@ -54,7 +56,8 @@ def random_field(random, grid, *, all_cut: bool, dtypes):
 
 def exchange_some(engine, random, dtypes) -> bool:
     """One random exchange; False if GHEX cannot take its fields and says so."""
-    grid = random_grid(random)
+    grid = random_grid(random, shared=engine == "shared")
+    wanted = "mpi4py" if engine == "shared" else engine
     kinds = [
         random_field(random, grid, all_cut=engine == "ghex", dtypes=dtypes)
         for _ in range(random.integers(1, 4))
@@ -77,13 +80,16 @@ def exchange_some(engine, random, dtypes) -> bool:
     ]
     has_nothing_to_fill = any(cut and not any(cut) for cut in cuts)
     try:
-        exchange = gridbuf.mpi.HaloExchange(grid, *fields, engine=engine, corners=corners)
+        exchange = gridbuf.mpi.HaloExchange(grid, *fields, engine=wanted, corners=corners)
     except (ValueError, gridbuf.mpi.HaloExchangeError) as error:
         words = ("layout map (2,", "contiguous")
         is_of_ghex = engine == "ghex" and any(word in str(error) for word in words)
         assert is_of_ghex or (has_nothing_to_fill and "at least 1 point" in str(error)), error
         return False
     assert not has_nothing_to_fill
+    for made in exchange._engines.values():
+        if wanted == "mpi4py":  # no message of shared memory is one of MPI by mistake
+            assert len(made.engine._read[0]) == len(made.engine._sends) * (engine == "shared")
     for _ in range(2):
         exchange(*fields)
     for whole, field, (dims, _, halo, _, _) in zip(wholes, fields, kinds, strict=True):
@@ -100,7 +106,7 @@ def exchange_some(engine, random, dtypes) -> bool:
 def test_random_fields_on_random_decompositions(engine) -> None:
     random = np.random.default_rng(8)  # The same on every rank.
     dtypes = ("float64", "float32", "int32", "bool")
-    if engine == "mpi4py":
+    if engine != "ghex":
         dtypes = (*dtypes, "int16", "complex64", "i1", "S3")
     done = sum(exchange_some(engine, random, dtypes) for _ in range(ROUNDS))
     assert done > ROUNDS / 2

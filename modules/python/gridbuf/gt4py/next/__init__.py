@@ -23,18 +23,21 @@ from ._allocator import (
     with_allocator,
 )
 from ._constructors import as_connectivity, as_field, empty, full, ones, zeros
+from ._workspace import dace_backend, workspace
 
 __all__ = [
     "FieldAllocator",
     "allocator",
     "as_connectivity",
     "as_field",
+    "dace_backend",
     "empty",
     "full",
     "ones",
     "use",
     "vertical_contiguous_layout_mapper",
     "with_allocator",
+    "workspace",
     "zeros",
 ]
 
