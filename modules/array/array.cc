@@ -358,16 +358,16 @@ absl::Status Array::wait() const {
 
 namespace {
 
-// An extended long double of x86 has 10 bytes with a value.
+// Of an element; none if all bytes have a value. An extended long double of x86 has 10 of 16.
 std::optional<ElementParts> value_bytes(const DType& type) {
-  constexpr std::int64_t kValueBytes = 10;
-  const bool is_long = type.kind() == Kind::kFloat || type.kind() == Kind::kComplex;
-  const std::int64_t unit_bytes = type.swap_unit_bytes();
+  constexpr std::int64_t kLongBytes = 16;
   if (type.parts() != nullptr) return *type.parts();
-  if (!is_long || unit_bytes != 16 || std::numeric_limits<long double>::digits != 64) return {};
-  ElementParts parts{{.itemsize_bytes = kValueBytes}};
-  if (type.itemsize_bytes() > unit_bytes) {
-    parts.push_back({.offset_bytes = unit_bytes, .itemsize_bytes = kValueBytes});
+  const bool is_long = type.kind() == Kind::kFloat || type.kind() == Kind::kComplex;
+  if (!is_long || type.swap_unit_bytes() != kLongBytes) return {};
+  if (std::numeric_limits<long double>::digits != 64) return {};
+  ElementParts parts;
+  for (std::int64_t at = 0; at < type.itemsize_bytes(); at += kLongBytes) {
+    parts.push_back({.offset_bytes = at, .itemsize_bytes = 10});
   }
   return parts;
 }

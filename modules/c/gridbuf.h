@@ -181,13 +181,6 @@ typedef struct gridbuf_memory_info {
   int64_t hits, misses, refusals; /* blocks served from the cache, from the kernel, and refused */
 } gridbuf_memory_info;
 
-/* Bytes of a workspace. */
-typedef struct gridbuf_workspace_info {
-  size_t struct_bytes;                         /* sizeof(gridbuf_workspace_info) */
-  int64_t limit_bytes, used_bytes, peak_bytes; /* at most, now, and the most so far */
-  int64_t committed_bytes;                     /* of pages that were touched */
-} gridbuf_workspace_info;
-
 /* Called once when wrapped memory is no longer used, on any thread. */
 typedef void (*gridbuf_release)(void* context);
 
@@ -376,9 +369,8 @@ gridbuf_status gridbuf_workspace_push(const gridbuf_workspace* workspace, int64_
 /* Ends the block that was pushed last. Errors: VALUE for another one. */
 gridbuf_status gridbuf_workspace_pop(const gridbuf_workspace* workspace, void* block);
 
-/* Fills `info`, whose struct_bytes must be set. */
-gridbuf_status gridbuf_workspace_statistics(const gridbuf_workspace* workspace,
-                                            gridbuf_workspace_info* info);
+/* The most bytes that were in use so far. */
+gridbuf_status gridbuf_workspace_peak(const gridbuf_workspace* workspace, int64_t* peak_bytes);
 
 /* Gives the pages above the blocks to the system. `freed_bytes` may be NULL. */
 gridbuf_status gridbuf_workspace_trim(const gridbuf_workspace* workspace, int64_t* freed_bytes);

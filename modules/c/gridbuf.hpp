@@ -515,11 +515,10 @@ class workspace {
     void* data_ = nullptr;
   };
 
-  gridbuf_workspace_info info() const {
-    gridbuf_workspace_info found;
-    found.struct_bytes = sizeof found;
-    check(gridbuf_workspace_statistics(get(), &found));
-    return found;
+  std::int64_t peak_bytes() const {
+    std::int64_t peak = 0;
+    check(gridbuf_workspace_peak(get(), &peak));
+    return peak;
   }
   std::int64_t trim() const {
     std::int64_t freed = 0;

@@ -37,18 +37,10 @@ gridbuf_status gridbuf_workspace_pop(const gridbuf_workspace* workspace, void* b
   return with(workspace, [&](Workspace& used) { return used.pop(block); });
 }
 
-gridbuf_status gridbuf_workspace_statistics(const gridbuf_workspace* workspace,
-                                            gridbuf_workspace_info* info) {
+gridbuf_status gridbuf_workspace_peak(const gridbuf_workspace* workspace, int64_t* peak_bytes) {
   return with(workspace, [&](const Workspace& used) -> absl::Status {
-    GRIDBUF_RETURN_IF_ERROR(require(info, "info"));
-    GRIDBUF_RETURN_IF_ERROR(
-        check_struct("info", info->struct_bytes, sizeof(gridbuf_workspace_info)));
-    const gridbuf_workspace_info found = {.struct_bytes = 0,
-                                          .limit_bytes = used.limit_bytes(),
-                                          .used_bytes = used.used_bytes(),
-                                          .peak_bytes = used.peak_bytes(),
-                                          .committed_bytes = used.committed_bytes()};
-    write_struct(found, info);
+    GRIDBUF_RETURN_IF_ERROR(require(peak_bytes, "peak_bytes"));
+    *peak_bytes = used.peak_bytes();
     return absl::OkStatus();
   });
 }

@@ -163,8 +163,8 @@ struct DigestDim {
 
 /// The digest of the elements, of all bits or of those in `parts`. Bits decide: 0.0 is not -0.0,
 /// and NaNs differ with their payload. `type` names the element type. Elements of the opposite byte
-/// order have another digest. Errors: kValue if the view is malformed, its block is null, or `dims`
-/// does not have a different name for each dimension and indices below 2^63.
+/// order have another digest. Requires a different name for each dimension. Error: kValue if the
+/// view is malformed or its block is null.
 absl::StatusOr<Digest> digest_elements(const std::byte* block, const StridedView& view,
                                        std::span<const DigestDim> dims, std::string_view type,
                                        const ElementParts* parts = nullptr);

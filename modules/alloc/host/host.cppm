@@ -32,7 +32,6 @@ module;
 #include <optional>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -435,44 +434,34 @@ class Heap {
 
 // ---- Workspaces ----
 
-/// Memory for temporaries: one block whose address stays, and whose pages the kernel commits when
-/// they are touched.
-//
-/// Used as a stack of blocks (push, pop), or by a program that places its own temporaries from
-/// data() on (take, give_back): both at once is an error. Safe on any thread.
+/// A stack of blocks for temporaries in one range of addresses, whose pages the kernel commits when
+/// they are touched. Safe on any thread.
 class Workspace {
  public:
   /// Reserves addresses, with huge pages as HostOptions say. Not counted in HostStatistics. Errors:
   /// kValue unless 1 ≤ limit_bytes ≤ 2^62; kMemory if the system has no such range.
   static absl::StatusOr<std::unique_ptr<Workspace>> reserve(std::int64_t limit_bytes);
-  /// All of a block, which the host cannot read: it is all committed.
-  explicit Workspace(Block block) : block_(std::move(block)) {}
+  Workspace(const pages::Mapping& mapping, std::int64_t limit_bytes)
+      : mapping_(mapping), limit_bytes_(limit_bytes) {}
+  Workspace(const Workspace&) = delete;
+  Workspace& operator=(const Workspace&) = delete;
+  ~Workspace() { pages::unmap_pages(mapping_); }
 
-  std::byte* data() const noexcept { return block_.data(); }
-  std::int64_t limit_bytes() const noexcept { return block_.total_bytes(); }
-  /// Bytes up to the end of the last block in use, now and at most.
-  std::int64_t used_bytes() const;
+  std::byte* data() const noexcept { return mapping_.address; }
+  std::int64_t limit_bytes() const noexcept { return limit_bytes_; }
+  /// The end of the highest block so far.
   std::int64_t peak_bytes() const;
   /// Bytes of pages that the kernel has committed.
   std::int64_t committed_bytes() const;
 
   /// A block above all others, of kPoison in poison mode. `alignment_bytes` as of a request.
-  /// Errors: kValue for a bad argument and while it is taken, kMemory beyond the limit.
+  /// Errors: kValue for a bad argument, kMemory beyond the limit.
   absl::StatusOr<std::byte*> push(std::int64_t total_bytes,
                                   std::int64_t alignment_bytes = kUnconstrainedAlignmentBytes);
   /// Frees the block that was pushed last. Error: kValue for another address.
   absl::Status pop(const void* block);
 
-  /// All of it for `user`, whose temporaries are as many bytes as `need` has heard of. kPoison in
-  /// poison mode. Error: kValue while a part is in use.
-  absl::Status take(std::string_view user);
-  /// Ends `take`; nothing without it.
-  void give_back();
-  /// A program places so many bytes from data() on. Error: kMemory beyond the limit.
-  absl::Status need(std::int64_t total_bytes);
-
-  /// Gives the pages above the blocks in use back to the kernel; returns their bytes. What is
-  /// pushed or taken later begins with zeros there. 0 for memory that the host cannot read.
+  /// Gives the pages above the blocks back to the kernel; returns their bytes.
   std::int64_t trim();
 
  private:
@@ -481,16 +470,10 @@ class Workspace {
     std::int64_t end;
   };
 
-  absl::Status in_use(std::string_view newcomer) const;
-  absl::Status refuse(std::int64_t total_bytes) const;
-  void poison(std::int64_t begin, std::int64_t end) const;
-
-  Block block_;
-  bool is_host_ = false;
+  const pages::Mapping mapping_;
+  const std::int64_t limit_bytes_;
   mutable std::mutex mutex_;  // guards all below
   std::vector<Frame> frames_;
-  std::string user_;  // of all, or empty
-  std::int64_t needed_ = 0;
   std::int64_t peak_ = 0;
 };
 

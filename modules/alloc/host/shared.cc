@@ -28,13 +28,12 @@ import gridbuf.alloc;
 import gridbuf.base;
 
 // A segment is an anonymous file of the kernel that cannot shrink: a process that has checked its
-// length never touches a page that is not there. It is mapped at a multiple of the largest
-// alignment, so that an offset has the same alignment in each process.
+// length never touches a page that is not there. It is mapped at a boundary of huge pages, so that
+// an offset has the same alignment in each process.
 
 namespace gridbuf {
 namespace {
 
-constexpr std::int64_t kBoundaryBytes = kMaxAlignmentBytes;
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 
 struct Segment {
@@ -67,7 +66,8 @@ void release(void* /*context*/, void* address) noexcept {
     ended = found->second;
     all.by_address.erase(found);
   }
-  munmap(address, static_cast<std::size_t>(ended.length_bytes));
+  pages::unmap_pages({static_cast<std::byte*>(address),
+                      pages::mapped_length(ended.length_bytes, PageKind::kHuge), PageKind::kHuge});
   close(ended.descriptor);
 }
 
@@ -81,22 +81,15 @@ absl::Status no_memory(std::string_view what, std::int64_t length_bytes) {
 absl::StatusOr<Block> map(int descriptor, std::uint64_t inode, std::int64_t length_bytes,
                           std::int64_t offset_bytes, std::int64_t total_bytes) {
   const auto length = static_cast<std::size_t>(length_bytes);
-  const std::size_t wide = length + kBoundaryBytes;
-  void* const range =
-      mmap(nullptr, wide, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  auto* const first = static_cast<std::byte*>(range);
-  std::byte* const segment = first + (kBoundaryBytes - number_of(first) % kBoundaryBytes);
-  if (range == MAP_FAILED || mmap(segment, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-                                  descriptor, 0) == MAP_FAILED) {
+  const auto range = pages::map_pages(length_bytes, PageKind::kHuge, true);
+  if (!range.ok() || mmap(range->address, length, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+                          descriptor, 0) == MAP_FAILED) {
     const absl::Status status = no_memory("map", length_bytes);
-    if (range != MAP_FAILED) munmap(range, wide);
+    if (range.ok()) pages::unmap_pages(*range);
     close(descriptor);
     return status;
   }
-  munmap(first, static_cast<std::size_t>(segment - first));
-  if (first + wide != segment + length) {
-    munmap(segment + length, static_cast<std::size_t>(first + wide - segment - length));
-  }
+  std::byte* const segment = range->address;
   const bool huge = host_resource().options().huge_pages;
   if (huge) madvise(segment, length, MADV_HUGEPAGE);
   {

@@ -168,14 +168,6 @@ py::object attach(std::int64_t process_id, std::int32_t descriptor, std::uint64_
                     [&] { return Array(std::move(memory), layout, type); });
 }
 
-/// Reserves memory of the host or, with an address, uses what the caller keeps.
-std::unique_ptr<Workspace> make_workspace(py::handle limit, std::uintptr_t address) {
-  const std::int64_t limit_bytes = to_integer(limit.ptr(), "limit");
-  if (address == 0) return value_of(Workspace::reserve(limit_bytes));
-  return std::make_unique<Workspace>(
-      Block(reinterpret_cast<std::byte*>(address), limit_bytes, Block::Allocation{}));
-}
-
 }  // namespace
 
 py::object block_facts(const BlockFacts& facts) {
@@ -209,18 +201,23 @@ void add_memory_functions(PyObject* module) {
       .def("_memory_simd", get_simd)
       .def("_memory_set_simd", set_simd_by_name);
   py::class_<Workspace>(core, "_Workspace", py::module_local(), py::is_final())
-      .def(py::init(&make_workspace), "limit_bytes"_a, "address"_a, py::pos_only())
+      .def(py::init([](py::handle limit) {
+             return value_of(Workspace::reserve(to_integer(limit.ptr(), "limit")));
+           }),
+           "limit"_a, py::pos_only())
       .def_property_readonly(
           "address",
           [](const Workspace& self) { return reinterpret_cast<std::uintptr_t>(self.data()); })
-      .def_property_readonly("limit", &Workspace::limit_bytes)
-      .def_property_readonly("used", &Workspace::used_bytes)
-      .def_property_readonly("peak", &Workspace::peak_bytes)
       .def_property_readonly("committed", &Workspace::committed_bytes)
-      .def("trim", [](Workspace& self) { return run_without_gil([&] { return self.trim(); }); })
-      .def("take", [](Workspace& self, py::handle user) { check(self.take(utf8(user.ptr()))); })
-      .def("give_back", &Workspace::give_back)
-      .def("need", [](Workspace& self, std::int64_t bytes) { check(self.need(bytes)); });
+      .def("push",
+           [](Workspace& self, std::int64_t bytes) {
+             return reinterpret_cast<std::uintptr_t>(value_of(self.push(bytes)));
+           })
+      .def("pop",
+           [](Workspace& self, std::uintptr_t block) {
+             check(self.pop(reinterpret_cast<const void*>(block)));
+           })
+      .def("trim", &Workspace::trim, py::call_guard<py::gil_scoped_release>());
 }
 
 namespace {

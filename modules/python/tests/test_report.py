@@ -58,7 +58,7 @@ def test_a_report_is_a_table_and_a_picture():
     space = gridbuf.memory.Workspace(MIB)
     space.need(1000)
     lines = str(report).splitlines()
-    assert lines[0].split() == ["place", "what", "now", "peak"]
+    assert lines[0].split() == ["place", "what", "MiB", "now", "at", "most"]
     assert len(lines) == len(report.parts) + 2
     axes = gridbuf.memory.report().plot()
     assert "host: workspaces" in [label.get_text() for label in axes.get_yticklabels()]

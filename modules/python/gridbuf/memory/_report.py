@@ -9,8 +9,6 @@ from typing import Any, NamedTuple
 from .. import _core
 from ._workspace import alive
 
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
-
 
 class Part(NamedTuple):
     """A kind of memory.
@@ -47,36 +45,33 @@ class Report:
 
     def __init__(self) -> None:
         host = _core._memory_statistics()
-        spaces = alive()
         found = [
             Part("host", "arrays and fields", host["live_bytes"], host["peak_live_bytes"]),
             Part("host", "kept for later", host["cached_bytes"], None),
-            _of_workspaces("host", [s for s in spaces if s.device is None]),
+            _of_workspaces("host"),
             Part("host", "shared", _core._shared_bytes(), None),
         ]
-        on_device = [s for s in spaces if s.device is not None]
         for place, (pinned, managed, device) in _core._device_live_bytes().items():
-            work = _of_workspaces(place, on_device)
+            work = _of_workspaces(place)
             found += [
                 Part("host", f"pinned for {place}", pinned, None),
                 Part(place, "managed", managed, None),
                 Part(place, "arrays and fields", device - work.nbytes, None),
                 work,
             ]
-        found.sort(key=lambda part: part.place != "host")
-        self.parts = tuple(found)
-        self.process = _resident_bytes()
+        self.parts = (*sorted(found, key=lambda part: part.place != "host"),)
+        pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
+        self.process = pages * os.sysconf("SC_PAGE_SIZE")
 
     def __str__(self) -> str:
-        rows = [("place", "what", "now", "peak")]
-        for place, name, nbytes, peak in self.parts:
-            rows.append((place, name, _text(nbytes), "" if peak is None else _text(peak)))
-        rows.append(("host", "the process, all libraries", _text(self.process), ""))
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        return "\n".join(
-            f"{place:{widths[0]}}  {name:{widths[1]}}  {now:>{widths[2]}}  {peak:>{widths[3]}}".rstrip()
-            for place, name, now, peak in rows
-        )
+        lines = [f"{'place':10}{'what':28}{'MiB now':>12}{'at most':>12}"]
+        for place, name, nbytes, peak in (
+            *self.parts,
+            Part("host", "the process, all libraries", self.process, None),
+        ):
+            most = "" if peak is None else f"{peak / 2**20:12.1f}"
+            lines.append(f"{place:10}{name:28}{nbytes / 2**20:12.1f}{most}")
+        return "\n".join(lines)
 
     __repr__ = __str__
 
@@ -137,18 +132,6 @@ def report() -> Report:
     return Report()
 
 
-def _of_workspaces(place: str, spaces: list[Any]) -> Part:
+def _of_workspaces(place: str) -> Part:
+    spaces = [s for s in alive if (s.device is None) == (place == "host")]
     return Part(place, "workspaces", sum(s.committed for s in spaces), sum(s.peak for s in spaces))
-
-
-def _resident_bytes() -> int:
-    pages = int(Path("/proc/self/statm").read_text("ascii").split()[1])
-    return pages * os.sysconf("SC_PAGE_SIZE")
-
-
-def _text(nbytes: float) -> str:
-    for unit in _UNITS[:-1]:
-        if abs(nbytes) < 1024:
-            return f"{nbytes:.0f} {unit}" if unit == "B" else f"{nbytes:.1f} {unit}"
-        nbytes /= 1024
-    return f"{nbytes:.1f} {_UNITS[-1]}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 import os
+import threading
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from typing import Any, Literal, SupportsIndex
 from .. import _core
 
 _DEVICE_ALIGNMENT_BYTES = 256
-_alive: weakref.WeakSet[Workspace] = weakref.WeakSet()
+alive: weakref.WeakSet[Workspace] = weakref.WeakSet()
 
 
 class Workspace:
@@ -28,6 +29,13 @@ class Workspace:
         it is allocated.
     device : {None, "gpu"}, optional
         Where the memory is.
+
+    Attributes
+    ----------
+    limit : int
+        Bytes that programs may use.
+    peak : int
+        The most bytes that a program needed.
 
     Raises
     ------
@@ -58,35 +66,31 @@ class Workspace:
     def __init__(
         self, limit: SupportsIndex | None = None, *, device: Literal["gpu"] | None = None
     ) -> None:
-        self.device = device
-        self._streams: dict[int, Workspace] = {}
-        self._buffer: Any = None
-        if device is None:
-            total = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-            self._core = _core._Workspace(total if limit is None else limit, 0)
-            _alive.add(self)
-            return
         if limit is None:
-            raise ValueError(
-                'limit is None, but must be a number of bytes with device="gpu"; pass the size of the largest program'
+            if device is not None:
+                raise ValueError(
+                    f"limit is None, but must be a number of bytes with device={device!r}; pass the size of the largest program"
+                )
+            limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        self._memory: Any = (
+            _core._Workspace(limit)
+            if device is None
+            else _core.allocate(
+                (limit,), "uint8", device=device, alignment_size=_DEVICE_ALIGNMENT_BYTES
             )
-        self._buffer = _core.allocate(
-            (limit,), "uint8", device=device, alignment_size=_DEVICE_ALIGNMENT_BYTES
         )
-        self._core = _core._Workspace(limit, self._buffer.__cuda_array_interface__["data"][0])
-        _alive.add(self)
+        self.limit, self.device, self.peak = operator.index(limit), device, 0
+        self._user = ""
+        self._lock = threading.Lock()  # locked while a user has the memory
+        self._streams: dict[int, Workspace] = {}
+        alive.add(self)
 
     def __repr__(self) -> str:
         where = "" if self.device is None else f", device={self.device!r}"
-        return f"Workspace({self.limit}{where}): {self.used} bytes in use, {self.peak} at most"
+        return f"Workspace({self.limit}{where}): {self.peak} bytes in use at most"
 
     def __reduce__(self) -> Any:
         raise TypeError("a Workspace is memory of this process; make another one there")
-
-    @property
-    def limit(self) -> int:
-        """Bytes that programs may use."""
-        return self._core.limit
 
     @property
     def nbytes(self) -> int:
@@ -94,38 +98,24 @@ class Workspace:
         return _Bytes(self)
 
     @property
-    def used(self) -> int:
-        """Bytes in use now."""
-        return self._core.used
-
-    @property
-    def peak(self) -> int:
-        """The most bytes that a program needed."""
-        return self._core.peak
-
-    @property
     def committed(self) -> int:
         """Bytes of memory that it takes now: of a device all, of the host the pages that were touched."""
-        return self._core.committed
+        return self.limit if self.device else self._memory.committed
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
         """All bytes, on the host; AttributeError on a device."""
-        if self._buffer is not None:
+        if self.device:
             raise AttributeError("__array_interface__: the memory is on a device")
-        return {
-            "shape": (self.limit,),
-            "typestr": "|u1",
-            "data": (self._core.address, False),
-            "version": 3,
-        }
+        data = (self._memory.address, False)
+        return {"shape": (self.limit,), "typestr": "|u1", "data": data, "version": 3}
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """All bytes, on a device; AttributeError on the host."""
-        if self._buffer is None:
+        if not self.device:
             raise AttributeError("__cuda_array_interface__: the memory is on the host")
-        return self._buffer.__cuda_array_interface__  # type: ignore[no-any-return]
+        return self._memory.__cuda_array_interface__  # type: ignore[no-any-return]
 
     def need(self, nbytes: SupportsIndex) -> None:
         """Note that a program needs so many bytes.
@@ -140,7 +130,12 @@ class Workspace:
         MemoryError
             They are more than `limit`.
         """
-        self._core.need(operator.index(nbytes))
+        needed = operator.index(nbytes)
+        if needed > self.limit:
+            raise MemoryError(
+                f"a program needs {needed} bytes, but the workspace has {self.limit}; give it a larger limit"
+            )
+        self.peak = max(self.peak, needed)
 
     @contextmanager
     def taken_by(self, user: str) -> Iterator[None]:
@@ -160,11 +155,17 @@ class Workspace:
         ValueError
             Another user has it; the message has both names.
         """
-        self._core.take(user)
+        if not self._lock.acquire(blocking=False):
+            raise ValueError(
+                f"the workspace is in use by {self._user!r}, and {user!r} would overwrite it; give each stream and thread a separate workspace"
+            )
         try:
+            self._user = user
+            if not self.device:  # in poison mode, overwrite what is left
+                self._memory.pop(self._memory.push(self.peak))
             yield
         finally:
-            self._core.give_back()
+            self._lock.release()
 
     def per_stream(self, stream: int) -> Workspace:
         """Return the workspace of a stream. Programs of two streams may run at once.
@@ -185,19 +186,19 @@ class Workspace:
         return made
 
     def trim(self) -> int:
-        """Give the pages that are not in use back to the system.
+        """Give its pages back to the system, unless a user has them.
 
         Returns
         -------
         int
-            Their bytes; 0 on a device.
+            Their bytes; 0 on a device, and while it is in use.
         """
-        return self._core.trim()
-
-
-def alive() -> list[Workspace]:
-    """Those of this process."""
-    return list(_alive)
+        if self.device or not self._lock.acquire(blocking=False):
+            return 0
+        try:
+            return self._memory.trim()  # type: ignore[no-any-return]
+        finally:
+            self._lock.release()
 
 
 class _Bytes(int):

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 Halo = Sequence[SupportsIndex | Sequence[SupportsIndex]]
 Shape = Sequence[SupportsIndex]
-_WORD = 2**64 - 1
+_WORD = 2**64
 
 
 class Decomposition(AbstractContextManager["Decomposition"]):
@@ -444,36 +444,27 @@ class Decomposition(AbstractContextManager["Decomposition"]):
         docs/spec.md 9.85.
         """
 
-        def here() -> list[tuple[str, int, int]]:
-            found = []
+        def here() -> tuple[list[str], list[int]]:
+            kinds, digests = [], []
             for number, field in enumerate(fields):
                 _fields.check_extents(self, _fields.spec_of(field, number))
                 first = tuple(part.start or 0 for part in self.slices(field.dims))
-                is_copy = any(
-                    place and d not in field.dims for d, place in self.coordinates.items()
-                )
-                sums = 0 if is_copy else int(field._digest(first), 16)
-                kind = f"dims {sorted(field.dims)} and dtype {field.dtype}"
-                found.append((kind, sums >> 64, sums & _WORD))
-            return found
+                is_copy = any(at and d not in field.dims for d, at in self.coordinates.items())
+                digests.append(0 if is_copy else int(field._digest(first), 16))
+                kinds.append(f"{sorted(field.dims)} of {field.dtype}")
+            return kinds, digests
 
-        digests = []
         everyone = together(self.comm, here)
-        if len(counts := {*map(len, everyone)}) > 1:
-            raise ValueError(
-                f"the ranks pass {sorted(counts)} fields, but must pass the parts of as many; pass the same fields"
-            )
-        for number, parts in enumerate(zip(*everyone, strict=True)):
-            kinds = [kind for kind, _, _ in parts]
-            if len({*kinds}) > 1:
+        for rank, (kinds, _) in enumerate(everyone):
+            if kinds != everyone[0][0]:
                 raise ValueError(
-                    f"field {number} differs between ranks: {', '.join(sorted({*kinds}))}; pass parts of one field"
+                    f"rank {rank} has fields with the dims {kinds} and rank 0 {everyone[0][0]}; pass parts of the same fields"
                 )
-            one, other = (
-                sum(sums) & _WORD for sums in zip(*(part[1:] for part in parts), strict=True)
-            )
-            digests.append(f"{one:016x}{other:016x}")
-        return tuple(digests)
+        wholes = []
+        for parts in zip(*(digests for _, digests in everyone), strict=True):
+            high = sum(part >> 64 for part in parts) % _WORD
+            wholes.append(f"{high:016x}{sum(parts) % _WORD:016x}")
+        return tuple(wholes)
 
     def close(self) -> None:
         """Give the communicator back to MPI, which has some thousands. Collective.

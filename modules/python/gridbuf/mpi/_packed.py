@@ -13,15 +13,15 @@ receiver reads it where the sender has packed it. An empty message back says tha
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from .. import _core
-from ._failures import HaloExchangeError
+from ._failures import HaloExchangeError, together
 from ._fields import Box, Spec
 from ._libraries import mpi_module
 from ._regions import Neighbour, Piece, box_points
@@ -71,18 +71,14 @@ class PackedEngine:
         others = [n for n in neighbours if n.rank != grid.rank]
         sends = [(n, n.sends, n.sent_as) for n in others if n.sends]
         receives = [(n, n.receives, n.received_as) for n in others if n.receives]
-        ends = np.cumsum(
-            [0, *(self._length_bytes(pieces) for _, pieces, _ in (*sends, *receives))]
-        ).tolist()
-        places = [slice(*ends[n : n + 2]) for n in range(len(ends) - 1)]
-        self._memory, is_shared = _memory_for(
-            ends[-1], pinned=pinned, shared=grid._node is not None
-        )
-        offsets = {
-            (n.rank, number): place.start
-            for (n, _, number), place in zip(sends, places, strict=False)
-        }
-        theirs, readers = _attached(grid, self._memory if is_shared else None, offsets)
+        lengths = [self._length_bytes(pieces) for _, pieces, _ in (*sends, *receives)]
+        ends = [0, *accumulate(lengths)]
+        self._memory = _memory_for(ends[-1], pinned=pinned, shared=grid._node is not None)
+        blocks = [self._memory[begin:end] for begin, end in zip(ends, ends[1:], strict=False)]
+        # One byte for each message in shared memory.
+        ready = self._ready = np.zeros(len(blocks), np.uint8)
+        starts = {(n.rank, tag): begin for (n, _, tag), begin in zip(sends, ends, strict=False)}
+        near, readers = _near(grid, self._memory, starts)
         most = grid.comm.Get_attr(MPI.TAG_UB) // _MOST_OFFSETS
         self._first_tag = grid._next_exchange() % most * _MOST_OFFSETS
         read_tag = grid._next_exchange() % most * _MOST_OFFSETS
@@ -90,43 +86,27 @@ class PackedEngine:
         self._receives: list[_Message] = []
         # Of messages in shared memory: the empty messages back, and those that this rank sends.
         self._read: tuple[list[Any], list[Any]] = [], []
-        ready = self._ready = np.zeros(1 + len(receives), np.uint8)
-        for number, (neighbour, pieces, tag) in enumerate(sends):
-            block = self._memory[places[number]]
-            sent = block
-            if neighbour.rank in readers:
-                sent = ready[:1]
-                back = grid.comm.Recv_init([ready[:0], MPI.BYTE], neighbour.rank, read_tag + tag)
-                self._read[0].append(back)
-            request = grid.comm.Send_init([sent, MPI.BYTE], neighbour.rank, self._first_tag + tag)
-            self._sends.append(
-                _Message(neighbour, request, sent.nbytes, self._views(pieces, block))
-            )
-        for number, (neighbour, pieces, tag) in enumerate(receives):
-            block = received = self._memory[places[len(sends) + number]]
-            if (neighbour.rank, tag) in theirs:
-                segment, begin = theirs[neighbour.rank, tag]
-                block, received = (
-                    segment[begin : begin + block.nbytes],
-                    ready[1 + number : 2 + number],
-                )
-                back = grid.comm.Send_init([ready[:0], MPI.BYTE], neighbour.rank, read_tag + tag)
-                self._read[1].append(back)
-            request = grid.comm.Recv_init(
-                [received, MPI.BYTE], neighbour.rank, self._first_tag + tag
-            )
-            self._receives.append(
-                _Message(neighbour, request, received.nbytes, self._views(pieces, block))
-            )
+        Send, Recv = grid.comm.Send_init, grid.comm.Recv_init  # noqa: N806 (their names)
+        for number, (neighbour, pieces, tag) in enumerate((*sends, *receives)):
+            rank, is_send = neighbour.rank, number < len(sends)
+            make, make_back = (Send, Recv) if is_send else (Recv, Send)
+            block = passed = blocks[number]
+            if rank in readers if is_send else (rank, tag) in near:
+                if not is_send:
+                    block = near[rank, tag][: block.nbytes]
+                passed = ready[number : number + 1]
+                back = make_back([ready[:0], MPI.BYTE], rank, read_tag + tag)
+                self._read[not is_send].append(back)
+            request = make([passed, MPI.BYTE], rank, self._first_tag + tag)
+            message = _Message(neighbour, request, passed.nbytes, self._views(pieces, block))
+            (self._sends if is_send else self._receives).append(message)
         self._statuses = [MPI.Status() for _ in self._receives]
         self._requests = [m.request for m in self._receives], [m.request for m in self._sends]
 
     def start(self, fields: Callable[[], Sequence[Any]]) -> Callable[[Sequence[Any]], None]:
         """Packs and sends; the returned function waits and unpacks. If `fields` raises, the neighbours raise, too."""
         receives, sends = self._requests
-        self._waitall(
-            self._read[0]
-        )  # of the exchange before; the first time there is nothing to wait for
+        self._waitall(self._read[0])  # of the exchange before, if there was one
         self._start_all([*receives, *self._read[0]])
         started = 0
         try:
@@ -228,40 +208,35 @@ def _shaped(flat: npt.NDArray[Any], box: Box, order: Sequence[int]) -> npt.NDArr
     return flat.reshape(shape).transpose(order)
 
 
-def _memory_for(
-    length_bytes: int, *, pinned: bool, shared: bool
-) -> tuple[npt.NDArray[np.uint8], bool]:
-    """Memory for messages, and whether it is shared: pinned where fields are on a device."""
-    kind: Literal["pinned", "shared", "host"] = (
-        "pinned" if pinned else "shared" if shared else "host"
-    )
+def _memory_for(length_bytes: int, *, pinned: bool, shared: bool) -> npt.NDArray[np.uint8]:
+    """Memory for messages; pinned where fields are on a device."""
+    kind: Any = "pinned" if pinned else "shared" if shared else "host"
     memory: npt.NDArray[np.uint8] = _core.allocate((length_bytes,), "uint8", memory=kind).to_numpy()
-    return memory, kind == "shared"
+    return memory
 
 
-def _attached(
-    grid: Decomposition,
-    memory: npt.NDArray[np.uint8] | None,
-    offsets: dict[tuple[int, int], int],
-) -> tuple[dict[tuple[int, int], tuple[npt.NDArray[np.uint8], int]], set[int]]:
-    """Messages to this rank in memory of ranks of its node, by rank and number; and the ranks that have attached its memory.
+def _near(
+    grid: Decomposition, memory: npt.NDArray[np.uint8], starts: dict[tuple[int, int], int]
+) -> tuple[dict[tuple[int, int], npt.NDArray[np.uint8]], set[int]]:
+    """The messages to this rank in memory of ranks of its node, by rank and tag; and the ranks that read this rank's memory.
 
-    Collective on the node. `offsets` has the places of this rank's messages in `memory`, by receiver and number.
+    Collective on the node. `starts` has the places of this rank's messages in `memory`, by receiver and tag.
     """
     if grid._node is None:
         return {}, set()
-    place = None if memory is None else _core._shared_place(memory.ctypes.data)
-    attached = {}
-    for rank, other, to in grid._node.allgather((grid.rank, place, offsets)):
-        mine = {
-            (rank, number): offset for (reader, number), offset in to.items() if reader == grid.rank
-        }
-        if not mine or other is None:
-            continue
-        handle, first = other
-        with suppress(BufferError):  # another namespace of processes, for example: MPI copies
-            segment: npt.NDArray[np.uint8] = _core._attach_shared(*handle).to_numpy()
-            attached.update({key: (segment, first + offset) for key, offset in mine.items()})
-    ranks = {rank for rank, _ in attached}
-    everyone: Iterable[tuple[int, set[int]]] = grid._node.allgather((grid.rank, ranks))
-    return attached, {reader for reader, senders in everyone if grid.rank in senders}
+    place = _core._shared_place(memory.ctypes.data)
+    everyone = grid._node.allgather((grid.rank, place, starts))
+
+    near: dict[tuple[int, int], npt.NDArray[np.uint8]] = {}
+
+    def attach() -> None:
+        for rank, theirs, to in everyone:
+            tags = [tag for reader, tag in to if reader == grid.rank]
+            if theirs is None or not tags:
+                continue
+            handle, first = theirs
+            segment = _core._attach_shared(*handle).to_numpy()
+            near.update({(rank, tag): segment[first + to[grid.rank, tag] :] for tag in tags})
+
+    together(grid.comm, attach)
+    return near, {rank for rank, _, _ in everyone} if place else set()
