@@ -486,13 +486,15 @@ contains
     real(real64), pointer :: a(:, :), b(:)
     type(c_ptr) :: first, second
     integer :: stat
+    ! [workspace]
     call space%create(2_int64**20)
-    first = space%push(8_int64*6*5)
+    first = space%push(8_int64*6*5) ! bytes, on 64 bytes
     call c_f_pointer(first, a, [6, 5])
     second = space%push(8_int64*100, alignment_bytes=4096_int64)
     call c_f_pointer(second, b, [100])
     a = 1
     b = 2
+    ! [/workspace]
     call check(all(a == 1) .and. all(b == 2), 'blocks do not overlap')
     call check(modulo(transfer(first, 0_int64), 64_int64) == 0, 'the default alignment')
     call check(modulo(transfer(second, 0_int64), 4096_int64) == 0, 'another alignment')

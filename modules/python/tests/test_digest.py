@@ -23,6 +23,8 @@ TYPES = (
     "longdouble",
 )
 
+WORD = 2**64 - 1
+
 
 def _values(random: np.random.Generator, shape: tuple[int, ...], dtype: str) -> np.ndarray:
     return (random.standard_normal(shape) * 50).astype(dtype)
@@ -126,3 +128,34 @@ def test_errors_say_what_to_pass():
         digest(np.zeros((2, 2)), dims="I")
     with pytest.raises(TypeError):
         digest(object())
+
+
+def mixed(bits: int) -> int:
+    bits = (bits ^ bits >> 30) * 0xBF58476D1CE4E5B9 & WORD
+    bits = (bits ^ bits >> 27) * 0x94D049BB133111EB & WORD
+    return bits ^ bits >> 31
+
+
+def hash_of(text: str) -> int:
+    found = mixed(len(text) + 0x9E3779B97F4A7C15 & WORD)
+    for letter in text.encode():
+        found = mixed(found ^ letter)
+    return found
+
+
+def test_the_definition_written_again():
+    values = np.random.default_rng(1).random((3, 4))
+    kind = hash_of("float64[('', '<f8')]")
+    of_type = kind | 1, mixed(kind) | 1
+    of_low, of_high = (mixed(1) | 1, mixed(2) | 1), (mixed(3) | 1, mixed(4) | 1)
+    sums = [0, 0]
+    for index, value in np.ndenumerate(values):
+        bits = int(value.view(np.uint64))
+        places = [mixed(hash_of(name) + n & WORD) for name, n in zip("IJ", index, strict=True)]
+        for k in range(2):
+            weight = 1
+            for place in places:
+                weight *= place >> 32 * k & 0xFFFFFFFF | 1
+            element = of_type[k] + of_low[k] * (bits & 0xFFFFFFFF) + of_high[k] * (bits >> 32)
+            sums[k] = sums[k] + weight * element & WORD
+    assert gridbuf.digest(values) == f"{sums[0]:016x}{sums[1]:016x}"
