@@ -103,7 +103,7 @@ class Calls:
         if (
             name == "out"
             or type_ == "gridbuf_info*"
-            or name in ("info", "data", "kind", "before", "freed_bytes")
+            or name in ("info", "data", "kind", "before", "freed_bytes", "peak_bytes")
         ):
             if name == "info":
                 made = c.Info(struct_bytes=choose([ctypes.sizeof(c.Info), 0, 9]))

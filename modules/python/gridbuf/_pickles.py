@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pickle
-from functools import cache
 from typing import Any, cast
 
 import numpy as np
@@ -68,9 +67,8 @@ def restore_shared(
     return _core.as_buffer(array, **parameters)
 
 
-@cache
 def teach_multiprocessing() -> None:
-    """Makes multiprocessing send descriptors, which keep the memory until a process has it. Called for the first shared memory."""
+    """Makes multiprocessing send descriptors, which keep the memory until a process has it. Called for shared memory."""
     from multiprocessing.reduction import ForkingPickler
 
     from . import storage

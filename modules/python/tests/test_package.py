@@ -310,7 +310,7 @@ def test_the_stubs_say_what_the_extension_has(tmp_path: Path) -> None:
         r"gridbuf\._core\.(DevicePointer|LayoutPlan|Parameters|SyncState|StencilRules|BoundStencil|FieldHooks|_Workspace)"
         r"(\.__init__|\.__pybind11_module_local.*)?"
         "\n"
-        r"gridbuf\.(call|storage|mpi|gt4py)(\.next)?\._\w+(\..*)?"
+        r"gridbuf\.(call|memory|storage|mpi|gt4py)(\.next)?\._\w+(\..*)?"
         "\n"  # no stubs: compared with itself, and with what lru_cache makes of it
         # These cannot be imported without xarray or GT4Py, which are optional.
         "gridbuf.xarray\ngridbuf.gt4py.(next|as_field)\n",
