@@ -5,6 +5,7 @@ Run `python docs/images/make.py`. After a new survey, record its result first:
     gridbuf-conformance survey --report survey.json
     python docs/images/make.py --record survey.json
 
+The record of shared-halos.svg is of two runs of `./bazelw run //benchmarks -- run --only halo`, round by round.
 The record of numpy-allocator.svg is written by `./bazelw run //benchmarks:numpy_allocator -- --json docs/images/numpy-allocator.json`, and
 that of memory-loops.svg by `./bazelw run //benchmarks:memory_loops -- --json docs/images/memory-loops.json`.
 
@@ -23,6 +24,7 @@ HERE = Path(__file__).parent
 SURVEY = HERE / "survey.json"
 ALLOCATOR = HERE / "numpy-allocator.json"
 MEMORY_LOOPS = HERE / "memory-loops.json"
+SHARED_HALOS = HERE / "shared-halos.json"
 
 WIDTH, MARGIN, TEXT, SMALL = 720, 24, 14, 12
 INK, GREY, PAPER, BORDER = "#1f2933", "#52606d", "#ffffff", "#cbd2d9"
@@ -574,9 +576,53 @@ def memory_loops() -> Picture:
     return picture
 
 
+ENGINES = {
+    "gridbuf_shared": ("gridbuf, shared=True", "#0072B2"), "gridbuf_mpi4py": ("gridbuf, mpi4py", "#D55E00"),
+    "mpi4py": ("mpi4py by hand", "#009E73"),
+}  # fmt: skip
+
+
+def shared_halos() -> Picture:
+    """Time of an exchange between two ranks ÷ GHEX's, by the size of a rank's box."""
+    recorded = json.loads(SHARED_HALOS.read_text("utf-8"))
+    left, right, top, row = 250, WIDTH - 40, 116, 46
+    bottom = top + row * len(recorded["cases"])
+    picture = Picture(
+        "Halo exchange of two ranks on one machine",
+        "For each size of a rank's box the time of an exchange in shared memory, by messages of mpi4py, and by mpi4py as written by"
+        " hand, divided by the time of GHEX.",
+        bottom + 44,
+        f"Time ÷ time of GHEX, below 1: faster than GHEX. {recorded['rounds']} rounds, quartiles.",
+    )
+
+    def x(ratio: float) -> float:
+        return left + (right - left) * (math.log2(ratio) + 4) / 8
+
+    for octave in range(-4, 5):
+        place = x(2.0**octave)
+        picture.line(f"M {place:g} {top - 8} V {bottom}", INK if octave == 0 else BORDER, 1)
+        words = str(2**octave) if octave >= 0 else f"1/{2**-octave}"
+        picture.text(place, bottom + 20, words, size=SMALL, text_anchor="middle")
+    for n, (name, colour) in enumerate(ENGINES.values()):
+        picture.add("circle", cx=MARGIN + 6 + 200 * n, cy=84, r=4, fill=colour)
+        picture.text(MARGIN + 18 + 200 * n, 89, name, size=13)
+    for n, case in enumerate(recorded["cases"]):
+        y = top + row * (n + 0.5)
+        picture.text(MARGIN, y - 2, case["title"], size=13)
+        microseconds = f"GHEX: {case['ghex_microseconds']:.0f} µs"
+        picture.text(MARGIN, y + 13, microseconds, size=SMALL, fill=GREY)
+        for k, (engine, (_, colour)) in enumerate(ENGINES.items()):
+            found, height = case[engine], y - 12 + 11 * k
+            low, high = x(found["lower_quartile"]), x(found["upper_quartile"])
+            picture.line(f"M {low:.1f} {height:g} H {high:.1f}", colour, 1)
+            picture.add("circle", cx=round(x(found["median"]), 1), cy=height, r=4, fill=colour)
+    return picture
+
+
 PICTURES = {
     "field.svg": field, "unstructured.svg": unstructured, "sync.svg": sync, "halo-depth.svg": halo_depth, "calls.svg": calls,
     "survey.svg": survey, "numpy-allocator.svg": numpy_allocator, "memory-loops.svg": memory_loops,
+    "shared-halos.svg": shared_halos,
 }  # fmt: skip
 
 
