@@ -39,6 +39,7 @@ def test_the_process_has_more_than_the_touched_parts():
 
 
 def test_devices_have_rows():
+    assert not [place for place, _ in rows() if place != "host"], "nothing is on a device yet"
     with gridbuf.testing.emulated_device():
         field = gridbuf.storage.zeros((64, 64, 8), device="gpu", managed="gt4py")
         space = gridbuf.memory.Workspace(MIB, device="gpu")

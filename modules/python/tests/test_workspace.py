@@ -109,6 +109,8 @@ def test_errors_say_what_to_do():
     space = Workspace(1000)
     with pytest.raises(MemoryError, match="1001 bytes.*1000"):
         space.need(1001)
+    with pytest.raises(ValueError, match="nbytes is -1"):
+        space.need(-1)
     for wrong in (0, -1, 2**63 - 1):
         with pytest.raises(ValueError, match="limit"):
             Workspace(wrong)

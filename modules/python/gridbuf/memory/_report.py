@@ -52,6 +52,8 @@ class Report:
             Part("host", "shared", _core._shared_bytes(), None),
         ]
         for place, (pinned, managed, device) in _core._device_live_bytes().items():
+            if not (pinned or managed or device):
+                continue
             work = _of_workspaces(place)
             found += [
                 Part("host", f"pinned for {place}", pinned, None),

@@ -129,8 +129,12 @@ class Workspace:
         ------
         MemoryError
             They are more than `limit`.
+        ValueError
+            They are negative.
         """
         needed = operator.index(nbytes)
+        if needed < 0:
+            raise ValueError(f"nbytes is {needed}, but must be 0 or more; pass a number of bytes")
         if needed > self.limit:
             raise MemoryError(
                 f"a program needs {needed} bytes, but the workspace has {self.limit}; give it a larger limit"
