@@ -35,6 +35,11 @@ MemoryKind choose_memory(const Arguments& given, const std::optional<Preset>& pr
     const bool on_gpu = gpu ? *gpu : preset && preset->on_device;
     return on_gpu ? MemoryKind::kDevice : MemoryKind::kHost;
   }
+  if (given.memory != nullptr && PyUnicode_Check(given.memory) != 0 &&
+      !memory_kind_named(utf8(given.memory)).ok()) {
+    raise_parameter("memory", given.memory, "'host', 'shared', 'pinned', 'managed' or 'device'",
+                    "leave it out for memory of the host");
+  }
   if (const std::optional<MemoryKind> named = to_memory_kind(given.memory)) {
     const bool on_gpu = is_on(Side::kDevice, *named);
     if (gpu && *gpu != on_gpu) {
